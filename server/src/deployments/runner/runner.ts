@@ -1,0 +1,70 @@
+import type { OsUser } from '../../platform/users.ts'
+
+/** What a runner needs to know of a release: where it lies and whom it runs as. */
+export interface Release {
+  /** The deployment's id (`dep_…`); every process of the release carries it as `FAIRLEAD_DEPLOYMENT_ID`. */
+  readonly id: string
+  /** Absolute path of the release's folder; the code lies in `<directory>/source`. */
+  readonly directory: string
+  /** Absolute path of the app's own folder that outlives releases; its `home` is `HOME`. */
+  readonly appDirectory: string
+  /** Whom builds and the app run as; `null` when the server itself is not root. */
+  readonly user: OsUser | null
+  /** The app's own variables. */
+  readonly variables: Readonly<Record<string, string>>
+}
+
+/** One command of a plan: an argument array, never a shell line of ours. */
+export interface Command {
+  readonly argv: readonly [string, ...string[]]
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** What turning a source tree into a running app will take. Made by the pure function `planRelease`. */
+export interface Plan {
+  readonly kind: 'node' | 'procfile' | 'static'
+  /** Run in order in `<directory>/source`; the first that fails ends the build. */
+  readonly build: readonly Command[]
+  /** Runs for the life of the release. */
+  readonly start: Command
+}
+
+/** A started release. Everything in it can be written down and used by a later server process. */
+export interface Instance {
+  readonly releaseId: string
+  readonly pid: number
+  /** The kernel's start time of `pid` (clock ticks since boot), so that a reused pid is not taken for the app. */
+  readonly startTime: string
+  /** The port given to the app as `PORT`. */
+  readonly port: number
+}
+
+export type InstanceState =
+  | { readonly state: 'starting' }
+  /** It listens on its port, on this loopback address. */
+  | { readonly state: 'listening'; readonly host: '127.0.0.1' | '::1' }
+  /** It listens, but not on the port it was given. */
+  | { readonly state: 'elsewhere'; readonly ports: readonly number[] }
+  | { readonly state: 'exited'; readonly code: number | null; readonly signal: string | null }
+
+export type BuildOutcome =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly command: string; readonly code: number | null; readonly signal: string | null }
+
+/**
+ * Runs what tenants bring. One small interface, so that containers can stand beside processes later.
+ * Every method is safe to call again, and for things that are already gone.
+ */
+export interface Runner {
+  /** Runs the plan's build commands. Rejects with the signal's reason when aborted; nothing is left running either way. */
+  build(release: Release, plan: Plan, options: { signal: AbortSignal }): Promise<BuildOutcome>
+  /** Starts the release on a free port; resolves as soon as the process exists. */
+  start(release: Release, plan: Plan): Promise<Instance>
+  inspect(instance: Instance): Promise<InstanceState>
+  /** SIGTERM, then SIGKILL after `graceMs`; resolves when no process of the release is left. */
+  stop(instance: Instance, options: { graceMs: number }): Promise<void>
+  /** The last lines that the build or the app wrote, oldest first. */
+  logs(release: Pick<Release, 'directory'>, what: 'build' | 'app', options: { lines: number }): Promise<string[]>
+  /** Kills whatever still runs of the release and deletes its folder. */
+  remove(release: Pick<Release, 'id' | 'directory'>): Promise<void>
+}
