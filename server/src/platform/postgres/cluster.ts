@@ -1,1 +1,86 @@
-export {}
+import { access, constants, realpath } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import { assertReachable, makePassableDirectory } from '../reach.ts'
+import type { OsUser } from '../users.ts'
+import { attach, leave } from './attach.ts'
+import { locateBinaries } from './binaries.ts'
+import type { ClusterConnection } from './session.ts'
+import type { ClusterContext } from './start.ts'
+import { superviseSession } from './supervise.ts'
+
+export type { ClusterConnection } from './session.ts'
+
+/** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which slow disks need time for. */
+const openDeadlineMs = 120_000
+
+export interface Cluster {
+  /** For `new Pool({ ...cluster.connection })`. Stays the same when the cluster is restarted. */
+  readonly connection: ClusterConnection
+  /**
+   * Ends this process's use of the cluster, after its own connections were closed, and stops PostgreSQL when no other
+   * process uses it.
+   */
+  close(): Promise<void>
+}
+
+export interface ClusterOptions {
+  /** The cluster's folder. Its parent folder is this cluster's own: for `postgres.log`, the socket, the start lock. */
+  readonly directory: string
+  /** Where a copy of the binaries is put, by version, when `user` cannot reach the installed ones. */
+  readonly runtimeDirectory: string
+  /** Whom PostgreSQL runs as. Needed when the server is root, null otherwise. */
+  readonly user: OsUser | null
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Aborts the opening. */
+  readonly signal: AbortSignal
+  /** Start PostgreSQL again, with back-off, whenever it ends unexpectedly. For long-lived processes. */
+  readonly supervise: boolean
+}
+
+/**
+ * Opens the embedded PostgreSQL cluster in `directory`: makes it at the first time, starts it, or shares the one that
+ * runs. Any number of processes may have it open; the last one to close stops it. After a crash, of this process or of
+ * PostgreSQL, opening brings it back.
+ *
+ * Raises errors that say what to do: no binaries, another major version, a folder that cannot be written or that
+ * `user` cannot reach, a failing initdb or start (with the last lines of output), the deadline of two minutes.
+ */
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const context = await prepare(options)
+  const session = await attach(context, options.signal, openDeadlineMs)
+  const supervision = options.supervise ? superviseSession(context, session) : null
+
+  async function close(): Promise<void> {
+    await leave(context, supervision === null ? session : await supervision.stop())
+  }
+  let closed: Promise<void> | undefined
+  return {
+    connection: session.connection,
+    close() {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+async function prepare(options: ClusterOptions): Promise<ClusterContext> {
+  const { user, runtimeDirectory, logger } = options
+  const binaries = await locateBinaries()
+  if (user === null && process.getuid?.() === 0) {
+    throw new Error('PostgreSQL refuses to run as root: the server must hand it an unprivileged user id')
+  }
+  const parent = dirname(options.directory)
+  try {
+    await makePassableDirectory(parent)
+    await access(parent, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const { message } = error as Error
+    throw new Error(`The folder ${parent} for PostgreSQL cannot be written: ${message}`, { cause: error })
+  }
+  // Told apart by its real path: processes may reach the same folder by different ones.
+  const named = join(await realpath(parent), basename(options.directory))
+  const directory = await realpath(named).catch(() => named)
+  await assertReachable(directory, user)
+  return { directory, binaries, runtimeDirectory, user, logger }
+}

@@ -1,0 +1,50 @@
+/** Every code of a `ReceiverError`, with the HTTP status that answers it. Codes are stable; messages may improve. */
+const statuses = {
+  // The request is refused: sending it again unchanged would not help.
+  body_too_large: 400,
+  request_aborted: 400,
+  missing_header: 400,
+  duplicate_header: 400,
+  bad_id: 400,
+  bad_timestamp: 400,
+  timestamp_too_old: 400,
+  timestamp_too_new: 400,
+  no_matching_signature: 400,
+  invalid_utf8: 400,
+  invalid_json: 400,
+  invalid_payload: 400,
+  method_not_allowed: 405,
+  // The application failed: the sender tries again.
+  body_consumed: 500,
+  not_raw_bytes: 500,
+  handler_failed: 500,
+  internal_error: 500,
+  // Thrown while the application sets its receiver up.
+  invalid_secret: 500,
+  invalid_option: 500,
+  unknown_event: 500,
+  duplicate_handler: 500,
+  late_registration: 500,
+} as const
+
+/** What went wrong, as a stable word to branch on. */
+export type ReceiverErrorCode = keyof typeof statuses
+
+/**
+ * The only error that this package throws. `message` names the cause and the remedy and is safe to send to anybody: it
+ * never holds a secret, a payload or a stack. `cause` is for the application's own log.
+ */
+export class ReceiverError extends Error {
+  override readonly name = 'ReceiverError'
+  readonly code: ReceiverErrorCode
+  /** The HTTP status that the middleware answers with. */
+  readonly status: 400 | 405 | 500
+
+  constructor(code: ReceiverErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+    this.status = statuses[code]
+    // Koa's default error listener prints the stack alone, so the cause has to be part of it.
+    if (this.cause instanceof Error) this.stack = `${this.stack}\ncaused by ${this.cause.stack}`
+  }
+}

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { accountsCommand } from './commands/accounts.ts'
+import { keysCommand } from './commands/keys.ts'
+import { serveCommand } from './commands/serve.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+
+const program = new Command('fairlead')
+  .description('Fairlead, a cloud platform that you run yourself')
+  .version(version)
+  .addCommand(serveCommand())
+  .addCommand(keysCommand())
+  .addCommand(accountsCommand())
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  process.stderr.write(`fairlead: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
+}

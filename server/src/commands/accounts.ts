@@ -1,0 +1,59 @@
+import { Command, Option } from 'commander'
+import { isTier, type Tier, tiers } from '../accounts/tiers.ts'
+import { CommandError, dataDirOption, nameOf, printTable, type StateFlags, withState } from './shared.ts'
+
+interface AccountFlags extends StateFlags {
+  readonly name?: string
+  readonly plan?: string
+}
+
+/** `fairlead accounts create|list|update` */
+export function accountsCommand(): Command {
+  const planOption = () => new Option('--plan <plan>', 'the tier of the account').choices(tiers)
+  const accounts = new Command('accounts').description('make, list and change accounts')
+  accounts
+    .command('create')
+    .description('make an account and print its id')
+    .requiredOption('--name <name>', 'whose account it is')
+    .addOption(planOption().default('free'))
+    .addOption(dataDirOption())
+    .action((flags: AccountFlags) =>
+      withState(flags, async ({ accounts }) => {
+        const { id } = await accounts.create({ name: nameOf(flags.name ?? ''), plan: tierOf(flags.plan) })
+        process.stdout.write(`${id}\n`)
+      }),
+    )
+  accounts
+    .command('list')
+    .description('list all accounts')
+    .addOption(dataDirOption())
+    .action((flags: StateFlags) =>
+      withState(flags, async ({ accounts }) => {
+        const rows = (await accounts.list()).map(({ id, plan, name }) => [id, plan, name])
+        printTable([['ID', 'PLAN', 'NAME'], ...rows])
+      }),
+    )
+  accounts
+    .command('update')
+    .description('change the name or the plan of an account')
+    .argument('<id>', 'the id of the account (acct_…)')
+    .option('--name <name>', 'the new name')
+    .addOption(planOption())
+    .addOption(dataDirOption())
+    .action(async (id: string, flags: AccountFlags) => {
+      if (flags.name === undefined && flags.plan === undefined) throw new CommandError('Give --name, --plan or both.')
+      await withState(flags, async ({ accounts }) => {
+        const changed = await accounts.update(id, {
+          ...(flags.name === undefined ? {} : { name: nameOf(flags.name) }),
+          ...(flags.plan === undefined ? {} : { plan: tierOf(flags.plan) }),
+        })
+        if (changed === undefined) throw new CommandError(`There is no account ${id}. See: fairlead accounts list`)
+      })
+    })
+  return accounts
+}
+
+function tierOf(plan = ''): Tier {
+  if (!isTier(plan)) throw new CommandError(`--plan must be one of: ${tiers.join(', ')}.`)
+  return plan
+}

@@ -1,0 +1,44 @@
+import { Option } from 'commander'
+import { type Administration, administer } from '../administration.ts'
+import { loadConfig } from '../platform/config.ts'
+import { createLogger } from '../platform/logger.ts'
+
+/** Something that the user of a command can put right; its message is all that is shown. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+}
+
+export interface StateFlags {
+  readonly dataDir?: string
+}
+
+/** The flag of every command that works on a data directory. */
+export function dataDirOption(): Option {
+  return new Option('--data-dir <folder>', "the server's data directory (FAIRLEAD_DATA_DIR; ./.fairlead)")
+}
+
+/** Runs a command's work on the data directory that its flags or the environment name. */
+export function withState<T>(flags: StateFlags, work: (administration: Administration) => Promise<T>): Promise<T> {
+  const config = loadConfig({ dataDir: flags.dataDir })
+  return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
+}
+
+/** Checks the `--name` of something. */
+export function nameOf(name: string): string {
+  const trimmed = name.trim()
+  if (trimmed === '' || trimmed.length > 100) throw new CommandError('--name must be 1 to 100 characters.')
+  return trimmed
+}
+
+/** Writes rows as aligned columns, the first row being the heading. */
+export function printTable(rows: readonly (readonly string[])[]): void {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  for (const row of rows) {
+    process.stdout.write(
+      `${row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd()}\n`,
+    )
+  }
+}

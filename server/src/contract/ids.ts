@@ -1,0 +1,19 @@
+/** Type prefixes of the identifiers on the wire; what follows is 26 base32 characters of a UUIDv7 (TypeID). */
+export const idPrefixes = {
+  account: 'acct',
+  key: 'key',
+  project: 'proj',
+  app: 'app',
+  deployment: 'dep',
+  webhook: 'wh',
+  event: 'evt',
+  delivery: 'dlv',
+} as const
+
+export type IdKind = keyof typeof idPrefixes
+
+/** Whether `id` has the form of an identifier of this kind. */
+export function isId(kind: IdKind, id: string): boolean {
+  const prefix = `${idPrefixes[kind]}_`
+  return id.startsWith(prefix) && /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length))
+}

@@ -1,0 +1,108 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { FieldProblem } from '../contract/errors.ts'
+
+/** A git address that was read and found acceptable. */
+export interface GitSource {
+  /** As handed to git. */
+  readonly url: string
+  readonly protocol: 'https' | 'http' | 'ssh' | 'file'
+  /** Where it leads to, for the outbound rule; `null` for a local repository. */
+  readonly host: string | null
+  readonly port: number | null
+}
+
+const scpForm = /^(?:[A-Za-z0-9_][\w.-]*@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^-:\s]\S*$/
+const hostForm = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])$/
+const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
+
+/**
+ * Reads a git address: `https`, `http`, `ssh`, the scp form, and in local mode `file:///absolute/path`.
+ * Everything else is refused, git's helpers (`ext::…`) and what looks like an option included.
+ */
+export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSource | FieldProblem {
+  // Printable ASCII only: git passes the address on, and nothing on its way may read it as two things.
+  if (!/^[\x21-\x7e]+$/.test(url)) return problem('must be an address without spaces or control characters')
+  // A backslash is a slash to some readers of addresses and a plain character to others.
+  if (url.includes('\\')) return problem('must not contain a backslash')
+  if (!/^[a-z]+:\/\//i.test(url)) {
+    const scp = scpForm.exec(url)
+    return scp === null ? problem(accepted(options)) : { url, protocol: 'ssh', host: scp[1] ?? '', port: 22 }
+  }
+  if (!URL.canParse(url)) return problem(accepted(options))
+  const parsed = new URL(url)
+  if (parsed.protocol === 'file:') return readFileUrl(url, parsed, options)
+
+  const protocol = parsed.protocol.slice(0, -1)
+  if (protocol !== 'https' && protocol !== 'http' && protocol !== 'ssh') return problem(accepted(options))
+  if (!hostForm.test(parsed.hostname)) return problem('names no valid host')
+  if (parsed.password !== '' || (parsed.username !== '' && protocol !== 'ssh')) {
+    return problem('must not carry a user name or password')
+  }
+  if (!/^[\w.-]*$/.test(parsed.username) || parsed.username.startsWith('-')) return problem('names no valid user')
+  if (parsed.pathname === '/' || parsed.pathname === '') return problem('names a host, but no repository')
+  if (/^\/(-|%2d)/i.test(parsed.pathname) || parsed.hash !== '') return problem(accepted(options))
+  const port = parsed.port === '' ? defaultPorts[protocol] : Number(parsed.port)
+  // The normalised form, so that git sees the very host that was checked.
+  return { url: parsed.href, protocol, host: parsed.hostname, port }
+}
+
+function readFileUrl(url: string, parsed: URL, options: { allowFile: boolean }): GitSource | FieldProblem {
+  if (!options.allowFile) return problem(accepted(options))
+  if (parsed.hostname !== '' || !url.startsWith('file:///') || parsed.search !== '' || parsed.hash !== '') {
+    return problem('must have the form file:///absolute/path')
+  }
+  return { url, protocol: 'file', host: null, port: null }
+}
+
+/** Whether a local address leads to a git repository, bare or not. */
+export async function isLocalRepository(source: GitSource): Promise<boolean> {
+  try {
+    const path = fileURLToPath(source.url)
+    const candidates = [path, join(path, '.git')]
+    const found = await Promise.all(candidates.map((folder) => isGitFolder(folder)))
+    return found.includes(true)
+  } catch {
+    return false
+  }
+}
+
+async function isGitFolder(folder: string): Promise<boolean> {
+  try {
+    const [head, objects] = await Promise.all([stat(join(folder, 'HEAD')), stat(join(folder, 'objects'))])
+    return head.isFile() && objects.isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/** The rules of `git check-ref-format --branch`; gives what is wrong with a name, or `undefined`. */
+export function branchProblem(branch: string): string | undefined {
+  const wrong =
+    branch === '' ||
+    branch === '@' ||
+    branch.startsWith('-') ||
+    branch.startsWith('/') ||
+    branch.endsWith('/') ||
+    branch.endsWith('.') ||
+    branch.includes('..') ||
+    branch.includes('//') ||
+    branch.includes('@{') ||
+    // Control characters, space and the characters that git gives a meaning to.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+    /[\x00-\x20\x7f~^:?*[\\]/.test(branch) ||
+    !branch.isWellFormed() ||
+    branch.split('/').some((part) => part.startsWith('.') || part.endsWith('.lock'))
+  return wrong ? 'must be the name of a branch' : undefined
+}
+
+function problem(message: string): FieldProblem {
+  return { field: 'git_url', message }
+}
+
+function accepted(options: { allowFile: boolean }): string {
+  const forms = ['https://host/path', 'http://host/path', 'ssh://user@host/path', 'user@host:path']
+  if (options.allowFile) forms.push('file:///absolute/path')
+  return `must be one of the forms ${forms.join(', ')}`
+}

@@ -1,0 +1,47 @@
+import { join } from 'node:path'
+import type { Command, Release } from './runner.ts'
+
+/** Every process of a release carries its id under this name; it is how strays are found. */
+export const RELEASE_MARKER = 'FAIRLEAD_DEPLOYMENT_ID'
+
+export const sourceOf = (release: Pick<Release, 'directory'>): string => join(release.directory, 'source')
+export const homeOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'home')
+export const temporaryFolderOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'tmp')
+
+/** The folders that commands are looked for in. Ours come before the app's, so that `npm` and `node` are the server's. */
+export const searchPath = (release: Pick<Release, 'directory'>, bin: string): string[] => [
+  bin,
+  join(sourceOf(release), 'node_modules', '.bin'),
+  '/usr/local/bin',
+  '/usr/bin',
+  '/bin',
+]
+
+/**
+ * The whole environment of a command, built from nothing: the server's own variables never reach an app.
+ * The app's variables win over defaults and over the operator's; what the platform depends on wins over the app's.
+ *
+ * @param options.port present at a start only; builds see no `PORT`
+ * @param options.operator the operator's variables, for builds
+ */
+export function commandEnvironment(
+  release: Release,
+  command: Command,
+  options: { readonly bin: string; readonly port?: number; readonly operator?: Readonly<Record<string, string>> },
+): Record<string, string> {
+  const { PORT: _, ...chosen }: Record<string, string> = {
+    LANG: 'C.UTF-8',
+    NODE_ENV: 'production',
+    ...options.operator,
+    ...command.env,
+    ...release.variables,
+  }
+  return {
+    ...chosen,
+    ...(options.port === undefined ? {} : { PORT: String(options.port) }),
+    PATH: searchPath(release, options.bin).join(':'),
+    HOME: homeOf(release),
+    TMPDIR: temporaryFolderOf(release),
+    [RELEASE_MARKER]: release.id,
+  }
+}

@@ -1,0 +1,185 @@
+import { once } from 'node:events'
+import type { FileHandle } from 'node:fs/promises'
+import { constants, setPriority } from 'node:os'
+import { join } from 'node:path'
+import type { Logger } from '../../platform/logger.ts'
+import { killAll, type ProcessIdentity } from '../../platform/processes.ts'
+import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
+import { ensurePrivateFolder, removeFolder } from './folders.ts'
+import { inspectInstance } from './inspect.ts'
+import { type Exit, type Launch, launch } from './launch.ts'
+import { openLog, readLastLines } from './log-files.ts'
+import { createPorts } from './ports.ts'
+import type { Command, Instance, Release, Runner } from './runner.ts'
+
+export interface ProcessRunnerOptions {
+  /** Absolute path of the Node that apps run on. */
+  readonly node: string
+  /** Absolute path of the folder that comes first on PATH: `node`, `npm`, `npx` (see `prepareBin`). */
+  readonly bin: string
+  /** The operator's variables for builds, such as a registry. */
+  readonly buildEnvironment: Readonly<Record<string, string>>
+  /** The ports that apps are given, both ends included. */
+  readonly ports: { readonly from: number; readonly to: number }
+  readonly logger: Pick<Logger, 'info'>
+}
+
+/** What is known of an instance that this server process started. */
+interface Child {
+  readonly releaseId: string
+  readonly process: ProcessIdentity
+  readonly exited: Promise<Exit>
+  hasExited: boolean
+}
+
+/**
+ * Runs builds and apps as plain processes, each in a session of its own and as the release's user. The processes
+ * outlive the server: their output goes straight into files, and an `Instance` is all that a later server needs.
+ * Lines that an app writes are in the log as they are; secrets are the reader's to mask.
+ */
+export function createProcessRunner(options: ProcessRunnerOptions): Runner {
+  const { logger } = options
+  const ports = createPorts(options.ports)
+  const children = new Map<string, Child>()
+
+  const run = async (
+    release: Release,
+    command: Command,
+    log: FileHandle,
+    extra: { port: number } | { operator: Readonly<Record<string, string>> },
+  ): Promise<Launch> => {
+    const [name, ...args] = command.argv
+    const launched = await launch([name === 'node' ? options.node : name, ...args], {
+      cwd: sourceOf(release),
+      env: commandEnvironment(release, command, { bin: options.bin, ...extra }),
+      path: searchPath(release, options.bin),
+      user: release.user,
+      output: log.fd,
+    })
+    if (!launched.ok) await log.write(`${launched.message}\n`)
+    return launched
+  }
+
+  const runBuildStep = async (
+    release: Release,
+    command: Command,
+    log: FileHandle,
+    signal: AbortSignal,
+  ): Promise<Exit> => {
+    signal.throwIfAborted()
+    await log.write(`$ ${command.argv.join(' ')}\n`)
+    const launched = await run(release, command, log, { operator: options.buildEnvironment })
+    if (!launched.ok) return { code: launched.code, signal: null }
+    lowerPriority(launched.process.pid)
+    await settledOrAborted(launched.exited, signal)
+    // What a build leaves behind would hold its files and its memory for ever.
+    await killAll({ marker: markerOf(release.id), leaders: [launched.process] }, { graceMs: 0 })
+    const exit = await launched.exited
+    signal.throwIfAborted()
+    return exit
+  }
+
+  /** Instances of this release that have ended; a crash loop must not fill the memory. */
+  const forget = (releaseId: string): void => {
+    for (const [key, child] of children) if (child.releaseId === releaseId && child.hasExited) children.delete(key)
+  }
+
+  return {
+    build: async (release, plan, { signal }) => {
+      signal.throwIfAborted()
+      await prepareFolders(release)
+      const log = await openLog(logOf(release, 'build'), release.user)
+      try {
+        for (const command of plan.build) {
+          const exit = await runBuildStep(release, command, log, signal)
+          if (exit.code !== 0) return { ok: false, command: command.argv.join(' '), ...exit }
+        }
+        return { ok: true }
+      } finally {
+        await log.close()
+      }
+    },
+
+    start: async (release, plan) => {
+      forget(release.id)
+      await prepareFolders(release)
+      const log = await openLog(logOf(release, 'app'), release.user)
+      const port = await ports.reserve().catch(async (error: unknown) => {
+        await log.close()
+        throw error
+      })
+      try {
+        const launched = await run(release, plan.start, log, { port })
+        const process = launched.ok ? launched.process : NO_PROCESS
+        const exited = launched.ok ? launched.exited : Promise.resolve({ code: launched.code, signal: null })
+        const instance = { releaseId: release.id, ...process, port }
+        const child: Child = { releaseId: release.id, process, exited, hasExited: false }
+        children.set(keyOf(instance), child)
+        if (launched.ok) launched.unref()
+        void exited.then((exit) => {
+          child.hasExited = true
+          ports.release(port)
+          logger.info({ deployment: release.id, pid: process.pid, ...exit }, 'app exited')
+        })
+        return instance
+      } catch (error) {
+        ports.release(port)
+        throw error
+      } finally {
+        await log.close()
+      }
+    },
+
+    inspect: async (instance) => {
+      const state = await inspectInstance(instance)
+      if (state !== null) return state
+      const exit = await children.get(keyOf(instance))?.exited
+      return { state: 'exited', ...(exit ?? { code: null, signal: null }) }
+    },
+
+    stop: async (instance, { graceMs }) => {
+      await killAll({ marker: markerOf(instance.releaseId), leaders: [instance] }, { graceMs })
+      await children.get(keyOf(instance))?.exited
+    },
+
+    logs: (release, what, { lines }) => readLastLines(logOf(release, what), lines),
+
+    remove: async (release) => {
+      const own = [...children.values()].filter((child) => child.releaseId === release.id)
+      await killAll({ marker: markerOf(release.id), leaders: own.map((child) => child.process) }, { graceMs: 0 })
+      await Promise.all(own.map((child) => child.exited))
+      forget(release.id)
+      await removeFolder(release.directory)
+    },
+  }
+}
+
+/** Stands for an app whose command could not be run: no process ever has pid 0, so it counts as exited. */
+const NO_PROCESS: ProcessIdentity = { pid: 0, startTime: '' }
+
+const markerOf = (releaseId: string) => ({ name: RELEASE_MARKER, value: releaseId })
+const keyOf = (instance: Instance): string => `${instance.releaseId}:${instance.pid}:${instance.startTime}`
+const logOf = (release: Pick<Release, 'directory'>, what: 'build' | 'app'): string =>
+  join(release.directory, `${what}.log`)
+
+async function prepareFolders(release: Release): Promise<void> {
+  await ensurePrivateFolder(homeOf(release), release.user)
+  await ensurePrivateFolder(temporaryFolderOf(release), release.user)
+}
+
+/** A build gives way to the apps that run. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL)
+  } catch {
+    // It has already ended.
+  }
+}
+
+async function settledOrAborted(settled: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  const done = new AbortController()
+  const aborted = once(signal, 'abort', { signal: done.signal }).catch(() => undefined)
+  await Promise.race([settled, aborted])
+  done.abort()
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { reachableCopy } from '../../platform/reach.ts'
+import type { OsUser } from '../../platform/users.ts'
+import { prepareBin } from './toolchain.ts'
+
+/** The programs that builds and apps run with; all paths are absolute and readable for the users of apps. */
+export interface Programs {
+  readonly node: string
+  /** The folder that comes first on PATH. */
+  readonly bin: string
+  readonly staticServer: string
+}
+
+/** Bundled from `static-server.ts` by the build into one file without dependencies. */
+const bundledStaticServer = fileURLToPath(new URL('../../../dist/static-server/index.js', import.meta.url))
+
+/**
+ * The server's own Node, the npm that came with it and the server of static sites, copied into the data directory
+ * where `user` could not read the installed ones.
+ */
+export async function preparePrograms(options: {
+  readonly runtime: string
+  readonly bin: string
+  readonly user: OsUser | null
+}): Promise<Programs> {
+  const { runtime, bin, user } = options
+  const npmManifest = createRequire(import.meta.url).resolve('npm/package.json')
+  const { version } = JSON.parse(await readFile(npmManifest, 'utf8')) as { version: string }
+  const [node, npm, staticServer] = await Promise.all([
+    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
+    reachableCopy({ source: dirname(npmManifest), copyTo: join(runtime, `npm-${version}`), user }),
+    reachableCopy({
+      source: bundledStaticServer,
+      copyTo: join(runtime, await nameByContent(bundledStaticServer)),
+      user,
+    }),
+  ])
+  await prepareBin({ directory: bin, node, npmCli: join(npm, 'bin', 'npm-cli.js') })
+  return { node, bin, staticServer }
+}
+
+async function nameByContent(file: string): Promise<string> {
+  const hash = createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
+  return `static-server-${hash.slice(0, 16)}.mjs`
+}

@@ -1,0 +1,117 @@
+import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DeploymentError, withLastLines } from '../failure.ts'
+import type { Instance, InstanceState, Runner } from '../runner/runner.ts'
+
+export interface HealthOptions {
+  /** Deadline for the first good answer. */
+  readonly startTimeoutMs: number
+  /** How long the app must stay up after it. */
+  readonly stableMs: number
+}
+
+const firstPauseMs = 25
+const longestPauseMs = 200
+const probeTimeoutMs = 5_000
+const linesInFailure = 20
+
+/**
+ * Watches a started release from outside until it answers on `/` with a status below 500 and has stayed up for the
+ * stability window. Gives the loopback address it answers on.
+ * Rejects with a `DeploymentError` at once when it exits, and at the deadline when it does not answer.
+ */
+export async function untilHealthy(
+  runner: Runner,
+  release: { readonly directory: string },
+  instance: Instance,
+  options: HealthOptions,
+  signal: AbortSignal,
+): Promise<{ host: string }> {
+  const deadline = performance.now() + options.startTimeoutMs
+  const lastLines = () => runner.logs(release, 'app', { lines: linesInFailure })
+  let pause = firstPauseMs
+  let seen: InstanceState = { state: 'starting' }
+  let answer: string | undefined
+
+  while (performance.now() < deadline) {
+    signal.throwIfAborted()
+    seen = await runner.inspect(instance)
+    if (seen.state === 'exited') throw exited(seen, 'before it answered', await lastLines())
+    if (seen.state === 'listening') {
+      answer = await probe(seen.host, instance.port, signal)
+      if (answer === 'healthy') {
+        await untilStable(runner, instance, options.stableMs, lastLines, signal)
+        return { host: seen.host }
+      }
+    }
+    await sleep(pause, undefined, { signal })
+    pause = Math.min(pause * 1.5, longestPauseMs)
+  }
+  throw neverHealthy(seen, answer, instance, options, await lastLines())
+}
+
+/** `healthy`, or why not. */
+async function probe(host: string, port: number, signal: AbortSignal): Promise<string> {
+  try {
+    const status = await statusOf(host, port, signal)
+    return status < 500 ? 'healthy' : `the last answer on / had status ${status}`
+  } catch (error) {
+    signal.throwIfAborted()
+    return `the last request to / got no answer (${error instanceof Error ? error.message : error})`
+  }
+}
+
+function statusOf(host: string, port: number, signal: AbortSignal): Promise<number> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(probeTimeoutMs)])
+  return new Promise((done, fail) => {
+    request(
+      { host, port, path: '/', agent: false, signal: limit, headers: { 'user-agent': 'fairlead-health' } },
+      (response) => {
+        done(response.statusCode ?? 0)
+        response.destroy()
+      },
+    )
+      .on('error', fail)
+      .end()
+  })
+}
+
+async function untilStable(
+  runner: Runner,
+  instance: Instance,
+  stableMs: number,
+  lastLines: () => Promise<string[]>,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = performance.now() + stableMs
+  while (performance.now() < end) {
+    await sleep(Math.min(firstPauseMs * 2, Math.max(1, end - performance.now())), undefined, { signal })
+    const seen = await runner.inspect(instance)
+    if (seen.state === 'exited') throw exited(seen, 'right after its first answer', await lastLines())
+  }
+}
+
+function exited(seen: { code: number | null; signal: string | null }, when: string, lines: string[]): DeploymentError {
+  const how = seen.signal === null ? (seen.code === null ? '' : ` with code ${seen.code}`) : ` by ${seen.signal}`
+  return new DeploymentError('start', 'app_exited', withLastLines(`The app ended${how} ${when}.`, lines))
+}
+
+function neverHealthy(
+  seen: InstanceState,
+  answer: string | undefined,
+  instance: Instance,
+  options: HealthOptions,
+  lines: string[],
+): DeploymentError {
+  const within = `within ${options.startTimeoutMs / 1000} s`
+  if (seen.state === 'elsewhere') {
+    const message = `The app listens on port ${seen.ports.join(', ')}, not on the port in PORT. Let it listen on process.env.PORT.`
+    return new DeploymentError('start', 'wrong_port', message)
+  }
+  if (answer !== undefined) {
+    const message = `The app listens, but did not become healthy ${within}: ${answer}.`
+    return new DeploymentError('start', 'unhealthy', withLastLines(message, lines))
+  }
+  const message = `The app did not listen on the port in PORT (${instance.port} this time) ${within}.`
+  return new DeploymentError('start', 'not_listening', withLastLines(message, lines))
+}

@@ -1,0 +1,46 @@
+import type { Upstream } from '../../gateway/gateway.ts'
+import type { App } from '../apps.ts'
+import type { DeployParts } from '../parts.ts'
+import { retire } from '../retire.ts'
+import type { DeploymentRow, ReleaseFacts } from '../store.ts'
+import { confirmRoute } from './confirm.ts'
+
+/** The deployment was taken out of `building` while it was worked on. */
+export class NoLongerBuilding extends Error {
+  override readonly name = 'NoLongerBuilding'
+}
+
+export interface SwitchRequest {
+  readonly app: App
+  readonly deployment: DeploymentRow
+  readonly upstream: Upstream
+  readonly facts: ReleaseFacts
+}
+
+/**
+ * Gives the app's address to a healthy release: routes to it, confirms that it is what visitors get, then makes it
+ * `running` and announces that in one transaction. If any of this fails, the old release has the address again.
+ */
+export async function switchOver(parts: DeployParts, request: SwitchRequest, signal: AbortSignal): Promise<void> {
+  const { app, deployment, upstream, facts } = request
+  await parts.appLock(app.id, async () => {
+    const before = parts.gateway.route(app.id, upstream)
+    try {
+      await confirmRoute(parts.listenerOf(app), app.address, deployment.id, signal)
+      const previous = await parts.database.transaction().execute(async (trx) => {
+        const changed = await parts.store.run(trx, deployment.id, facts)
+        if (!changed.ok) throw new NoLongerBuilding()
+        await parts.announceSuccess(trx, {
+          projectId: deployment.project_id,
+          deploymentId: deployment.id,
+          url: parts.urlOf(app),
+        })
+        return changed.previous
+      })
+      if (previous !== undefined) retire(parts, { app, deployment: previous, upstream: before })
+    } catch (error) {
+      parts.gateway.route(app.id, before)
+      throw error
+    }
+  })
+}

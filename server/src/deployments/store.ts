@@ -1,0 +1,204 @@
+import { type Selectable, sql } from 'kysely'
+import type { DeploymentFailure } from '../contract/schemas.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import type { Instance, Plan } from './runner/runner.ts'
+import type { DeploymentsTables } from './tables.ts'
+
+export type DeploymentRow = Selectable<DeploymentsTables['deployments']>
+
+export interface NewDeployment {
+  readonly id: string
+  readonly projectId: string
+  readonly appId: string
+  readonly gitUrl: string
+  readonly branch: string | null
+  readonly variables: Buffer
+}
+
+/** What became known while a release was made. */
+export interface ReleaseFacts {
+  readonly branch: string
+  readonly commit: string
+  readonly plan: Plan
+  readonly instance: Instance
+}
+
+/**
+ * The deployments' rows. Every change of state is one guarded UPDATE: it says which states it may leave,
+ * and gives nothing when the row was in another.
+ */
+export interface DeploymentStore {
+  /** Adds a deployment in `building`; earlier ones of the app that nobody has begun are superseded by it. */
+  add(trx: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
+  /** `building` → `building`: the work begins, or begins again. */
+  begin(id: string): Promise<DeploymentRow | undefined>
+  /** Takes back a `begin` that the server's own stop has cut short. */
+  giveBack(id: string): Promise<void>
+  /** `building` → `running`; gives the release that ran until now as `superseded`. False when it was no longer building. */
+  run(trx: Transaction, id: string, facts: ReleaseFacts): Promise<{ ok: boolean; previous: DeploymentRow | undefined }>
+  /** `building` | `running` → `failed`. */
+  fail(id: string, failure: DeploymentFailure): Promise<boolean>
+  /** Notes the process that a running release has been started as again. */
+  setInstance(id: string, instance: Instance): Promise<void>
+  get(projectId: string, id: string): Promise<(DeploymentRow & AppOfRow) | undefined>
+  list(projectId: string): Promise<(DeploymentRow & AppOfRow)[]>
+  running(): Promise<DeploymentRow[]>
+  /** The deployment if it is (still) running. */
+  stillRunning(id: string): Promise<DeploymentRow | undefined>
+  /** Which of these ids are deployments that may have something on disk: building or running ones. */
+  live(): Promise<Set<string>>
+  count(projectId: string): Promise<number>
+}
+
+interface AppOfRow {
+  readonly app_name: string
+  readonly port: number | null
+  readonly hostname: string | null
+}
+
+export function createDeploymentStore({ database }: { database: Database }): DeploymentStore {
+  const db = database.withTables<DeploymentsTables>()
+  const withApps = db
+    .selectFrom('deployments')
+    .innerJoin('apps', 'apps.id', 'deployments.app_id')
+    .selectAll('deployments')
+    .select(['apps.name as app_name', 'apps.port', 'apps.hostname'])
+  const now = sql<Date>`now()`
+
+  return {
+    async add(transaction, deployment) {
+      const trx = transaction.withTables<DeploymentsTables>()
+      await trx
+        .updateTable('deployments')
+        .set({ status: 'superseded', finished_at: now })
+        .where('app_id', '=', deployment.appId)
+        .where('status', '=', 'building')
+        .where('started_at', 'is', null)
+        .execute()
+      return trx
+        .insertInto('deployments')
+        .values({
+          id: deployment.id,
+          project_id: deployment.projectId,
+          app_id: deployment.appId,
+          status: 'building',
+          git_url: deployment.gitUrl,
+          branch: deployment.branch,
+          variables: deployment.variables,
+        })
+        .returningAll()
+        .executeTakeFirstOrThrow()
+    },
+
+    begin(id) {
+      return db
+        .updateTable('deployments')
+        .set({ attempts: sql`attempts + 1`, started_at: sql`coalesce(started_at, now())` })
+        .where('id', '=', id)
+        .where('status', '=', 'building')
+        .returningAll()
+        .executeTakeFirst()
+    },
+
+    async giveBack(id) {
+      await db
+        .updateTable('deployments')
+        .set({ attempts: sql`attempts - 1` })
+        .where('id', '=', id)
+        .where('status', '=', 'building')
+        .execute()
+    },
+
+    async run(transaction, id, { branch, commit, plan, instance }) {
+      const trx = transaction.withTables<DeploymentsTables>()
+      // Locked and looked at first: when this one may not run, the old one must not be touched.
+      const current = await trx
+        .selectFrom('deployments')
+        .select(['app_id', 'status'])
+        .where('id', '=', id)
+        .forUpdate()
+        .executeTakeFirst()
+      if (current?.status !== 'building') return { ok: false, previous: undefined }
+      const previous = await trx
+        .updateTable('deployments')
+        .set({ status: 'superseded' })
+        .where('app_id', '=', current.app_id)
+        .where('status', '=', 'running')
+        .returningAll()
+        .executeTakeFirst()
+      await trx
+        .updateTable('deployments')
+        .set({
+          status: 'running',
+          branch,
+          commit,
+          plan: JSON.stringify(plan),
+          instance: JSON.stringify(instance),
+          finished_at: now,
+        })
+        .where('id', '=', id)
+        .where('status', '=', 'building')
+        .execute()
+      return { ok: true, previous }
+    },
+
+    async fail(id, failure) {
+      const { numUpdatedRows } = await db
+        .updateTable('deployments')
+        .set({ status: 'failed', failure: JSON.stringify(failure), finished_at: now })
+        .where('id', '=', id)
+        .where('status', 'in', ['building', 'running'])
+        .executeTakeFirst()
+      return numUpdatedRows === 1n
+    },
+
+    async setInstance(id, instance) {
+      await db
+        .updateTable('deployments')
+        .set({ instance: JSON.stringify(instance) })
+        .where('id', '=', id)
+        .where('status', '=', 'running')
+        .execute()
+    },
+
+    get(projectId, id) {
+      return withApps
+        .where('deployments.project_id', '=', projectId)
+        .where('deployments.id', '=', id)
+        .executeTakeFirst()
+    },
+
+    list(projectId) {
+      return withApps.where('deployments.project_id', '=', projectId).orderBy('deployments.id', 'desc').execute()
+    },
+
+    running: () => db.selectFrom('deployments').selectAll().where('status', '=', 'running').execute(),
+
+    stillRunning(id) {
+      return db
+        .selectFrom('deployments')
+        .selectAll()
+        .where('id', '=', id)
+        .where('status', '=', 'running')
+        .executeTakeFirst()
+    },
+
+    async live() {
+      const rows = await db
+        .selectFrom('deployments')
+        .select('id')
+        .where('status', 'in', ['building', 'running'])
+        .execute()
+      return new Set(rows.map((row) => row.id))
+    },
+
+    async count(projectId) {
+      const { count } = await db
+        .selectFrom('deployments')
+        .select(({ fn }) => fn.countAll<string>().as('count'))
+        .where('project_id', '=', projectId)
+        .executeTakeFirstOrThrow()
+      return Number(count)
+    },
+  }
+}

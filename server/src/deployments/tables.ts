@@ -1,0 +1,39 @@
+import type { ColumnType, Generated, JSONColumnType } from 'kysely'
+import type { DeploymentFailure, DeploymentStatus } from '../contract/schemas.ts'
+import type { Instance, Plan } from './runner/runner.ts'
+
+type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
+
+/** The tables of this feature. */
+export type DeploymentsTables = {
+  apps: {
+    id: string
+    project_id: string
+    name: string
+    /** Counts apps over the whole server; the uid of the app's processes is made of it. */
+    number: ColumnType<number, never, never>
+    port: number | null
+    hostname: string | null
+    created_at: Generated<Date>
+  }
+  deployments: {
+    id: string
+    project_id: string
+    app_id: string
+    status: DeploymentStatus
+    git_url: string
+    branch: string | null
+    commit: string | null
+    /** The app's variables as encrypted JSON. */
+    variables: Buffer
+    plan: NullableJson<Plan>
+    /** The running process; null before the first start. */
+    instance: NullableJson<Instance>
+    failure: JSONColumnType<DeploymentFailure> | ColumnType<null, string | null, string | null>
+    /** How often the work on it was begun: more than once when the server died in between. */
+    attempts: Generated<number>
+    created_at: Generated<Date>
+    started_at: Date | null
+    finished_at: Date | null
+  }
+}

@@ -1,0 +1,91 @@
+import { createServer, type Server } from 'node:http'
+import type { Socket } from 'node:net'
+import Koa, { type Middleware } from 'koa'
+import type { Logger } from 'pino'
+import { ApiError } from '../contract/errors.ts'
+import { accessLog, errorAnswers, requestId } from './middleware.ts'
+import { type ApiState, type MountOptions, mountOperations } from './mount.ts'
+import type { Principal } from './principal.ts'
+
+export interface Api extends MountOptions {
+  /** The principal of an `Authorization` header, or `undefined`. */
+  readonly authenticate: (authorization: string) => Promise<Principal | undefined>
+}
+
+/** The HTTP side of the server. It listens, and says so on `/healthz`, before anything behind it is ready. */
+export interface Application {
+  readonly server: Server
+  /** Puts the API in its place; until then `/v1` answers that the server is starting. */
+  mount(api: Api): void
+  /** What `/readyz` asks; rejects with the reason while something is missing. */
+  setReadiness(check: () => Promise<void>): void
+}
+
+export function createApplication(dependencies: { readonly logger: Logger }): Application {
+  const { logger } = dependencies
+  let v1: Middleware | undefined
+  let readiness: () => Promise<void> = () => Promise.reject(new Error('the server is starting'))
+
+  const koa = new Koa()
+  koa.silent = true
+  koa.use(requestId())
+  koa.use(async (ctx, next) => {
+    if (ctx.path === '/healthz') {
+      ctx.body = { status: 'alive' }
+    } else if (ctx.path === '/readyz') {
+      const reason = await readiness().then(
+        () => null,
+        (error: unknown) => (error instanceof Error ? error.message : String(error)),
+      )
+      ctx.status = reason === null ? 200 : 503
+      ctx.body = reason === null ? { status: 'ready' } : { status: 'not ready', reason }
+    } else {
+      await next()
+    }
+  })
+  koa.use(accessLog(logger))
+  koa.use(errorAnswers(logger))
+  koa.use(async (ctx, next) => {
+    if (!ctx.path.startsWith('/v1/')) return
+    if (v1 === undefined) throw new ApiError('server_error', 'The server is starting; try again in a moment.')
+    await v1(ctx, next)
+  })
+
+  const server = createServer(koa.callback())
+  server.on('clientError', answerBrokenRequest)
+  return {
+    server,
+    mount(api) {
+      v1 = versionOne(api)
+    },
+    setReadiness(check) {
+      readiness = check
+    },
+  }
+}
+
+function versionOne(api: Api): Middleware {
+  const routes = mountOperations(api).prefix('/v1').routes() as unknown as Middleware<ApiState>
+  return async (ctx, next) => {
+    const principal = await api.authenticate(ctx.get('Authorization'))
+    if (principal === undefined) {
+      throw new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
+    }
+    ctx.state['principal'] = principal
+    await routes(ctx as Parameters<typeof routes>[0], next)
+  }
+}
+
+/** A request that Node's parser refuses never reaches Koa, and is owed the specification's error body all the same. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const message =
+    error.code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'The request is not well-formed HTTP.'
+  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}

@@ -1,0 +1,235 @@
+import { availableParallelism } from 'node:os'
+import { isAbsolute, resolve } from 'node:path'
+import { z } from 'zod'
+
+/** Everything that an operator can set, checked. Made once by `loadConfig`; nothing else reads the environment. */
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly dataDirectory: string
+  /** An operator's PostgreSQL; `undefined` for the embedded one. */
+  readonly databaseUrl: string | undefined
+  /** 32 bytes in base64; `undefined` for the one kept in the data directory. */
+  readonly secretKey: string | undefined
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** Listens on loopback alone and nothing public is configured: a laptop. */
+  readonly localMode: boolean
+  readonly apps: AppsConfig
+  /** Regions that projects may name; empty for any slug. */
+  readonly regions: readonly string[]
+  readonly defaultRegion: string
+  readonly outbound: { readonly mode: 'public' | 'any'; readonly allow: readonly string[] }
+  readonly trustedProxies: readonly string[]
+  /** Unprivileged uids that the server hands out when it is root: the first to clusters, the others to apps. */
+  readonly uids: Range
+  readonly deploys: DeploysConfig
+  /** The server's own `PATH`, where it finds git. */
+  readonly path: string
+}
+
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+/** How apps are reached: each on a port of its own, or all on one listener by host name. */
+export type AppsConfig =
+  | { readonly mode: 'ports'; readonly publicHost: string; readonly ports: Range }
+  | {
+      readonly mode: 'hostnames'
+      readonly domain: string
+      readonly scheme: 'http' | 'https'
+      /** The port in public addresses. */
+      readonly publicPort: number
+      /** The port that the gateway listens on. */
+      readonly gatewayPort: number
+    }
+
+export interface DeploysConfig {
+  readonly concurrency: number
+  readonly fetchTimeoutMs: number
+  readonly buildTimeoutMs: number
+  readonly startTimeoutMs: number
+  /** How long an app must stay up after its first good answer. */
+  readonly stableMs: number
+  /** How long an old release may finish its requests after a switch. */
+  readonly drainMs: number
+  /** Variables given to git and to builds, such as a package registry's address. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/** Flags of the command line; each wins over its variable. */
+export interface ConfigFlags {
+  readonly host?: string | undefined
+  readonly port?: string | undefined
+  readonly dataDir?: string | undefined
+}
+
+/** Names every variable that is wrong, one a line. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const text = z.string().min(1)
+const port = z
+  .string()
+  .regex(/^\d{1,5}$/, 'must be a port from 0 to 65535')
+  .transform(Number)
+  .refine((n) => n <= 65535, 'must be a port from 0 to 65535')
+const seconds = z
+  .string()
+  .regex(/^\d+(\.\d+)?$/, 'must be a number of seconds')
+  .transform((value) => Math.round(Number(value) * 1000))
+const list = z.string().transform((value) =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+)
+const range = z
+  .string()
+  .regex(/^\d+-\d+$/, 'must be two numbers joined by a hyphen, such as 20000-29999')
+  .transform((value): Range => {
+    const [from = 0, to = 0] = value.split('-').map(Number)
+    return { from, to }
+  })
+  .refine(
+    ({ from, to }) => from > 0 && from < to && to <= 65535,
+    'must run from a lower to a higher number below 65536',
+  )
+const slug = z.string().regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens')
+const domain = z
+  .string()
+  .regex(
+    /^([a-z0-9]([a-z0-9-]*[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/,
+    'must be a domain name in lower case, such as apps.example.com',
+  )
+
+const variables = z.object({
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
+    .optional(),
+  FAIRLEAD_HOST: text.default('127.0.0.1'),
+  FAIRLEAD_PORT: port.default(3000),
+  FAIRLEAD_DATA_DIR: text.default('./.fairlead'),
+  FAIRLEAD_SECRET_KEY: z
+    .string()
+    .refine(
+      (value) => Buffer.from(value, 'base64').length === 32,
+      'must be 32 bytes in base64 (openssl rand -base64 32)',
+    )
+    .optional(),
+  FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  FAIRLEAD_PUBLIC_HOST: text.optional(),
+  FAIRLEAD_APP_PORTS: range.default({ from: 20000, to: 29999 }),
+  FAIRLEAD_APPS_DOMAIN: domain.optional(),
+  FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).default('https'),
+  FAIRLEAD_APPS_PORT: port.optional(),
+  FAIRLEAD_GATEWAY_PORT: port.default(8080),
+  FAIRLEAD_REGIONS: list.pipe(z.array(slug)).default([]),
+  FAIRLEAD_DEFAULT_REGION: slug.optional(),
+  FAIRLEAD_OUTBOUND: z.enum(['public', 'any']).optional(),
+  FAIRLEAD_OUTBOUND_ALLOW: list.default([]),
+  FAIRLEAD_TRUSTED_PROXIES: list.default([]),
+  FAIRLEAD_UIDS: range.default({ from: 40000, to: 49999 }),
+  FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
+  FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),
+  FAIRLEAD_START_TIMEOUT: seconds.default(60_000),
+  FAIRLEAD_STABLE_TIME: seconds.default(1_000),
+  FAIRLEAD_DRAIN_TIMEOUT: seconds.default(30_000),
+  FAIRLEAD_BUILD_ENV: z
+    .string()
+    .transform((value, context) => {
+      try {
+        return JSON.parse(value) as unknown
+      } catch {
+        context.addIssue({ code: 'custom', message: 'must be a JSON object of strings' })
+        return z.NEVER
+      }
+    })
+    .pipe(z.record(z.string(), z.string(), { error: 'must be a JSON object of strings' }))
+    .default({}),
+})
+
+/**
+ * Reads the configuration from the environment and the command line's flags.
+ * Throws `ConfigError` that names every wrong variable with what it must be.
+ */
+export function loadConfig(
+  flags: ConfigFlags = {},
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
+  const given = {
+    ...environment,
+    ...(flags.host === undefined ? {} : { FAIRLEAD_HOST: flags.host }),
+    ...(flags.port === undefined ? {} : { FAIRLEAD_PORT: flags.port }),
+    ...(flags.dataDir === undefined ? {} : { FAIRLEAD_DATA_DIR: flags.dataDir }),
+  }
+  const unknown = Object.keys(environment).filter((key) => key.startsWith('FAIRLEAD_') && !(key in variables.shape))
+  const parsed = variables.safeParse(given)
+  const problems = [
+    ...unknown.map((key) => `${key} is not a setting of Fairlead`),
+    ...(parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`)),
+  ]
+  if (!parsed.success || problems.length > 0) {
+    throw new ConfigError(`The configuration is not right:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
+  }
+  return assemble(parsed.data, environment['PATH'] ?? '/usr/local/bin:/usr/bin:/bin')
+}
+
+function assemble(set: z.output<typeof variables>, path: string): Config {
+  const localMode =
+    isLoopback(set.FAIRLEAD_HOST) &&
+    set.FAIRLEAD_PUBLIC_HOST === undefined &&
+    set.FAIRLEAD_APPS_DOMAIN === undefined &&
+    set.FAIRLEAD_TRUSTED_PROXIES.length === 0
+  return {
+    host: set.FAIRLEAD_HOST,
+    port: set.FAIRLEAD_PORT,
+    dataDirectory: isAbsolute(set.FAIRLEAD_DATA_DIR) ? set.FAIRLEAD_DATA_DIR : resolve(set.FAIRLEAD_DATA_DIR),
+    databaseUrl: set.DATABASE_URL,
+    secretKey: set.FAIRLEAD_SECRET_KEY,
+    logLevel: set.FAIRLEAD_LOG_LEVEL,
+    localMode,
+    apps: appsConfig(set),
+    regions: set.FAIRLEAD_REGIONS,
+    defaultRegion: set.FAIRLEAD_DEFAULT_REGION ?? set.FAIRLEAD_REGIONS[0] ?? 'local',
+    outbound: { mode: set.FAIRLEAD_OUTBOUND ?? (localMode ? 'any' : 'public'), allow: set.FAIRLEAD_OUTBOUND_ALLOW },
+    trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
+    uids: set.FAIRLEAD_UIDS,
+    deploys: {
+      concurrency: Math.max(1, Math.floor(availableParallelism() / 2)),
+      fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
+      buildTimeoutMs: set.FAIRLEAD_BUILD_TIMEOUT,
+      startTimeoutMs: set.FAIRLEAD_START_TIMEOUT,
+      stableMs: set.FAIRLEAD_STABLE_TIME,
+      drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
+      environment: set.FAIRLEAD_BUILD_ENV,
+    },
+    path,
+  }
+}
+
+function appsConfig(set: z.output<typeof variables>): AppsConfig {
+  if (set.FAIRLEAD_APPS_DOMAIN !== undefined) {
+    return {
+      mode: 'hostnames',
+      domain: set.FAIRLEAD_APPS_DOMAIN,
+      scheme: set.FAIRLEAD_APPS_SCHEME,
+      publicPort: set.FAIRLEAD_APPS_PORT ?? (set.FAIRLEAD_APPS_SCHEME === 'https' ? 443 : 80),
+      gatewayPort: set.FAIRLEAD_GATEWAY_PORT,
+    }
+  }
+  const publicHost = set.FAIRLEAD_PUBLIC_HOST ?? set.FAIRLEAD_HOST
+  if (publicHost === '0.0.0.0' || publicHost === '::') {
+    throw new ConfigError(
+      'The configuration is not right:\n  FAIRLEAD_PUBLIC_HOST or FAIRLEAD_APPS_DOMAIN must be set when the server listens on every address, so that apps have addresses that others can use',
+    )
+  }
+  return { mode: 'ports', publicHost, ports: set.FAIRLEAD_APP_PORTS }
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}

@@ -1,0 +1,13 @@
+import { type Logger, pino } from 'pino'
+import pretty from 'pino-pretty'
+
+export type { Logger } from 'pino'
+
+/** One JSON line for each entry; human-readable where the destination is a terminal. */
+export function createLogger(options: { level: string; destination: 'stdout' | 'stderr' }): Logger {
+  const stream = options.destination === 'stdout' ? process.stdout : process.stderr
+  const settings = { level: options.level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }
+  return stream.isTTY
+    ? pino(settings, pretty({ translateTime: 'SYS:HH:MM:ss', destination: stream.fd, sync: true }))
+    : pino(settings, pino.destination({ dest: stream.fd, sync: true }))
+}

@@ -1,0 +1,75 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { examineCluster } from './initialise.ts'
+import { findHolder } from './lock-file.ts'
+import { stopPostmaster } from './postmaster.ts'
+import { enter, type Session } from './session.ts'
+import { type ClusterContext, tryStart } from './start.ts'
+
+const retryMs = 40
+
+/**
+ * Becomes a member of the cluster, whatever state it is in: makes it, starts it, adopts the postmaster that another
+ * process started or left behind, waits for one that is starting or stopping. Every round looks at the folder anew, so
+ * any number of processes may do this while others leave. Raises an error that names the obstacle when that has not
+ * succeeded after `deadlineMs`.
+ */
+export async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: number): Promise<Session> {
+  const { directory, binaries, user } = context
+  const deadline = performance.now() + deadlineMs
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)])
+  let obstacle = 'it does not answer'
+  let started = false
+  try {
+    // Also for a cluster that runs already: it must not be used with another version.
+    await examineCluster({ directory, version: binaries.version, user })
+    while (performance.now() < deadline) {
+      signal.throwIfAborted()
+      let waitMs = retryMs
+      const holder = await findHolder(directory)
+      if (holder.state !== 'running') {
+        const attempt = await tryStart(context, signal, deadline)
+        started ||= attempt.state === 'started'
+        if (attempt.state !== 'blocked') continue
+        obstacle = attempt.obstacle
+        waitMs = attempt.retryMs
+      } else if (holder.status !== 'ready') {
+        obstacle = `its process ${holder.pid} is ${holder.status || 'starting'}`
+      } else {
+        const session = await enter(holder, directory, limited)
+        if (session !== null) return session
+        obstacle = `its process ${holder.pid} takes no connections in ${holder.socketDirectory}`
+      }
+      await delay(waitMs, undefined, { signal: limited })
+    }
+    limited.throwIfAborted()
+    throw new DOMException('The deadline is over', 'TimeoutError')
+  } catch (error) {
+    if (started) await leave(context, null)
+    signal.throwIfAborted()
+    if (!(error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name))) throw error
+    throw new Error(`PostgreSQL on ${directory} is not ready after ${deadlineMs / 1000} s: ${obstacle}`)
+  }
+}
+
+/**
+ * Ends a membership, and stops the cluster when nobody else uses it. A lost one, or none, is made anew for that purpose
+ * when there is a postmaster.
+ */
+export async function leave(context: ClusterContext, held: Session | null): Promise<void> {
+  const session = held === null || held.isLost() ? await enterAgain(context.directory) : held
+  if (session === null) return
+  try {
+    if (!(await session.leave())) return
+    const begin = performance.now()
+    await stopPostmaster(session.pid, context.directory)
+    context.logger.info({ pid: session.pid, ms: Math.round(performance.now() - begin) }, 'PostgreSQL stopped')
+  } finally {
+    await session.end()
+  }
+}
+
+async function enterAgain(directory: string): Promise<Session | null> {
+  const holder = await findHolder(directory)
+  if (holder.state !== 'running') return null
+  return enter(holder, directory, AbortSignal.timeout(5000))
+}

@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import { lchown, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import { assertReachable } from '../reach.ts'
+import type { OsUser } from '../users.ts'
+import { type Binaries, majorVersion, reachableBinaries } from './binaries.ts'
+import { lastLines, runProgram } from './processes.ts'
+
+/** The superuser of every embedded cluster, and the name of the platform's own database. */
+export const clusterUser = 'fairlead'
+
+/**
+ * `initdb` insists on an account for its user id, which private user ids do not have. `nobody` has one everywhere;
+ * the cluster is handed over to its real owner afterwards.
+ */
+const nobody: OsUser = { uid: 65_534, gid: 65_534 }
+const initdbDeadlineMs = 120_000
+
+/**
+ * The arguments for `initdb` besides the folder. Sorting and case mapping come from PostgreSQL itself (provider
+ * `builtin`), so that an upgrade of the system's C library can never corrupt an index. The character classes still
+ * come from the system, under the name that each one has for them. Settings go to postgresql.conf, where the operator
+ * may change them.
+ */
+export function initdbArguments(platform: string): string[] {
+  const settings = {
+    max_connections: '100',
+    shared_buffers: '32MB',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_checkpoints: 'off',
+  }
+  return [
+    `--username=${clusterUser}`,
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    `--lc-ctype=${platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8'}`,
+    // Trust is enough: the only way in is a socket in a folder that nobody but this user and root can enter.
+    '--auth-local=trust',
+    '--auth-host=reject',
+    '--no-instructions',
+    ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
+  ]
+}
+
+/**
+ * Whether `directory` holds a cluster that these binaries and this user can run; `missing` also when it is empty.
+ * Raises an error that says what to do for another major version, another owner, or other content.
+ */
+export async function examineCluster(options: {
+  readonly directory: string
+  readonly version: string
+  readonly user: OsUser | null
+}): Promise<'usable' | 'missing'> {
+  const { directory } = options
+  const found = await optional(readFile(join(directory, 'PG_VERSION'), 'utf8'))
+  if (found === null) {
+    const content = await optional(readdir(directory))
+    if (content === null || content.length === 0) return 'missing'
+    throw new Error(
+      `${directory} holds files, but no PostgreSQL cluster. Move them away, or choose another --data-dir.`,
+    )
+  }
+  const major = majorVersion(options.version)
+  if (found.trim() !== String(major)) {
+    throw new Error(
+      `The data in ${directory} was made by PostgreSQL ${found.trim()}, and this release brings PostgreSQL ${major}. ` +
+        'Start the release that made it and dump the databases (pg_dumpall), then load them into a new data ' +
+        'directory; or run that data on a PostgreSQL server of your own and set DATABASE_URL.',
+    )
+  }
+  const owner = (await stat(directory)).uid
+  const expected = options.user?.uid ?? process.getuid?.()
+  if (owner !== expected) {
+    throw new Error(
+      `The data in ${directory} belongs to user id ${owner}, but PostgreSQL is to run as user id ${expected}. ` +
+        `Start as the user that made it, or run: chown -R ${expected} ${directory}`,
+    )
+  }
+  return 'usable'
+}
+
+/**
+ * Makes the cluster `directory`: under a temporary name beside it, then by one rename, so that it is there complete
+ * or not at all. Removes what earlier attempts left. Only for the owner of the start lock.
+ */
+export async function initialise(options: {
+  readonly directory: string
+  readonly binaries: Binaries
+  readonly runtimeDirectory: string
+  readonly user: OsUser | null
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+  readonly signal: AbortSignal
+}): Promise<void> {
+  const { directory, binaries, user, signal, logger } = options
+  const parent = dirname(directory)
+  const prefix = `.${basename(directory)}.initdb-`
+  for (const name of await readdir(parent)) {
+    if (name.startsWith(prefix)) await removeTree(join(parent, name), logger)
+  }
+  logger.info({ directory }, 'Creating the PostgreSQL cluster')
+  const maker = user === null ? null : nobody
+  await assertReachable(parent, maker)
+  const native = await reachableBinaries({ binaries, copyTo: options.runtimeDirectory, user: maker })
+  const initdb = join(native, 'bin', 'initdb')
+  const temporary = join(parent, prefix + randomBytes(6).toString('hex'))
+  const run = async (args: readonly string[], as: OsUser | null) => {
+    const { code, output } = await runProgram({
+      command: initdb,
+      arguments: ['-D', temporary, ...args],
+      user: as,
+      signal,
+      deadlineMs: initdbDeadlineMs,
+    })
+    if (code === 0) return
+    const remedy = output.includes('could not look up effective user ID')
+      ? '\nRun the server as a user with an account on this system, or as root, or set DATABASE_URL.'
+      : ''
+    throw new Error(`The PostgreSQL cluster could not be created in ${parent}:\n${lastLines(output)}${remedy}`)
+  }
+  try {
+    await mkdir(temporary, { mode: 0o700 })
+    if (maker !== null) await lchown(temporary, maker.uid, maker.gid)
+    await run([...initdbArguments(process.platform), '--no-sync'], maker)
+    if (user !== null) await handOver(temporary, user)
+    // After the change of owner, so that this reaches the disk as well.
+    await run(['--sync-only'], user)
+    await rename(temporary, directory)
+    await syncDirectory(parent)
+  } catch (error) {
+    await removeTree(temporary, logger)
+    throw error
+  }
+}
+
+/** Gives a tree to `user`, from the top: from the first step on, the former owner cannot enter it any more. */
+async function handOver(path: string, user: OsUser): Promise<void> {
+  await lchown(path, user.uid, user.gid)
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    const child = join(path, entry.name)
+    if (entry.isDirectory()) await handOver(child, user)
+    else await lchown(child, user.uid, user.gid)
+  }
+}
+
+/** An `initdb` whose server was killed may still be writing, hence the retries; what stays is removed next time. */
+async function removeTree(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }).catch((error) => {
+    logger.warn({ err: error, path }, 'An unfinished PostgreSQL cluster could not be removed')
+  })
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function optional<T>(reading: Promise<T>): Promise<T | null> {
+  return reading.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+}

@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process'
+import { type FileHandle, open, rename } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { OsUser } from '../users.ts'
+import { findHolder, isPostmaster } from './lock-file.ts'
+import { socketPort } from './socket.ts'
+
+const pollMs = 20
+const logLimit = 10 * 1024 * 1024
+const fastStopMs = 10_000
+const immediateStopMs = 10_000
+
+export type StartOutcome =
+  | { readonly state: 'ready'; readonly pid: number }
+  /** Did not come up in time; it is left running, because it may be recovering. */
+  | { readonly state: 'starting'; readonly pid: number }
+  | { readonly state: 'exited'; readonly code: number | null; readonly log: string }
+
+/**
+ * The command line of the postmaster. What makes the cluster private is given here, where it wins over
+ * postgresql.conf: no network, and one socket. The folder is quoted because the setting is a list.
+ */
+export function postmasterArguments(directory: string, socketDirectory: string): string[] {
+  const settings = {
+    listen_addresses: '',
+    unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
+    port: String(socketPort),
+  }
+  return ['-D', directory, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+}
+
+/**
+ * Starts the postmaster in a session of its own, so that Ctrl+C in a terminal reaches the server alone, which stops it
+ * when it is done. Waits until it takes connections, ends, or the deadline (a `performance.now()` time) is over.
+ * When the signal aborts it is stopped again.
+ */
+export async function startPostmaster(options: {
+  readonly executable: string
+  readonly directory: string
+  readonly socketDirectory: string
+  readonly logFile: string
+  readonly user: OsUser | null
+  readonly signal: AbortSignal
+  readonly deadline: number
+}): Promise<StartOutcome> {
+  const { directory, signal } = options
+  const log = await openLog(options.logFile)
+  try {
+    const { size } = await log.stat()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const child = spawn(options.executable, postmasterArguments(directory, options.socketDirectory), {
+      ...(options.user ?? {}),
+      cwd: '/',
+      // A fixed locale is needed on macOS, where looking one up starts a thread that PostgreSQL does not allow.
+      env: { LC_ALL: 'C' },
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    })
+    child.once('spawn', resolve)
+    child.once('error', (error) => reject(new Error(`${options.executable} cannot be run: ${error.message}`)))
+    await promise
+    child.unref()
+    const pid = child.pid as number
+    const isAlive = async () => child.exitCode === null && child.signalCode === null
+    for (;;) {
+      if (signal.aborted) {
+        await endProcess(pid, isAlive)
+        signal.throwIfAborted()
+      }
+      if (!(await isAlive())) {
+        return { state: 'exited', code: child.exitCode, log: await readFrom(options.logFile, size) }
+      }
+      const holder = await findHolder(directory)
+      if (holder.state === 'running' && holder.pid === pid && holder.status === 'ready') return { state: 'ready', pid }
+      if (performance.now() > options.deadline) return { state: 'starting', pid }
+      await delay(pollMs)
+    }
+  } finally {
+    await log.close()
+  }
+}
+
+/**
+ * Stops the postmaster of `directory` and waits until it is gone: a fast shutdown, which rolls back what is running,
+ * then an immediate one. Raises an error when even that does not end it.
+ */
+export async function stopPostmaster(pid: number, directory: string): Promise<void> {
+  await endProcess(pid, () => isPostmaster(pid, directory))
+}
+
+async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise<void> {
+  for (const [signal, limit] of [
+    ['SIGINT', fastStopMs],
+    ['SIGQUIT', immediateStopMs],
+  ] as const) {
+    if (!(await isAlive())) return
+    process.kill(pid, signal)
+    const deadline = performance.now() + limit
+    while (performance.now() < deadline) {
+      if (!(await isAlive())) return
+      await delay(pollMs)
+    }
+  }
+  throw new Error(`PostgreSQL (process ${pid}) does not stop`)
+}
+
+/** The log is capped at each start: a full one replaces its predecessor `<file>.1`. */
+async function openLog(path: string): Promise<FileHandle> {
+  const file = await open(path, 'a', 0o600)
+  if ((await file.stat()).size <= logLimit) return file
+  await file.close()
+  await rename(path, `${path}.1`)
+  return open(path, 'a', 0o600)
+}
+
+async function readFrom(path: string, position: number): Promise<string> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const buffer = Buffer.alloc(Math.max(0, Math.min(size - position, 64 * 1024)))
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, Math.max(position, size - buffer.length))
+    return buffer.toString('utf8', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}

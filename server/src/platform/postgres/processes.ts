@@ -1,0 +1,120 @@
+import { execFile, spawn } from 'node:child_process'
+import { readFile, readlink } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { promisify } from 'node:util'
+import type { OsUser } from '../users.ts'
+
+export interface ProcessInfo {
+  /** Short name of the executable. */
+  readonly command: string
+  readonly commandLine: string
+  /** Working directory, or null where the system does not tell it. */
+  readonly directory: string | null
+  /** Opaque; together with the pid it names one process for good, because pids are used again. */
+  readonly startedAt: string
+}
+
+/** What is known of a process. Null when it is gone; a zombie counts as gone. */
+export async function inspectProcess(pid: number): Promise<ProcessInfo | null> {
+  return process.platform === 'linux' ? inspectThroughProc(pid) : inspectThroughPs(pid)
+}
+
+async function inspectThroughProc(pid: number): Promise<ProcessInfo | null> {
+  try {
+    const [status, commandLine, directory] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, 'utf8'),
+      readFile(`/proc/${pid}/cmdline`, 'utf8'),
+      // Root in a container may lack the capability to read this link.
+      readlink(`/proc/${pid}/cwd`).catch(() => null),
+    ])
+    const parsed = parseProcStat(status)
+    if (parsed === null) return null
+    return { ...parsed, commandLine: commandLine.replaceAll('\0', ' ').trimEnd(), directory }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ESRCH') return null
+    throw error
+  }
+}
+
+/** Reads `/proc/<pid>/stat` (proc(5)). The command is in parentheses and may itself contain any character. */
+export function parseProcStat(text: string): { command: string; startedAt: string } | null {
+  const end = text.lastIndexOf(')')
+  const fields = text.slice(end + 2).split(' ')
+  const startTime = fields[19]
+  if (end < 0 || startTime === undefined || fields[0] === 'Z' || fields[0] === 'X') return null
+  return { command: text.slice(text.indexOf('(') + 1, end), startedAt: startTime }
+}
+
+async function inspectThroughPs(pid: number): Promise<ProcessInfo | null> {
+  const columns = ['-ww', '-o', 'state=,lstart=,ucomm=,args=', '-p', String(pid)]
+  const { stdout } = await promisify(execFile)('ps', columns, { env: { LC_ALL: 'C' } }).catch((error) => {
+    // ps answers with status 1 and nothing when there is no such process.
+    if (error.code === 1 && error.stdout === '') return { stdout: '' }
+    throw error
+  })
+  return parsePs(stdout)
+}
+
+/** Reads one line of `ps -o state=,lstart=,ucomm=,args=`. */
+export function parsePs(line: string): ProcessInfo | null {
+  const match = /^\s*(\S+)\s+(\S+\s+\S+\s+\d+\s+[\d:]+\s+\d+)\s+(\S+)\s+(.*)$/.exec(line.trimEnd())
+  if (match === null) return null
+  const [, state = '', startedAt = '', command = '', commandLine = ''] = match
+  return state.startsWith('Z') ? null : { command: basename(command), commandLine, directory: null, startedAt }
+}
+
+/** Whether the system knows the pid at all, zombies included: the question that PostgreSQL itself asks. */
+export function pidIsTaken(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/**
+ * Runs a program to its end, as `user` and without an environment (only C messages), and returns its exit code and
+ * what it wrote. Rejects when it cannot be started, when the signal aborts, or at the deadline.
+ */
+export async function runProgram(options: {
+  readonly command: string
+  readonly arguments: readonly string[]
+  readonly user: OsUser | null
+  readonly signal: AbortSignal
+  readonly deadlineMs: number
+}): Promise<{ readonly code: number | null; readonly output: string }> {
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)])
+  signal.throwIfAborted()
+  const child = spawn(options.command, options.arguments, {
+    ...(options.user ?? {}),
+    cwd: '/',
+    env: { LC_ALL: 'C' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
+  const stop = () => child.kill('SIGTERM')
+  signal.addEventListener('abort', stop)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+    })
+  }
+  child.once('error', (error) => reject(new Error(`${options.command} cannot be run: ${error.message}`)))
+  child.once('close', resolve)
+  try {
+    const code = await promise
+    signal.throwIfAborted()
+    return { code, output }
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** The last lines of a text that are not empty, for error messages. */
+export function lastLines(text: string, count = 12): string {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  return lines.slice(-count).join('\n')
+}

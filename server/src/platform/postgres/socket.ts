@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto'
+import { chown, lstat, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { OsUser } from '../users.ts'
+
+/** The port is a part of the socket's name only; nothing listens on the network. */
+export const socketPort = 5432
+
+/** What `sun_path` holds besides its closing zero byte (unix(7)): 108 bytes on Linux, 104 on macOS. */
+function longestSocketPath(platform: string): number {
+  return platform === 'darwin' ? 103 : 107
+}
+
+/**
+ * The folder for the socket: `<parent>/socket`, or, when the address would be too long for the system, a folder in
+ * the temporary directory named from a hash of the cluster's directory. Raises an error when neither is short enough.
+ */
+export function chooseSocketDirectory(options: {
+  readonly directory: string
+  readonly parent: string
+  readonly temporary: string
+  readonly platform: string
+}): string {
+  const hash = createHash('sha256').update(options.directory).digest('hex').slice(0, 16)
+  const candidates = [join(options.parent, 'socket'), join(options.temporary, `fairlead-${hash}`)]
+  const fits = (folder: string) =>
+    Buffer.byteLength(`${folder}/.s.PGSQL.${socketPort}`) <= longestSocketPath(options.platform)
+  const chosen = candidates.find(fits)
+  if (chosen === undefined) {
+    throw new Error(
+      `The path ${options.parent} is too long for a Unix socket, and so is the temporary directory ` +
+        `${options.temporary}. Choose a shorter --data-dir or set TMPDIR to a shorter path.`,
+    )
+  }
+  return chosen
+}
+
+/**
+ * Makes a 0700 folder that belongs to `user`. One that exists must be just that, not a link and nobody else's: in the
+ * temporary directory any user could have put it there to listen in our place.
+ */
+export async function makePrivateDirectory(path: string, user: OsUser | null): Promise<void> {
+  const self = process.getuid?.()
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  const { uid, mode, isPrivate } = await examine(path)
+  // Made just now, or by an earlier start that ended right here.
+  if (isPrivate && user !== null && uid === self) return chown(path, user.uid, user.gid)
+  if (isPrivate && uid === (user?.uid ?? self)) return
+  throw new Error(
+    `${path} is needed as a private folder of user id ${user?.uid ?? self}, but something else is there ` +
+      `(owner ${uid}, mode ${mode.toString(8)}). Remove it and start again.`,
+  )
+}
+
+async function examine(path: string) {
+  const info = await lstat(path)
+  const mode = info.mode & 0o777
+  return { uid: info.uid, mode, isPrivate: info.isDirectory() && mode === 0o700 }
+}

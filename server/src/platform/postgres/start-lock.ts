@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto'
+import { link, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { inspectProcess } from './processes.ts'
+
+interface Owner {
+  readonly pid: number
+  readonly startedAt: string
+  readonly token: string
+}
+
+/** Releases the lock. */
+export type Release = () => Promise<void>
+
+/**
+ * Takes the lock that serialises what happens before PostgreSQL holds its own: making the cluster, removing what a
+ * crash left, starting the postmaster. Returns null when another living process has it; try again a little later.
+ *
+ * The file appears together with its content (by a hard link), so it never lacks an owner. An owner is a pid and its
+ * start time; a lock whose owner is gone is taken away by renaming, which only one contender can do.
+ */
+export async function tryStartLock(path: string): Promise<Release | null> {
+  const self = await inspectProcess(process.pid)
+  if (self === null) throw new Error('The system does not tell about this process; is /proc mounted?')
+  const owner: Owner = { pid: process.pid, startedAt: self.startedAt, token: randomUUID() }
+  const content = JSON.stringify(owner)
+  const own = `${path}.${owner.token}.new`
+  await writeFile(own, content, { mode: 0o600, flag: 'wx' })
+  try {
+    await link(own, path)
+    await removeUnusedFiles(path)
+    return async () => {
+      if ((await readOptional(path)) === content) await rm(path, { force: true })
+    }
+  } catch (error) {
+    // ENOENT: the owner tidied up at this moment.
+    if (!['EEXIST', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  } finally {
+    await rm(own, { force: true })
+  }
+  const found = await readOptional(path)
+  if (found !== null && !(await ownerLives(found))) await takeAway(path, found)
+  return null
+}
+
+/** What contenders left that ended before they could link their file. A living one simply tries again. */
+async function removeUnusedFiles(path: string): Promise<void> {
+  const folder = dirname(path)
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(`${basename(path)}.`) && name.endsWith('.new')) await rm(join(folder, name), { force: true })
+  }
+}
+
+async function takeAway(path: string, abandoned: string): Promise<void> {
+  const aside = `${path}.${randomUUID()}`
+  try {
+    await rename(path, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  // A faster contender may have replaced the abandoned lock in between: then its lock goes back.
+  if ((await readOptional(aside)) !== abandoned) await link(aside, path).catch(() => undefined)
+  await rm(aside, { force: true })
+}
+
+async function ownerLives(content: string): Promise<boolean> {
+  try {
+    const owner: Owner = JSON.parse(content)
+    const info = await inspectProcess(owner.pid)
+    return info !== null && info.startedAt === owner.startedAt
+  } catch (error) {
+    // A power failure can leave the file without its content.
+    if (error instanceof SyntaxError) return false
+    throw error
+  }
+}
+
+async function readOptional(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}

@@ -1,0 +1,91 @@
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import type { OsUser } from '../users.ts'
+import { type Binaries, reachableBinaries } from './binaries.ts'
+import { examineCluster, initialise } from './initialise.ts'
+import { findHolder, removeMisleadingLocks } from './lock-file.ts'
+import { startPostmaster } from './postmaster.ts'
+import { lastLines } from './processes.ts'
+import { chooseSocketDirectory, makePrivateDirectory } from './socket.ts'
+import { tryStartLock } from './start-lock.ts'
+
+const retryMs = 40
+const orphansRetryMs = 500
+
+export interface ClusterContext {
+  /** The cluster's folder, a real path. Its parent belongs to this cluster alone: log, socket and start lock. */
+  readonly directory: string
+  readonly binaries: Binaries
+  /** Where a copy of the binaries goes when `user` cannot reach the installed ones. */
+  readonly runtimeDirectory: string
+  readonly user: OsUser | null
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+}
+
+export type Attempt =
+  | { readonly state: 'started' }
+  /** Another process was faster. */
+  | { readonly state: 'found' }
+  /** Not possible at the moment. */
+  | { readonly state: 'blocked'; readonly obstacle: string; readonly retryMs: number }
+
+/**
+ * Makes the cluster when there is none and starts its postmaster, under the start lock. Raises an error for what will
+ * not pass by itself, with the last lines of the log.
+ */
+export async function tryStart(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
+  const release = await tryStartLock(join(dirname(context.directory), 'start.lock'))
+  if (release === null) return { state: 'blocked', obstacle: 'another process is starting it', retryMs }
+  try {
+    return await startAlone(context, signal, deadline)
+  } finally {
+    await release()
+  }
+}
+
+async function startAlone(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
+  const { directory, user, logger } = context
+  if ((await findHolder(directory)).state === 'running') return { state: 'found' }
+  const begin = performance.now()
+  const parent = dirname(directory)
+  const state = await examineCluster({ directory, version: context.binaries.version, user })
+  if (state === 'missing') await initialise({ ...context, signal })
+  const socketDirectory = chooseSocketDirectory({
+    directory,
+    parent,
+    temporary: tmpdir(),
+    platform: process.platform,
+  })
+  await makePrivateDirectory(socketDirectory, user)
+  await removeMisleadingLocks(directory, socketDirectory, signal)
+  const native = await reachableBinaries({ binaries: context.binaries, copyTo: context.runtimeDirectory, user })
+  const logFile = join(parent, 'postgres.log')
+  const outcome = await startPostmaster({
+    executable: join(native, 'bin', 'postgres'),
+    directory,
+    socketDirectory,
+    logFile,
+    user,
+    signal,
+    deadline,
+  })
+  if (outcome.state === 'ready') {
+    logger.info({ pid: outcome.pid, directory, ms: Math.round(performance.now() - begin) }, 'PostgreSQL started')
+    return { state: 'started' }
+  }
+  if (outcome.state === 'starting') {
+    return { state: 'blocked', obstacle: `its process ${outcome.pid} is still starting; see ${logFile}`, retryMs }
+  }
+  // An operator's pg_ctl knows nothing of the start lock.
+  if ((await findHolder(directory)).state === 'running') return { state: 'found' }
+  // PostgreSQL's own guard: backends whose postmaster was killed may still be at work on the files.
+  if (/shared memory block .* still in use/.test(outcome.log)) {
+    const obstacle = 'processes of an earlier PostgreSQL on this folder are still at work; wait for them or end them'
+    return { state: 'blocked', obstacle, retryMs: orphansRetryMs }
+  }
+  throw new Error(
+    `PostgreSQL on ${directory} ended while starting (exit code ${outcome.code}). The end of ${logFile}:\n` +
+      lastLines(outcome.log),
+  )
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import type { Database } from './database.ts'
+import { createSecretBox, type SecretBox } from './secrets.ts'
+
+type SettingsTables = {
+  settings: { key: string; value: Buffer }
+}
+
+const checkName = 'secret_key_check'
+const checkText = 'fairlead'
+
+/**
+ * The box for stored secrets. Its key is the operator's, or the one in `file`, which is made at the first start.
+ * Rejects when the key does not open what the database holds: going on would lose every secret.
+ */
+export async function openSecretBox(options: {
+  database: Database
+  given: string | undefined
+  file: string
+}): Promise<SecretBox> {
+  const stored = options.given ?? (await readKey(options.file))
+  const key = stored === undefined ? randomBytes(32) : Buffer.from(stored, 'base64')
+  if (key.length !== 32)
+    throw new Error(`The key in ${options.file} is not 32 bytes in base64. Put the right one back.`)
+  const box = createSecretBox(key)
+
+  const db = options.database.withTables<SettingsTables>()
+  const check = await db.selectFrom('settings').select('value').where('key', '=', checkName).executeTakeFirst()
+  if (check !== undefined) {
+    if (!opens(box, check.value)) throw wrongKey(options)
+    return box
+  }
+  if (stored === undefined) await writeKey(options.file, key)
+  await db
+    .insertInto('settings')
+    .values({ key: checkName, value: box.encrypt(checkText, checkName) })
+    .execute()
+  return box
+}
+
+function opens(box: SecretBox, sealed: Buffer): boolean {
+  try {
+    return box.decrypt(sealed, checkName) === checkText
+  } catch {
+    return false
+  }
+}
+
+function wrongKey(options: { given: string | undefined; file: string }): Error {
+  const source = options.given === undefined ? `in ${options.file}` : 'in FAIRLEAD_SECRET_KEY'
+  return new Error(
+    `The secret key ${source} is not the one that this database's secrets were encrypted with. ` +
+      'Put the original key back; without it they cannot be read.',
+  )
+}
+
+async function readKey(file: string): Promise<string | undefined> {
+  try {
+    return (await readFile(file, 'utf8')).trim()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+async function writeKey(file: string, key: Buffer): Promise<void> {
+  await writeFile(`${file}.new`, `${key.toString('base64')}\n`, { mode: 0o600, flush: true })
+  await rename(`${file}.new`, file)
+}

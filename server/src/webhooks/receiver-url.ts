@@ -1,0 +1,13 @@
+import { isIP } from 'node:net'
+import type { Outbound } from '../platform/outbound.ts'
+
+/** What is wrong with a receiver's address, or `undefined`. Names are checked again at each connection. */
+export function urlProblem(url: string, outbound: Outbound): string | undefined {
+  if (!URL.canParse(url)) return 'must be an address such as https://example.com/webhooks'
+  const parsed = new URL(url)
+  if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:') return 'must begin with https:// or http://'
+  if (parsed.username !== '' || parsed.password !== '') return 'must not carry a user name or password'
+  const host = parsed.hostname.replace(/^\[|\]$/g, '')
+  if (isIP(host) !== 0 && !outbound.allows(host)) return 'must lead to a public address'
+  return undefined
+}
