@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Router, type RouterContext } from '@koa/router'
 import { notFound } from '../contract/errors.ts'
+import { type IdKind, isId } from '../contract/ids.ts'
 import { type BodyOutput, type Operation, operations, type ResponseBody } from '../contract/operations.ts'
-import type { OperationName, PathParam } from '../contract/routes.ts'
+import type { OperationName, PathParam, Resource } from '../contract/routes.ts'
 import { jsonBody } from './body.ts'
 import { authorize, type Principal, type TenantProject } from './principal.ts'
 import { parseBody } from './validation.ts'
@@ -31,6 +32,13 @@ export interface MountOptions {
 
 export interface ApiState {
   principal: Principal
+}
+
+/** What `:id` names in the paths of a resource. */
+const idKinds: Readonly<Record<Resource, IdKind>> = {
+  projects: 'project',
+  deployments: 'deployment',
+  webhooks: 'webhook',
 }
 
 /**
@@ -62,6 +70,8 @@ async function answer(ctx: RouterContext<ApiState>, operation: Operation, option
   const projectId = ctx.params['project_id']
   const project = projectId === undefined ? undefined : await options.findProject(ctx.state.principal, projectId)
   if (projectId !== undefined && project === undefined) throw notFound()
+  const id = ctx.params['id']
+  if (id !== undefined && !isId(idKinds[operation.name.split('.')[0] as Resource], id)) throw notFound()
 
   // The table joins each name to its own types; going through it by name loses that.
   const handle = options.handlers[operation.name] as (call: unknown) => Promise<unknown>

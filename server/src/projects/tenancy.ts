@@ -1,3 +1,4 @@
+import { isId } from '../contract/ids.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Database } from '../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
@@ -15,7 +16,9 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
   const owners = db.selectFrom('projects').select(['id', 'account_id as accountId'])
 
   return {
-    find(accountId, projectId) {
+    async find(accountId, projectId) {
+      // What cannot be an id is not asked for: the database would choke on some of it.
+      if (!isId('project', projectId)) return undefined
       return owners.where('id', '=', projectId).where('account_id', '=', accountId).executeTakeFirst()
     },
     async accountOf(projectId) {

@@ -3,6 +3,8 @@ import type { Outbound } from '../platform/outbound.ts'
 
 /** What is wrong with a receiver's address, or `undefined`. Names are checked again at each connection. */
 export function urlProblem(url: string, outbound: Outbound): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  if (/[\s\x00-\x1f\x7f]/.test(url) || !url.isWellFormed()) return 'must not contain spaces or control characters'
   if (!URL.canParse(url)) return 'must be an address such as https://example.com/webhooks'
   const parsed = new URL(url)
   if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:') return 'must begin with https:// or http://'

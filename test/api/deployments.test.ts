@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { nodeApp, type Repository, repository } from '../harness/repository.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+
+let server: TestServer
+let app: Repository
+let projectId: string
+beforeAll(async () => {
+  server = await testServer({ FAIRLEAD_START_TIMEOUT: '3', FAIRLEAD_FETCH_TIMEOUT: '20' })
+  app = await repository(nodeApp('hello'))
+  projectId = (await server.client.projects.create({ body: { name: 'apps' } })).id
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await app[Symbol.asyncDispose]()
+})
+
+const post = (body: unknown) =>
+  fetch(`${server.baseUrl}/projects/${projectId}/deployments`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+describe('POST /projects/:project_id/deployments', () => {
+  it('answers 201 building with exactly the specified fields, and the address answers later', async () => {
+    const response = await post({ name: 'web', git_url: app.url })
+    expect(response.status).toBe(201)
+    const body = (await response.json()) as Record<string, string>
+    expect(Object.keys(body).sort()).toEqual(['created_at', 'id', 'name', 'status', 'url'])
+    expect(body).toMatchObject({ name: 'web', status: 'building' })
+    expect(response.headers.get('location')).toBe(`/v1/projects/${projectId}/deployments/${body['id']}`)
+    expect((await fetch(String(body['url']))).status).toBe(503)
+
+    const again = await deployAndSettle(server.client, projectId, { name: 'web', git_url: app.url })
+    expect(again).toMatchObject({ status: 'running', url: body['url'], branch: 'main', failure: null })
+    expect(await (await fetch(again.url)).text()).toBe('hello')
+  })
+
+  it.each([
+    ['no name', { git_url: 'https://example.com/a.git' }, 'name'],
+    ['no git_url', { name: 'a' }, 'git_url'],
+    ['an option as git_url', { name: 'a', git_url: '--upload-pack=touch /tmp/x' }, 'git_url'],
+    ['an option without a space', { name: 'a', git_url: '--upload-pack=x' }, 'git_url'],
+    ["git's helper ext", { name: 'a', git_url: 'ext::sh -c touch% /tmp/x' }, 'git_url'],
+    ["git's helper ext, short", { name: 'a', git_url: 'ext::x' }, 'git_url'],
+    ['a semicolon and a command', { name: 'a', git_url: 'https://example.com/a.git; touch /tmp/x' }, 'git_url'],
+    ['a newline', { name: 'a', git_url: 'https://example.com/a.git\ntouch /tmp/x' }, 'git_url'],
+    ['a folder that is no repository', { name: 'a', git_url: 'file:///etc' }, 'git_url'],
+    ['a host in a file address', { name: 'a', git_url: 'file://host/etc' }, 'git_url'],
+    ['a plain path', { name: 'a', git_url: '/etc' }, 'git_url'],
+    ['another protocol', { name: 'a', git_url: 'git://example.com/a.git' }, 'git_url'],
+    ['a host that is an option', { name: 'a', git_url: 'ssh://-oProxyCommand=x/a' }, 'git_url'],
+    ['an scp path that is an option', { name: 'a', git_url: 'git@example.com:-x' }, 'git_url'],
+    ['credentials', { name: 'a', git_url: 'https://user:token@example.com/a.git' }, 'git_url'],
+    ['a backslash', { name: 'a', git_url: 'https://example.com\\@evil.example/a.git' }, 'git_url'],
+    ['a branch that is an option', { name: 'a', git_url: 'https://example.com/a.git', branch: '--upload-pack=x' }, 'branch'],
+    ['a branch with a newline', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a\nb' }, 'branch'],
+    ['a branch with dots', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a..b' }, 'branch'],
+    ['a refspec as branch', { name: 'a', git_url: 'https://example.com/a.git', branch: 'main:refs/x' }, 'branch'],
+    ['an empty branch', { name: 'a', git_url: 'https://example.com/a.git', branch: '' }, 'branch'],
+    ['a variable that is no name', { name: 'a', git_url: 'https://e.com/a', env_vars: { '1A': 'x' } }, 'env_vars.1A'],
+    ['a variable that is no string', { name: 'a', git_url: 'https://e.com/a', env_vars: { A: 1 } }, 'env_vars.A'],
+    ["the platform's variable", { name: 'a', git_url: 'https://e.com/a', env_vars: { PORT: '1' } }, 'env_vars.PORT'],
+  ])('refuses %s and names the field', async (_, body, field) => {
+    const response = await post(body)
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', details: { field } } })
+    expect(response.status).toBe(400)
+  })
+
+  it('refuses file: addresses outside local mode', async () => {
+    await using other = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
+    const project = await other.client.projects.create({ body: { name: 'p' } })
+    await expect(
+      other.client.deployments.create({ params: { project_id: project.id }, body: { name: 'a', git_url: app.url } }),
+    ).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'git_url' } })
+  })
+})
+
+describe('a deployment that cannot succeed', () => {
+  const failureOf = async (files: Record<string, string>, branch?: string) => {
+    await using source = await repository(files)
+    const body = { name: 'broken', git_url: source.url, ...(branch === undefined ? {} : { branch }) }
+    const deployment = await deployAndSettle(server.client, projectId, body)
+    expect(deployment.status).toBe('failed')
+    expect(deployment.finished_at).not.toBeNull()
+    return deployment.failure
+  }
+
+  it('names an unknown branch', async () => {
+    expect(await failureOf(nodeApp('x'), 'nowhere')).toMatchObject({ stage: 'fetch', code: 'unknown_branch' })
+  })
+
+  it('names a repository without a commit', async () => {
+    expect(await failureOf({})).toMatchObject({ stage: 'fetch', code: 'no_default_branch' })
+  })
+
+  it('names a host that refuses', async () => {
+    const deployment = await deployAndSettle(server.client, projectId, {
+      name: 'unreachable',
+      git_url: 'http://127.0.0.1:9/a.git',
+    })
+    expect(deployment.failure).toMatchObject({ stage: 'fetch', code: 'repository_unreachable' })
+    expect(deployment.failure?.message).toContain('git_url')
+  })
+
+  it('lists what is recognised when nothing is', async () => {
+    const failure = await failureOf({ 'README.txt': 'nothing to run' })
+    expect(failure).toMatchObject({ stage: 'plan', code: 'not_recognised' })
+    expect(failure?.message).toContain('package.json')
+  })
+
+  it('shows the last lines of a build that fails', async () => {
+    const failure = await failureOf({
+      'package.json': JSON.stringify({
+        scripts: { build: 'node build.js', start: 'node server.js' },
+      }),
+      'build.js': 'console.error("the reason is here"); process.exit(3)',
+      'server.js': '',
+    })
+    expect(failure).toMatchObject({ stage: 'build', code: 'build_failed' })
+    expect(failure?.message).toContain('the reason is here')
+  })
+
+  it('says that the app never listened', async () => {
+    const failure = await failureOf({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js': 'setInterval(() => {}, 1000)',
+    })
+    expect(failure).toMatchObject({ stage: 'start', code: 'not_listening' })
+    expect(failure?.message).toContain('PORT')
+  })
+
+  it('says which port the app took instead of its own', async () => {
+    const failure = await failureOf({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js': 'require("node:http").createServer().listen(0, function () { console.log(this.address()) })',
+    })
+    expect(failure).toMatchObject({ stage: 'start', code: 'wrong_port' })
+  })
+
+  it('shows the last lines of an app that exits', async () => {
+    const failure = await failureOf({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js': 'console.error("no database given"); process.exit(7)',
+    })
+    expect(failure).toMatchObject({ stage: 'start', code: 'app_exited' })
+    expect(failure?.message).toContain('code 7')
+    expect(failure?.message).toContain('no database given')
+  })
+
+  it('says that the app answers with errors', async () => {
+    const failure = await failureOf({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js':
+        'require("node:http").createServer((q, r) => { r.statusCode = 500; r.end() }).listen(process.env.PORT)',
+    })
+    expect(failure).toMatchObject({ stage: 'start', code: 'unhealthy' })
+    expect(failure?.message).toContain('500')
+  })
+
+  it('leaves the release that runs where it is', async () => {
+    const good = await deployAndSettle(server.client, projectId, { name: 'steady', git_url: app.url })
+    await using source = await repository({ 'README.txt': 'nothing' })
+    const bad = await deployAndSettle(server.client, projectId, { name: 'steady', git_url: source.url })
+    expect(bad.status).toBe('failed')
+    expect(await (await fetch(good.url)).text()).toBe('hello')
+    const { deployments } = await server.client.deployments.list({ params: { project_id: projectId } })
+    expect(deployments.find(({ id }) => id === good.id)?.status).toBe('running')
+  })
+})
+
+describe('kinds of apps', () => {
+  it('runs a Procfile with a variable of its own', async () => {
+    await using source = await repository({
+      Procfile: 'web: node app.js "$PORT"\n',
+      'app.js':
+        'require("node:http").createServer((q, r) => r.end(process.env.GREETING)).listen(Number(process.argv[2]))',
+    })
+    const deployment = await deployAndSettle(server.client, projectId, {
+      name: 'procfile',
+      git_url: source.url,
+      env_vars: { GREETING: 'from a variable, with "quotes", $PATH and\nlines' },
+    })
+    expect(await (await fetch(deployment.url)).text()).toBe('from a variable, with "quotes", $PATH and\nlines')
+  })
+
+  it('serves a static site', async () => {
+    await using source = await repository({ 'index.html': '<h1>static</h1>' })
+    const deployment = await deployAndSettle(server.client, projectId, { name: 'static', git_url: source.url })
+    expect(deployment.failure).toBeNull()
+    const response = await fetch(deployment.url)
+    expect(response.headers.get('content-type')).toContain('text/html')
+    expect(await response.text()).toBe('<h1>static</h1>')
+  })
+
+  it('gives an app nothing of the server', async () => {
+    await using source = await repository({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js':
+        'require("node:http").createServer((q, r) => r.end(JSON.stringify(process.env))).listen(process.env.PORT)',
+    })
+    const deployment = await deployAndSettle(server.client, projectId, { name: 'env', git_url: source.url })
+    const environment = (await (await fetch(deployment.url)).json()) as Record<string, string>
+    expect(environment['FAIRLEAD_DEPLOYMENT_ID']).toBe(deployment.id)
+    expect(Object.keys(environment).filter((name) => /DATABASE|SECRET|FAIRLEAD_(?!DEPLOYMENT_ID)/.test(name))).toEqual([])
+  })
+})
+
+describe('GET /projects/:project_id/deployments', () => {
+  it('lists newest first with exactly the specified fields', async () => {
+    const project = await server.client.projects.create({ body: { name: 'listed' } })
+    const params = { project_id: project.id }
+    const first = await server.client.deployments.create({ params, body: { name: 'a', git_url: app.url } })
+    const second = await server.client.deployments.create({ params, body: { name: 'b', git_url: app.url } })
+    const { deployments } = await server.client.deployments.list({ params })
+    expect(deployments.map(({ id }) => id)).toEqual([second.id, first.id])
+    expect(Object.keys(deployments[0] ?? {}).sort()).toEqual(['created_at', 'id', 'name', 'status', 'url'])
+    const { resources } = await server.client.projects.get({ params })
+    expect(resources.deployments).toBe(2)
+  })
+})

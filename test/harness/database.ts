@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto'
+import { Client } from 'pg'
+import { inject } from 'vitest'
+import { templateName } from './global-setup.ts'
+
+export interface TestDatabase extends AsyncDisposable {
+  /** For `DATABASE_URL`. */
+  readonly url: string
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
+}
+
+/** A database of its own, cloned from the migrated template. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const cluster = inject('cluster')
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await administer(`create database ${name} template ${templateName}`)
+  const client = new Client({ ...cluster, database: name })
+  await client.connect()
+  return {
+    url: `postgres://${cluster.user}@localhost:${cluster.port}/${name}?host=${encodeURIComponent(cluster.host)}`,
+    async query<Row extends object>(text: string, values: readonly unknown[] = []) {
+      return (await client.query<Row>(text, [...values])).rows
+    },
+    async [Symbol.asyncDispose]() {
+      await client.end()
+      await administer(`drop database ${name} with (force)`)
+    },
+  }
+}
+
+async function administer(statement: string): Promise<void> {
+  const admin = new Client({ ...inject('cluster'), database: 'postgres' })
+  await admin.connect()
+  try {
+    await admin.query(statement)
+  } finally {
+    await admin.end()
+  }
+}

@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client, ResponseBody } from '@fairlead/server/client'
+
+type Detail = ResponseBody<'deployments.get'>
+
+/** Asks for a deployment until it is no longer building. */
+export async function settled(client: Client, projectId: string, id: string): Promise<Detail> {
+  for (;;) {
+    const deployment = await client.deployments.get({ params: { project_id: projectId, id } })
+    if (deployment.status !== 'building') return deployment
+    await sleep(50)
+  }
+}
+
+/** Creates a deployment and waits for what becomes of it. */
+export async function deployAndSettle(
+  client: Client,
+  projectId: string,
+  body: { name: string; git_url: string; branch?: string; env_vars?: Record<string, string> },
+): Promise<Detail> {
+  const { id } = await client.deployments.create({ params: { project_id: projectId }, body })
+  return settled(client, projectId, id)
+}

@@ -1,0 +1,14 @@
+import { execFileSync } from 'node:child_process'
+
+/** What builds need to reach the package registry as this machine does. */
+export function buildEnvironment(): Record<string, string> {
+  const registry = execFileSync('npm', ['config', 'get', 'registry'], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).trim()
+  const certificates = process.env['NODE_EXTRA_CA_CERTS']
+  return {
+    npm_config_registry: registry,
+    ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates }),
+  }
+}

@@ -1,0 +1,47 @@
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { pino } from 'pino'
+import type { TestProject } from 'vitest/node'
+import { migrate, openDatabase } from '../../server/src/platform/database.ts'
+import { prepareJobs } from '../../server/src/platform/jobs.ts'
+import { migrations } from '../../server/src/platform/migrations/index.ts'
+import { openCluster } from '../../server/src/platform/postgres/cluster.ts'
+import { isRoot, temporaryDirectory } from './temporary.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The cluster that every test file gets its databases from. */
+    cluster: { host: string; port: number; user: string }
+  }
+}
+
+export const templateName = 'fairlead_template'
+
+/** Starts one PostgreSQL for the whole run, with a template that is migrated once. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const directory = await temporaryDirectory()
+  const logger = pino({ level: 'silent' })
+  const cluster = await openCluster({
+    directory: join(directory.path, 'postgres', 'data'),
+    runtimeDirectory: join(directory.path, 'runtime'),
+    user: isRoot ? { uid: 39_999, gid: 39_999 } : null,
+    logger,
+    signal: new AbortController().signal,
+    supervise: false,
+  })
+  const admin = new Client({ ...cluster.connection, database: 'postgres' })
+  await admin.connect()
+  await admin.query(`create database ${templateName}`)
+  await admin.end()
+  const template = openDatabase({ ...cluster.connection, database: templateName }, logger)
+  await migrate(template.db, migrations)
+  await prepareJobs(template.pool, logger)
+  await template.close()
+
+  const { host, port, user } = cluster.connection
+  project.provide('cluster', { host, port, user })
+  return async () => {
+    await cluster.close()
+    await directory[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createReceiver, type ReceivedEvent } from '@fairlead/receiver'
+import Koa from 'koa'
+
+type Succeeded = ReceivedEvent<'deployment.succeeded'>
+
+export interface TestReceiver extends AsyncDisposable {
+  readonly url: string
+  readonly received: Succeeded[]
+  /** Resolves with the first event, past or to come, that fits. */
+  waitFor(fits: (event: Succeeded) => boolean): Promise<Succeeded>
+}
+
+/** A Koa app that mounts the receiver, as a customer would. `listen` first, to know the address; then give the secret. */
+export async function testReceiver(): Promise<TestReceiver & { trust(secret: string): void }> {
+  const received: Succeeded[] = []
+  const waiting = new Set<() => void>()
+  let app = new Koa()
+  const server = createServer((request, response) => void app.callback()(request, response))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`,
+    received,
+    trust(secret) {
+      const receiver = createReceiver({ secrets: [secret] })
+      receiver.on('deployment.succeeded', (event) => {
+        received.push(event)
+        for (const wake of waiting) wake()
+      })
+      app = new Koa()
+      app.use(receiver.middleware({ path: '/hooks' }))
+    },
+    waitFor(fits) {
+      return new Promise((done) => {
+        const look = () => {
+          const found = received.find(fits)
+          if (found === undefined) return
+          waiting.delete(look)
+          done(found)
+        }
+        waiting.add(look)
+        look()
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,94 @@
+import { join } from 'node:path'
+import { type Client, createClient } from '@fairlead/server/client'
+import { pino } from 'pino'
+import { type Accounts, createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createKeys, type Keys } from '../../server/src/accounts/keys.ts'
+import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
+import { loadConfig } from '../../server/src/platform/config.ts'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { startServer } from '../../server/src/server.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+import { buildEnvironment } from './environment.ts'
+import { temporaryDirectory } from './temporary.ts'
+
+export interface TestServer extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:41234`. */
+  readonly url: string
+  readonly baseUrl: string
+  readonly database: TestDatabase
+  readonly dataDirectory: string
+  readonly accounts: Accounts
+  readonly keys: Keys
+  /** A key of the operator's account with all rights. */
+  readonly apiKey: string
+  /** A client with that key. */
+  readonly client: Client
+  /** Another key; of the operator's account unless told otherwise. */
+  key(options: { accountId?: string; preset?: Preset; projectIds?: string[] }): Promise<string>
+  clientFor(apiKey: string): Client
+  /** Every log line so far, parsed. */
+  readonly log: Record<string, unknown>[]
+}
+
+/** A whole server in this process, on a database and a data directory of its own. */
+export async function testServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
+  await using cleanup = new AsyncDisposableStack()
+  const database = cleanup.use(await testDatabase())
+  const directory = cleanup.use(await temporaryDirectory())
+  const dataDirectory = join(directory.path, 'data')
+  const log: Record<string, unknown>[] = []
+  const logger = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(JSON.parse(line)) })
+  const config = loadConfig(
+    {},
+    {
+      PATH: process.env['PATH'],
+      DATABASE_URL: database.url,
+      FAIRLEAD_PORT: '0',
+      FAIRLEAD_DATA_DIR: dataDirectory,
+      FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
+      FAIRLEAD_STABLE_TIME: '0.1',
+      ...environment,
+    },
+  )
+  const server = await startServer({
+    config,
+    logger,
+    strictResponses: true,
+    onFatal: (error) => {
+      throw error
+    },
+  })
+  cleanup.defer(() => server.stop())
+
+  const handle = openDatabase({ connectionString: database.url, max: 2 }, logger)
+  cleanup.defer(() => handle.close())
+  const accounts = createAccounts({ database: handle.db })
+  const keys = createKeys({ database: handle.db })
+  const baseUrl = `${server.url}/v1`
+  const clientFor = (apiKey: string) => createClient({ baseUrl, apiKey })
+  const key: TestServer['key'] = async ({ accountId, preset = 'full', projectIds }) => {
+    const made = await keys.create({
+      accountId: accountId ?? (await accounts.ensureOperator()),
+      name: 'test',
+      scopes: presets[preset],
+      projectIds: projectIds ?? null,
+    })
+    return made.key
+  }
+  const apiKey = await key({})
+  const owned = cleanup.move()
+  return {
+    url: server.url,
+    baseUrl,
+    database,
+    dataDirectory,
+    accounts,
+    keys,
+    apiKey,
+    client: clientFor(apiKey),
+    key,
+    clientFor,
+    log,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}

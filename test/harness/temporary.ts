@@ -1,0 +1,15 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export const isRoot = process.getuid?.() === 0
+
+/** A folder that goes away with the `await using` block; as root, other users may pass through it. */
+export async function temporaryDirectory(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'fairlead-test-'))
+  if (isRoot) await chmod(path, 0o711)
+  return {
+    path,
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 5 }),
+  }
+}
