@@ -232,7 +232,7 @@ async function deployParts(
     appLock: createKeyedLock(),
     background,
     settings: config.deploys,
-    planOptions: { nodeVersion: process.versions.node, staticServer: programs.staticServer },
+    planOptions: { nodeVersion: process.versions.node },
     allowFile: config.localMode,
     listenerOf: (app: App) => ({
       host: reachableHost(config.host),

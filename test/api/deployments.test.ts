@@ -55,7 +55,11 @@ describe('POST /projects/:project_id/deployments', () => {
     ['an scp path that is an option', { name: 'a', git_url: 'git@example.com:-x' }, 'git_url'],
     ['credentials', { name: 'a', git_url: 'https://user:token@example.com/a.git' }, 'git_url'],
     ['a backslash', { name: 'a', git_url: 'https://example.com\\@evil.example/a.git' }, 'git_url'],
-    ['a branch that is an option', { name: 'a', git_url: 'https://example.com/a.git', branch: '--upload-pack=x' }, 'branch'],
+    [
+      'a branch that is an option',
+      { name: 'a', git_url: 'https://example.com/a.git', branch: '--upload-pack=x' },
+      'branch',
+    ],
     ['a branch with a newline', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a\nb' }, 'branch'],
     ['a branch with dots', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a..b' }, 'branch'],
     ['a refspec as branch', { name: 'a', git_url: 'https://example.com/a.git', branch: 'main:refs/x' }, 'branch'],
@@ -204,7 +208,9 @@ describe('kinds of apps', () => {
     const deployment = await deployAndSettle(server.client, projectId, { name: 'env', git_url: source.url })
     const environment = (await (await fetch(deployment.url)).json()) as Record<string, string>
     expect(environment['FAIRLEAD_DEPLOYMENT_ID']).toBe(deployment.id)
-    expect(Object.keys(environment).filter((name) => /DATABASE|SECRET|FAIRLEAD_(?!DEPLOYMENT_ID)/.test(name))).toEqual([])
+    expect(Object.keys(environment).filter((name) => /DATABASE|SECRET|FAIRLEAD_(?!DEPLOYMENT_ID)/.test(name))).toEqual(
+      [],
+    )
   })
 })
 

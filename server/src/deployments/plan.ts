@@ -3,6 +3,7 @@ import satisfies from 'semver/functions/satisfies.js'
 import validRange from 'semver/ranges/valid.js'
 import { type PackageJson, parsePackageJson } from './package-json.ts'
 import type { Command, Plan } from './runner/runner.ts'
+import { staticServerName } from './runner/toolchain.ts'
 import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './source-tree.ts'
 
 export { readSourceTree, type SourceTree } from './source-tree.ts'
@@ -27,8 +28,6 @@ export type PlanResult =
 export interface PlanOptions {
   /** The version of the Node that apps run on, as in `process.versions.node`. */
   readonly nodeVersion: string
-  /** Absolute path of the program that serves static sites. */
-  readonly staticServer: string
 }
 
 type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: PlanFailure }
@@ -60,7 +59,7 @@ export function planRelease(files: SourceTree, options: PlanOptions): PlanResult
   // With a build script the index.html at hand is a source, not the site.
   const folder = node?.value.scripts.has('build') ? undefined : findSite(files)
   if (folder !== undefined) {
-    return planned({ kind: 'static', build: [], start: { argv: ['node', options.staticServer, folder] } })
+    return planned({ kind: 'static', build: [], start: { argv: [staticServerName, folder] } })
   }
   if (node !== null) {
     return failed(

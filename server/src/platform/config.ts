@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { blockList } from './outbound.ts'
 
 /** Everything that an operator can set, checked. Made once by `loadConfig`; nothing else reads the environment. */
 export interface Config {
@@ -97,6 +98,15 @@ const range = z
     ({ from, to }) => from > 0 && from < to && to <= 65535,
     'must run from a lower to a higher number below 65536',
   )
+const networks = list.superRefine((entries, context) => {
+  for (const entry of entries) {
+    try {
+      blockList([entry])
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: `holds a mistake: ${(error as Error).message}` })
+    }
+  }
+})
 const slug = z.string().regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens')
 const domain = z
   .string()
@@ -130,8 +140,8 @@ const variables = z.object({
   FAIRLEAD_REGIONS: list.pipe(z.array(slug)).default([]),
   FAIRLEAD_DEFAULT_REGION: slug.optional(),
   FAIRLEAD_OUTBOUND: z.enum(['public', 'any']).optional(),
-  FAIRLEAD_OUTBOUND_ALLOW: list.default([]),
-  FAIRLEAD_TRUSTED_PROXIES: list.default([]),
+  FAIRLEAD_OUTBOUND_ALLOW: networks.default([]),
+  FAIRLEAD_TRUSTED_PROXIES: networks.default([]),
   FAIRLEAD_UIDS: range.default({ from: 40000, to: 49999 }),
   FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
   FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),

@@ -24,6 +24,7 @@ export class OutboundError extends Error {
 }
 
 // IANA's special-purpose registries, IPv4 and IPv6, and the prefixes that carry an IPv4 address inside an IPv6 one.
+// The IPv4-mapped ones (::ffff:0:0/96) are not here: a block list compares those with its IPv4 entries by itself.
 const special = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -42,7 +43,6 @@ const special = [
   '240.0.0.0/4',
   '::/128',
   '::1/128',
-  '::ffff:0:0/96',
   '64:ff9b::/96',
   '64:ff9b:1::/48',
   '100::/64',

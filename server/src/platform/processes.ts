@@ -1,4 +1,5 @@
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { SocketAddress } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
@@ -83,32 +84,42 @@ export async function familyOf(pid: number): Promise<number[]> {
   return [...family]
 }
 
-/** All TCP sockets of this machine that listen, IPv4 and IPv6. */
-export function listeningSockets(): ListeningSocket[] {
-  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => {
-    const sockets: ListeningSocket[] = []
-    for (const line of linesOf(table)) {
+/**
+ * All TCP sockets of this machine that listen, IPv4 and IPv6. Where no connection is open the kernel walks over its
+ * whole table for the answer, which takes it milliseconds; Node's thread pool waits for it.
+ */
+export async function listeningSockets(): Promise<ListeningSocket[]> {
+  const sockets: ListeningSocket[] = []
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    for await (const line of linesOf(table)) {
       const [slot, local, , state, , , , uid, , inode] = line.trim().split(/\s+/)
       if (slot === 'sl') continue
-      // The kernel writes the listening sockets (state 0A) before all others, of which there may be very many.
+      // The listening sockets (state 0A) come before all others, of which there may be very many.
       if (state !== '0A' || local === undefined || inode === undefined) break
       const [address = '', port = ''] = local.split(':')
       sockets.push({ port: Number.parseInt(port, 16), address: parseAddress(address), inode, uid: Number(uid) })
     }
-    return sockets
-  })
+  }
+  return sockets
 }
 
-/** The sockets among `sockets` (all that listen, unless given) that one of these processes holds open. */
-export function listeningPorts(pids: readonly number[], sockets = listeningSockets()): ListeningSocket[] {
-  if (sockets.length === 0) return []
+/** The TCP sockets in LISTEN state that these processes hold open. */
+export async function listeningPorts(pids: readonly number[]): Promise<ListeningSocket[]> {
   const held = new Set(pids.flatMap((pid) => socketsHeldBy(pid) ?? []))
-  return sockets.filter((socket) => held.has(socket.inode))
+  if (held.size === 0) return []
+  return (await listeningSockets()).filter((socket) => held.has(socket.inode))
 }
 
-/** Whether this process's open files may be looked at: not without CAP_SYS_PTRACE when it is another user's. */
-export function mayInspect(pid: number): boolean {
-  return socketsHeldBy(pid) !== null
+/**
+ * The inodes of the sockets, of any kind, that a process holds open; `null` when that cannot be seen: it is gone, or it
+ * is another user's and this process lacks CAP_SYS_PTRACE.
+ */
+export function socketsHeldBy(pid: number): string[] | null {
+  const folder = `/proc/${pid}/fd`
+  const targets = list(folder)?.map((descriptor) => readLink(`${folder}/${descriptor}`))
+  // Root may list the descriptors, and only with that capability see what they are.
+  if (targets === undefined || (targets.length > 0 && targets.every((target) => target === null))) return null
+  return targets.flatMap((target) => /^socket:\[(\d+)\]$/.exec(target ?? '')?.[1] ?? [])
 }
 
 /**
@@ -250,19 +261,6 @@ async function childrenFromTable(): Promise<(pid: number) => number[]> {
   return (pid) => children.get(pid) ?? []
 }
 
-function socketsHeldBy(pid: number): string[] | null {
-  const folder = `/proc/${pid}/fd`
-  return (
-    list(folder)?.flatMap((descriptor) => {
-      try {
-        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${descriptor}`))?.[1] ?? []
-      } catch {
-        return []
-      }
-    }) ?? null
-  )
-}
-
 /** The kernel writes an address as 32-bit words in the byte order of the machine (little-endian on x64 and arm64). */
 function parseAddress(hex: string): string {
   const bytes = Buffer.from(hex, 'hex').swap32()
@@ -271,34 +269,35 @@ function parseAddress(hex: string): string {
   return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address
 }
 
-/** Reads no further than its consumer asks, because the tables of sockets may be long. */
-function* linesOf(path: string): Generator<string> {
-  const file = open(path)
+/** Reads no further than its consumer asks. */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const file = await open(path).catch(() => null)
   if (file === null) return
   try {
-    const chunk = Buffer.alloc(64 * 1024)
     let rest = ''
-    for (let length = readSync(file, chunk); length > 0; length = readSync(file, chunk)) {
-      const lines = (rest + chunk.toString('latin1', 0, length)).split('\n')
+    for (;;) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(16 * 1024))
+      if (bytesRead === 0) return
+      const lines = (rest + buffer.toString('latin1', 0, bytesRead)).split('\n')
       rest = lines.pop() ?? ''
       yield* lines
     }
   } finally {
-    closeSync(file)
-  }
-}
-
-function open(path: string): number | null {
-  try {
-    return openSync(path, 'r')
-  } catch {
-    return null
+    await file.close()
   }
 }
 
 function read(path: string): string | null {
   try {
     return readFileSync(path, 'latin1')
+  } catch {
+    return null
+  }
+}
+
+function readLink(path: string): string | null {
+  try {
+    return readlinkSync(path)
   } catch {
     return null
   }

@@ -6,7 +6,7 @@ import type { Logger } from './logger.ts'
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
 /** The connection of a server that was killed may be noticed a moment later. */
-const patienceMs = 10_000
+const patienceMs = 5_000
 const pauseMs = 250
 
 export interface ServerLock {

@@ -6,7 +6,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { killAll, type ProcessIdentity } from '../../platform/processes.ts'
 import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
 import { ensurePrivateFolder, removeFolder } from './folders.ts'
-import { inspectInstance } from './inspect.ts'
+import { createInspector } from './inspect.ts'
 import { type Exit, type Launch, launch } from './launch.ts'
 import { openLog, readLastLines } from './log-files.ts'
 import { createPorts } from './ports.ts'
@@ -41,6 +41,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
   const { logger } = options
   const ports = createPorts(options.ports)
   const children = new Map<string, Child>()
+  const inspectRunning = createInspector()
 
   const run = async (
     release: Release,
@@ -131,7 +132,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     },
 
     inspect: async (instance) => {
-      const state = await inspectInstance(instance)
+      const state = await inspectRunning(instance)
       if (state !== null) return state
       const exit = await children.get(keyOf(instance))?.exited
       return { state: 'exited', ...(exit ?? { code: null, signal: null }) }

@@ -12,7 +12,6 @@ export interface Programs {
   readonly node: string
   /** The folder that comes first on PATH. */
   readonly bin: string
-  readonly staticServer: string
 }
 
 /** Bundled from `static-server.ts` by the build into one file without dependencies. */
@@ -39,8 +38,8 @@ export async function preparePrograms(options: {
       user,
     }),
   ])
-  await prepareBin({ directory: bin, node, npmCli: join(npm, 'bin', 'npm-cli.js') })
-  return { node, bin, staticServer }
+  await prepareBin({ directory: bin, node, npmCli: join(npm, 'bin', 'npm-cli.js'), staticServer })
+  return { node, bin }
 }
 
 async function nameByContent(file: string): Promise<string> {

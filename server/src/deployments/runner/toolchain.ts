@@ -1,8 +1,12 @@
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
+/** The server of static sites, by a name that stays the same when a later server brings a newer one. */
+export const staticServerName = 'fairlead-static'
+
 /**
- * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm` and `npx` of the server's choice.
+ * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm` and `npx` of the server's choice, and
+ * `fairlead-static`, which serves a folder.
  * Replaces what is there, so that a later server brings its own versions. All paths are absolute and must be readable
  * by the users that apps run as.
  *
@@ -12,12 +16,14 @@ export async function prepareBin(options: {
   readonly directory: string
   readonly node: string
   readonly npmCli: string
+  readonly staticServer: string
 }): Promise<void> {
-  const { directory, node, npmCli } = options
+  const { directory, node, npmCli, staticServer } = options
   await mkdir(directory, { recursive: true })
   await chmod(directory, 0o755)
   await replace(join(directory, 'node'), (path) => symlink(node, path))
   await replace(join(directory, 'npm'), (path) => writeWrapper(path, node, npmCli))
+  await replace(join(directory, staticServerName), (path) => writeWrapper(path, node, staticServer))
   await replace(join(directory, 'npx'), (path) => writeWrapper(path, node, join(dirname(npmCli), 'npx-cli.js')))
 }
 

@@ -44,7 +44,8 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
     limited.throwIfAborted()
     throw new DOMException('The deadline is over', 'TimeoutError')
   } catch (error) {
-    if (started) await leave(context, null)
+    // The postmaster was started for nobody else; the error that led here is the one to report.
+    if (started) await leave(context, null).catch((err) => context.logger.warn({ err }, 'PostgreSQL keeps running'))
     signal.throwIfAborted()
     if (!(error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name))) throw error
     throw new Error(`PostgreSQL on ${directory} is not ready after ${deadlineMs / 1000} s: ${obstacle}`)

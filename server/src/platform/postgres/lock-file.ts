@@ -62,7 +62,9 @@ async function readHolder(file: string, directory: string): Promise<Holder> {
 /** Whether `pid` is a living PostgreSQL on `directory`. */
 export async function isPostmaster(pid: number, directory: string): Promise<boolean> {
   const info = await inspectProcess(pid)
-  return info !== null && holdsDirectory(info, await realpath(directory))
+  if (info === null) return false
+  const real = await realpath(directory).catch(() => directory)
+  return holdsDirectory(info, real)
 }
 
 /**

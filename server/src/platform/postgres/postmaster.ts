@@ -95,7 +95,12 @@ async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise
     ['SIGQUIT', immediateStopMs],
   ] as const) {
     if (!(await isAlive())) return
-    process.kill(pid, signal)
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return
+      throw error
+    }
     const deadline = performance.now() + limit
     while (performance.now() < deadline) {
       if (!(await isAlive())) return

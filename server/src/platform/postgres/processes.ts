@@ -85,8 +85,8 @@ export async function runProgram(options: {
   readonly signal: AbortSignal
   readonly deadlineMs: number
 }): Promise<{ readonly code: number | null; readonly output: string }> {
+  options.signal.throwIfAborted()
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)])
-  signal.throwIfAborted()
   const child = spawn(options.command, options.arguments, {
     ...(options.user ?? {}),
     cwd: '/',
@@ -106,7 +106,8 @@ export async function runProgram(options: {
   child.once('close', resolve)
   try {
     const code = await promise
-    signal.throwIfAborted()
+    options.signal.throwIfAborted()
+    if (signal.aborted) throw new Error(`${options.command} was not done after ${options.deadlineMs / 1000} s`)
     return { code, output }
   } finally {
     signal.removeEventListener('abort', stop)

@@ -81,21 +81,26 @@ export async function enter(
   const end = async () => {
     if (!ended) await client.end()
   }
-  const abort = () => void end()
-  signal.addEventListener('abort', abort)
-  try {
+  async function join(): Promise<void> {
     await client.connect()
     const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory')
     const found = rows[0]?.data_directory ?? ''
     if ((await realpath(found)) !== (await realpath(directory))) {
       throw new Error(`The PostgreSQL that answers in ${connection.host} serves ${found}, not ${directory}`)
     }
+    // Waits while one that leaves stops the cluster; then that ends this connection.
     await client.query('SELECT pg_advisory_lock_shared($1::bigint)', [membershipKey])
     await ensureDatabase(client, connection.database)
+  }
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort)
+  try {
+    await Promise.race([join(), aborted.promise])
   } catch (error) {
-    await end()
-    signal.throwIfAborted()
-    if (isPassing(error)) return null
+    // Not awaited: a server that hangs does not close its side.
+    void end()
+    if (!signal.aborted && isPassing(error)) return null
     throw error
   } finally {
     signal.removeEventListener('abort', abort)

@@ -1,0 +1,28 @@
+import type { ServerResponse } from 'node:http'
+
+/** Answers in the gateway's own name: a short plain text that no cache keeps. */
+export function answer(res: ServerResponse, status: number, message: string, headers: readonly string[] = []): void {
+  const body = Buffer.from(`${message}\n`)
+  res.writeHead(status, [
+    'Content-Type',
+    'text/plain; charset=utf-8',
+    'Content-Length',
+    String(body.length),
+    'Cache-Control',
+    'no-store',
+    ...headers,
+  ])
+  res.end(body)
+}
+
+export function answerUnavailable(res: ServerResponse): void {
+  answer(res, 503, 'No release of this app is running at the moment. Please try again shortly.', ['Retry-After', '1'])
+}
+
+export function answerBadGateway(res: ServerResponse): void {
+  answer(res, 502, 'The app did not answer this request.')
+}
+
+export function answerUnknownHost(res: ServerResponse): void {
+  answer(res, 404, 'There is no app at this address.')
+}

@@ -1,0 +1,139 @@
+import { type ClientRequest, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+
+/**
+ * How long an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and
+ * Uvicorn 5 s), so that the app rarely closes a connection in the moment in which it is used again.
+ */
+const IDLE_MS = 1_500
+const CONNECT_TIMEOUT_MS = 10_000
+const TCP_KEEP_ALIVE_MS = 60_000
+const MAX_RESPONSE_HEADER_BYTES = 64 * 1024
+
+/** One request on its way to an app. */
+export interface Outgoing {
+  readonly request: ClientRequest
+  /** The connection had served another request before. */
+  readonly reused: boolean
+  /** No connection to the app came about. */
+  unconnected(): boolean
+  /** Not one byte has come back for this request. */
+  unanswered(): boolean
+}
+
+export interface OutgoingHead {
+  readonly method: string
+  readonly path: string
+  /** Names and values in turn, complete: nothing is added to them but the framing that they ask for. */
+  readonly headers: readonly string[]
+}
+
+export interface Connections {
+  /**
+   * Starts a request; the caller ends it. `fresh` asks for a new connection, `exclusive` for one that is never used again.
+   * Throws when the head cannot be put on the wire.
+   */
+  send(head: OutgoingHead, options: { fresh: boolean; exclusive: boolean }): Outgoing
+  /** Closes the unused connections, and those in use as soon as they are free. */
+  close(): void
+}
+
+interface Shared {
+  readonly socket: Socket
+  /** No request is using it. */
+  free: boolean
+}
+
+/**
+ * Keep-alive connections to one app. One request at a time on each, no upper limit on their number.
+ *
+ * This stands in for `http.Agent`, whose bookkeeping costs a proxy about a fifth of its speed: the connection is handed
+ * to `http.request` through its `createConnection`, and comes back with the `free` event.
+ */
+export function createConnections({ host, port }: { host: string; port: number }): Connections {
+  const unused: Shared[] = []
+  let closed = false
+
+  function open(): Socket {
+    const socket = connect({
+      host,
+      port,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+    })
+    socket.setTimeout(CONNECT_TIMEOUT_MS)
+    socket.once('connect', () => socket.setTimeout(0))
+    socket.on('timeout', () => socket.destroy(new Error(socket.connecting ? 'connect timed out' : 'unused')))
+    // Whoever uses the connection hears of the error too; between two requests nobody does.
+    socket.on('error', () => {})
+    return socket
+  }
+
+  function openShared(): Socket {
+    const socket = open()
+    const connection: Shared = { socket, free: false }
+    const leave = () => {
+      if (!connection.free) return
+      connection.free = false
+      unused.splice(unused.indexOf(connection), 1)
+      socket.destroy()
+    }
+    socket.on('free', () => {
+      if (closed || !socket.writable) {
+        socket.destroy()
+        return
+      }
+      connection.free = true
+      unused.push(connection)
+      socket.setTimeout(IDLE_MS)
+    })
+    // An answer that nobody asked for must not become the answer to the next request.
+    socket.on('data', leave)
+    socket.on('end', leave)
+    socket.on('close', leave)
+    return socket
+  }
+
+  function take(): Socket | null {
+    const connection = unused.pop()
+    if (connection === undefined) return null
+    connection.free = false
+    connection.socket.setTimeout(0)
+    return connection.socket
+  }
+
+  return {
+    send({ method, path, headers }, { fresh, exclusive }) {
+      const kept = fresh || exclusive ? null : take()
+      const socket = kept ?? (exclusive ? open() : openShared())
+      const receivedBefore = socket.bytesRead
+      let connected = kept !== null
+      if (!connected) socket.once('connect', () => (connected = true))
+      try {
+        const outgoing = request({
+          method,
+          path,
+          headers,
+          createConnection: () => socket,
+          maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
+        })
+        // Without an agent Node takes the connection for a single-use one.
+        outgoing.shouldKeepAlive = !exclusive
+        return {
+          request: outgoing,
+          reused: kept !== null,
+          unconnected: () => !connected,
+          unanswered: () => socket.bytesRead === receivedBefore,
+        }
+      } catch (error) {
+        socket.destroy()
+        throw error
+      }
+    },
+    close() {
+      closed = true
+      for (const { socket } of unused.splice(0)) socket.destroy()
+    },
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * Browsers send a host's cookies to all of its ports, so apps on other ports of Fairlead's host would see Fairlead's
+ * own cookies and could overwrite them. Every cookie of Fairlead's starts with this prefix, after `__Host-` where that
+ * is used, and no such cookie passes the gateway in either direction.
+ */
+export const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
+
+const RESERVED = new RegExp(`^(?:__Host-|__Secure-)?${FAIRLEAD_COOKIE_PREFIX}`, 'i')
+
+/** The value of a Cookie header without Fairlead's cookies; null when nothing remains. */
+export function appCookies(value: string): string | null {
+  if (!mentionsFairlead(value)) return value
+  const kept = value.split(';').filter((pair) => !RESERVED.test(pair.trim()))
+  const rest = kept.join(';').trim()
+  return rest === '' ? null : rest
+}
+
+/** Whether a Set-Cookie header would set one of Fairlead's cookies. */
+export function setsFairleadCookie(value: string): boolean {
+  // A browser sends a cookie without a name (`=a=b`) back as `a=b`.
+  return mentionsFairlead(value) && RESERVED.test(value.replace(/^[\s=]+/, ''))
+}
+
+function mentionsFairlead(value: string): boolean {
+  return value.toLowerCase().includes(FAIRLEAD_COOKIE_PREFIX)
+}

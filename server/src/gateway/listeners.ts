@@ -1,0 +1,104 @@
+import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+
+/** What is done with a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
+export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
+
+/** One listening port. */
+export interface Listener {
+  /** Rejects with `code: 'EADDRINUSE'` when the port is taken. */
+  listen(address: { host: string; port: number }): Promise<void>
+  /** Accepts nothing more, closes unused connections, and all others as soon as `finish` has resolved. */
+  close(finish: () => Promise<void>): Promise<void>
+}
+
+const HEADERS_TIMEOUT_MS = 60_000
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+const TCP_KEEP_ALIVE_MS = 60_000
+
+export function createListener({ handle, logger }: { handle: RequestHandler; logger: Logger }): Listener {
+  const sockets = new Set<Socket>()
+
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    // An upload may take as long as it takes.
+    requestTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+    noDelay: true,
+    // A request without a body need not go through the motions of a stream: an eighth of the gateway's work.
+    optimizeEmptyRequests: true,
+    insecureHTTPParser: false,
+    shouldUpgradeCallback: mayUpgrade,
+  })
+  // Node would drop what is beyond its limit, a length among it perhaps; the size of the head is limited anyway.
+  server.maxHeadersCount = 0
+
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.on('request', onRequest)
+  // The app decides whether the client shall go on with its body.
+  server.on('checkContinue', onRequest)
+  server.on('upgrade', onUpgrade)
+  server.on('connect', (req) => req.socket.end('HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\n\r\n'))
+
+  function onRequest(req: IncomingMessage, res: ServerResponse): void {
+    res.on('error', ignore)
+    // A pipelined request waits for its turn. Nothing would tell it meanwhile that the client has gone.
+    if (res.socket === null) res.once('socket', () => handle(req, res, null))
+    else handle(req, res, null)
+  }
+
+  function onUpgrade(req: IncomingMessage, _: unknown, head: Buffer): void {
+    const { socket } = req
+    socket.on('error', ignore)
+    const res = new ServerResponse(req)
+    res.on('error', ignore)
+    res.shouldKeepAlive = false
+    try {
+      res.assignSocket(socket)
+    } catch {
+      // An earlier request on this connection has not been answered yet.
+      socket.destroy()
+      return
+    }
+    // Node has let go of the connection: what its server does for an answer is done here.
+    socket.on('drain', () => res.emit('drain'))
+    res.on('finish', () => socket.destroySoon())
+    handle(req, res, head)
+  }
+
+  return {
+    listen: ({ host, port }) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject)
+        server.listen({ host, port }, () => {
+          server.off('error', reject)
+          server.on('error', (error) => logger.error({ err: error, port }, 'the listener failed'))
+          resolve()
+        })
+      }),
+    async close(finish) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      await finish()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}
+
+/** HTTP/2 over an upgraded connection is not spoken here, and an upgrade with a body would leave its end to guesswork. */
+function mayUpgrade(req: IncomingMessage): boolean {
+  const { headers } = req
+  return (
+    headers['content-length'] === undefined &&
+    headers['transfer-encoding'] === undefined &&
+    !/\bh2c\b/i.test(headers.upgrade ?? '')
+  )
+}
+
+function ignore(): void {}

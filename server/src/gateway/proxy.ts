@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+import { answer, answerUnavailable } from './answers.ts'
+import { exchange, type Route } from './exchange.ts'
+import { type Peer, requestHead } from './headers.ts'
+import { parseTarget } from './target.ts'
+
+export type Proxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
+
+/** Decides what becomes of a request: an answer of the gateway's own, or an exchange with the app of its route. */
+export function createProxy(gateway: {
+  readonly logger: Logger
+  readonly scheme: 'http' | 'https'
+  readonly isTrustedProxy: (address: string) => boolean
+}): Proxy {
+  return (route, req, res, upgradeHead) => {
+    const { method = 'GET', url = '' } = req
+    const peer = peerOf(req.socket)
+    if (peer === null) {
+      res.destroy()
+      return
+    }
+    if (route.closing) res.shouldKeepAlive = false
+    if (route.closing || route.backend === null) {
+      answerUnavailable(res)
+      return
+    }
+    const first = route.backend
+    const target = parseTarget(url)
+    if (target === null) {
+      answer(res, 400, 'The request asks for an address that is none of this server.')
+      return
+    }
+    const head = requestHead({
+      method,
+      rawHeaders: req.rawHeaders,
+      authority: target.authority,
+      defaultHost: `${first.upstream.host}:${first.upstream.port}`,
+      upgrade: upgradeHead !== null,
+      peer,
+    })
+    if (!head.ok) {
+      // Where this request ends is in doubt, so nothing after it is read.
+      res.shouldKeepAlive = false
+      answer(res, head.status, head.message)
+      return
+    }
+    exchange({
+      route,
+      first,
+      req,
+      res,
+      upgradeHead,
+      head: { method, path: target.path, ...head },
+      logger: gateway.logger,
+    })
+  }
+
+  function peerOf(socket: Socket): Peer | null {
+    const { remoteAddress } = socket
+    if (remoteAddress === undefined) return null
+    const address = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress
+    return { address, trusted: gateway.isTrustedProxy(address), scheme: gateway.scheme }
+  }
+}

@@ -1,0 +1,25 @@
+/** What a request line asks for: a path on this server, and the host if the line itself names one. */
+export interface Target {
+  /** Origin form (`/path?query`) or `*`. */
+  readonly path: string
+  /** From the absolute form, which goes before the Host header (RFC 9112 §3.2.2). */
+  readonly authority: string | null
+}
+
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)((?:[/?][^#]*)?)$/i
+
+/** Reads the request target (RFC 9112 §3.2); null when it is none that a server of apps can answer. */
+export function parseTarget(target: string): Target | null {
+  if (target.startsWith('/') || target === '*') return { path: target, authority: null }
+  const absolute = ABSOLUTE_FORM.exec(target)
+  const [, authority, rest] = absolute ?? []
+  if (authority === undefined || rest === undefined) return null
+  return { path: rest.startsWith('/') ? rest : `/${rest}`, authority }
+}
+
+/** The name in a Host header as routes know it: lower case, without port and without the root's dot. */
+export function hostnameOf(authority: string): string {
+  const portAt = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':')
+  const name = (portAt === -1 ? authority : authority.slice(0, portAt)).toLowerCase()
+  return name.endsWith('.') ? name.slice(0, -1) : name
+}

@@ -1,0 +1,177 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseVariables, secretsIn } from '../../action/src/env-vars.ts'
+
+const lines = (...text: readonly string[]) => text.join('\n')
+
+/** The variables, or a failure that shows what was wrong with them. */
+function variables(text: string): Readonly<Record<string, string>> {
+  const read = parseVariables(text)
+  if ('problems' in read) throw new Error(read.problems.join('; '))
+  return read.value
+}
+
+function problems(text: string): readonly string[] {
+  const read = parseVariables(text)
+  return 'problems' in read ? read.problems : []
+}
+
+describe('lines', () => {
+  test('nothing gives no variables', () => {
+    expect(variables(' \n\n')).toEqual({})
+  })
+
+  test.each([
+    ['a plain value', 'A=b', 'b'],
+    ['an empty value', 'A=', ''],
+    ['white space around the name and the value', '  A =  b c  ', 'b c'],
+    ['equals signs in the value', 'A=postgres://u:p@h/d?x=1&y==', 'postgres://u:p@h/d?x=1&y=='],
+    ['commas', 'A=1,2,3', '1,2,3'],
+    ['a comment behind the value', 'A=b # why', 'b'],
+    ['a comment instead of a value', 'A= # why', ''],
+    ['a hash inside of the value', 'A=#ff0000', '#ff0000'],
+    ['a hash in the middle of a word', 'A=a#b', 'a#b'],
+    ['backslashes without quotes', String.raw`A=C:\new`, String.raw`C:\new`],
+    ['quotes in the middle', `A=say "hi"`, 'say "hi"'],
+    ['single quotes', `A='b # "c" \\n'`, 'b # "c" \\n'],
+    ['double quotes', 'A="b # c"  # why', 'b # c'],
+    ['escapes in double quotes', String.raw`A="a\nb\t\"c\" \\ \d"`, 'a\nb\t"c" \\ \\d'],
+    ['an empty value in quotes', 'A=""', ''],
+    ['dollar signs', 'A="$B $(C)"', '$B $(C)'],
+    ['Windows line ends', 'A=b\r', 'b'],
+  ])('takes %s', (_, text, value) => {
+    expect(variables(text)).toEqual({ A: value })
+  })
+
+  test('skips blank lines and comments and keeps the rest apart', () => {
+    expect(variables(lines('# first', '', 'A=1', '  # second', 'B=2'))).toEqual({ A: '1', B: '2' })
+  })
+
+  test('takes a key file in double quotes over several lines', () => {
+    const pem = lines('-----BEGIN PRIVATE KEY-----', 'MIIEvQ==', '', '# no comment', '-----END PRIVATE KEY-----', '')
+    expect(variables(lines('A=1', `KEY="${pem}"`, 'B=2'))).toEqual({ A: '1', KEY: pem, B: '2' })
+    expect(variables(`KEY="${pem}"\nB=2`.replaceAll('\n', '\r\n'))).toEqual({ KEY: pem, B: '2' })
+  })
+
+  test('takes a name that objects have by themselves', () => {
+    expect(Object.entries(variables('__proto__=1'))).toEqual([['__proto__', '1']])
+  })
+
+  test('names every line that is wrong, and no value', () => {
+    const text = lines(
+      'A=1',
+      'c2VjcmV0',
+      'c2VjcmV0 b=',
+      '2A=secret',
+      `B='secret`,
+      'C="secret" secret',
+      'A=secret',
+      'D="secret',
+    )
+    const found = problems(text)
+    expect(found).toEqual([
+      expect.stringMatching(/^line 2: has no "="/),
+      expect.stringMatching(/^line 3: has no valid name/),
+      expect.stringMatching(/^line 4: has no valid name/),
+      expect.stringMatching(/^line 5: B: has no closing single quote/),
+      expect.stringMatching(/^line 6: C: has text after/),
+      expect.stringMatching(/^line 7: A: is set on line 1 already/),
+      expect.stringMatching(/^line 8: D: has no closing double quote/),
+    ])
+    expect(found.join()).not.toMatch(/secret|c2VjcmV0/)
+  })
+})
+
+describe('JSON', () => {
+  test('gives its strings as they are', () => {
+    const given = { A: 'x', B: 'a\nb', C: '', __proto__x: '1' }
+    expect(variables(`\n ${JSON.stringify(given, null, 2)}`)).toEqual(given)
+  })
+
+  test('names every value that is no string', () => {
+    expect(problems('{"A": 1, "B": null, "C": "x", "D": {"E": "x"}}')).toEqual([
+      expect.stringMatching(/^A: must be a string/),
+      expect.stringMatching(/^B: must be a string/),
+      expect.stringMatching(/^D: must be a string/),
+    ])
+  })
+
+  test('names a name that is none', () => {
+    expect(problems('{"a-b": "x"}')).toEqual([expect.stringMatching(/^"a-b": a name is/)])
+  })
+
+  test.each(['{"A": "secret" "B"}', '{\n"A": secret}', '{"A": "secret', '{secret}', '{} secret', '{'])(
+    'that is broken does not show the text of %s',
+    (text) => {
+      expect(problems(text)).toEqual([expect.stringMatching(/^(line \d+: )?is not valid JSON$/)])
+    },
+  )
+})
+
+const name = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,20}$/)
+const quote = (value: string) => `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\r', '\\r')}"`
+/** Values that need all the care that there is. */
+const value = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.string({ unit: fc.constantFrom('"', "'", '\\', '\n', '\r', '#', ' ', '=', 'n', 'a', '\t') }),
+)
+
+describe('any text', () => {
+  test('is read or refused, and never throws', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({ unit: fc.constantFrom('"', "'", '\\', '\n', '\r', '#', ' ', '=', 'A', '{', '}', ':') }),
+    )
+    fc.assert(
+      fc.property(text, (given) => void parseVariables(given)),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('comes back from double quotes as it went in', () => {
+    const given = fc.dictionary(name, value)
+    fc.assert(
+      fc.property(given, (all) => {
+        const text = Object.entries(all).map(([key, content]) => `${key}=${quote(content)}`)
+        expect(Object.entries(variables(text.join('\n')))).toEqual(Object.entries(all))
+      }),
+    )
+  })
+
+  test('comes back from JSON as it went in', () => {
+    fc.assert(
+      fc.property(fc.dictionary(name, value), (all) => {
+        expect(Object.entries(variables(JSON.stringify(all)))).toEqual(Object.entries(all))
+      }),
+    )
+  })
+
+  test('is never shown in a problem', () => {
+    const secret = 'S3CR3T'
+    const part = fc.constantFrom('"', "'", '\\', '\n', '#', ' ', '=', 'A', secret)
+    fc.assert(
+      fc.property(fc.string({ unit: part }), (text) => {
+        // A name is shown; a secret that has become one by its place in the text cannot be told from it.
+        const found = problems(text.replaceAll(/S3CR3T(?=(?:S3CR3T|[\sA])*=)/g, 'A')).join()
+        expect(found).not.toContain(secret)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+describe('what is hidden in the log', () => {
+  test('is every long value, line by line', () => {
+    const hidden = secretsIn({ A: 'hunter2-hunter2', B: '{\n  "password": "x"\n}', C: 'true', D: '1234567' }, [])
+    expect(hidden).toEqual(['hunter2-hunter2', '"password": "x"'])
+  })
+
+  test('is neither the address nor a part of it', () => {
+    const url = 'https://shop-staging.example.com'
+    expect(secretsIn({ A: url, B: 'shop-staging', C: `${url}/callback` }, [url])).toEqual([`${url}/callback`])
+  })
+
+  test('is no ordinary word', () => {
+    expect(secretsIn({ NODE_ENV: 'production' }, [])).toEqual([])
+  })
+})

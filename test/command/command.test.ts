@@ -1,0 +1,174 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { command, fairlead, serverProcess } from '../harness/process.ts'
+import { isRoot, temporaryDirectory } from '../harness/temporary.ts'
+
+const keyForm = /^fl_[0-9A-Za-z]{36}\n$/
+
+let shared: Awaited<ReturnType<typeof temporaryDirectory>>
+beforeAll(async () => {
+  shared = await temporaryDirectory()
+})
+afterAll(() => shared[Symbol.asyncDispose]())
+
+describe('fairlead keys create', () => {
+  it('prints the key and only the key, without a server and beside one, and the keys work', async () => {
+    await using directory = await temporaryDirectory()
+    const data = join(directory.path, 'data')
+    const before = await fairlead(['keys', 'create', '--name', 'before', '--data-dir', data])
+    expect(before).toMatchObject({ code: 0, stderr: '' })
+    expect(before.stdout).toMatch(keyForm)
+
+    await using server = await serverProcess(data)
+    const beside = await fairlead(['keys', 'create', '--name', 'beside', '--preset', 'read', '--data-dir', data])
+    expect(beside).toMatchObject({ code: 0, stderr: '' })
+    const full = server.clientFor(before.stdout.trim())
+    const read = server.clientFor(beside.stdout.trim())
+    const { id } = await full.projects.create({ body: { name: 'p' } })
+    expect((await read.projects.list()).total).toBe(1)
+    await expect(read.projects.create({ body: { name: 'q' } })).rejects.toMatchObject({ code: 'forbidden' })
+
+    const bound = await fairlead(['keys', 'create', '--name', 'bound', '--project', id, '--data-dir', data])
+    const project = await server.clientFor(bound.stdout.trim()).projects.get({ params: { project_id: id } })
+    expect(project.name).toBe('p')
+
+    const listed = await fairlead(['keys', 'list', '--data-dir', data])
+    const boundId = /(key_\w+) .* bound$/m.exec(listed.stdout)?.[1] ?? ''
+    expect(await fairlead(['keys', 'revoke', boundId, '--data-dir', data])).toMatchObject({ code: 0 })
+    await expect(server.clientFor(bound.stdout.trim()).projects.list()).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
+  it.each([
+    [['keys', 'create'], '--name'],
+    [['keys', 'create', '--name', 'a', '--preset', 'god'], 'full, read, deploy'],
+    [['keys', 'create', '--name', 'a', '--project', 'proj_x'], 'proj_x'],
+    [['keys', 'create', '--name', 'a', '--account', 'acct_x'], 'acct_x'],
+    [['keys', 'revoke', 'key_x'], 'key_x'],
+    [['accounts', 'update', 'acct_x', '--plan', 'pro'], 'acct_x'],
+    [['accounts', 'create', '--name', 'a', '--plan', 'gold'], 'free, pro, enterprise'],
+    [['nonsense'], 'nonsense'],
+  ])('%j fails and names what is wrong', async (args, named) => {
+    const result = await fairlead(args, { FAIRLEAD_DATA_DIR: join(shared.path, 'data') })
+    expect(result.code).toBe(1)
+    expect(result.stdout).toBe('')
+    expect(result.stderr).toContain(named)
+  })
+})
+
+describe('fairlead accounts', () => {
+  it('creates, changes and lists accounts, and keys can belong to them', async () => {
+    const environment = { FAIRLEAD_DATA_DIR: join(shared.path, 'data') }
+    const created = await fairlead(['accounts', 'create', '--name', 'Small shop'], environment)
+    const id = created.stdout.trim()
+    expect(id).toMatch(/^acct_/)
+    await fairlead(['accounts', 'update', id, '--plan', 'pro', '--name', 'Big shop'], environment)
+    expect((await fairlead(['accounts', 'list'], environment)).stdout).toMatch(new RegExp(`${id} +pro +Big shop`))
+    const key = await fairlead(['keys', 'create', '--name', 'a', '--account', id], environment)
+    expect(key.stdout).toMatch(keyForm)
+    expect((await fairlead(['keys', 'list'], environment)).stdout).toContain(id)
+  })
+})
+
+describe('fairlead serve', () => {
+  it('is one process that stops on SIGTERM with status 0 and leaves nothing running', async () => {
+    await using directory = await temporaryDirectory()
+    const server = await serverProcess(join(directory.path, 'data'))
+    const pid = Number(
+      (await readFile(join(directory.path, 'data/postgres/data/postmaster.pid'), 'utf8')).split('\n')[0],
+    )
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+    expect(await server.stop()).toBe(0)
+    expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+  })
+
+  it('says that the port is taken', async () => {
+    await using directory = await temporaryDirectory()
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const result = await fairlead(['serve', '--port', String(port), '--data-dir', join(directory.path, 'data')])
+    other.close()
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain(`127.0.0.1:${port} is taken`)
+    expect(result.stderr).toContain('--port')
+  })
+
+  it('says what is wrong with DATABASE_URL, without its password', async () => {
+    await using directory = await temporaryDirectory()
+    const result = await fairlead(['serve', '--port', '0', '--data-dir', join(directory.path, 'data')], {
+      DATABASE_URL: 'postgres://user:hunter2@127.0.0.1:9/none',
+    })
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('DATABASE_URL')
+    expect(result.stderr + result.stdout).not.toContain('hunter2')
+  })
+
+  it('says that the data directory cannot be written', async () => {
+    await using directory = await temporaryDirectory()
+    const file = join(directory.path, 'file')
+    await writeFile(file, '')
+    const result = await fairlead(['serve', '--port', '0', '--data-dir', join(file, 'data')])
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('cannot be written')
+    expect(result.stderr).toContain('--data-dir')
+  })
+
+  it.runIf(isRoot)('says which folder keeps other users out of the data directory', async () => {
+    await using directory = await temporaryDirectory()
+    const closed = join(directory.path, 'closed')
+    await mkdir(closed)
+    await chmod(closed, 0o700)
+    const result = await fairlead(['serve', '--port', '0', '--data-dir', join(closed, 'data')])
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain(closed)
+    expect(result.stderr).toContain('chmod o+x')
+  })
+
+  it('names every wrong variable', async () => {
+    const result = await fairlead(['serve'], { FAIRLEAD_PORT: 'x', FAIRLEAD_REGIONS: 'Eu West' })
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('FAIRLEAD_PORT')
+    expect(result.stderr).toContain('FAIRLEAD_REGIONS')
+  })
+
+  it('refuses a second server on the same data directory', async () => {
+    await using directory = await temporaryDirectory()
+    const data = join(directory.path, 'data')
+    await using first = await serverProcess(data)
+    const second = await fairlead(['serve', '--port', '0', '--data-dir', data])
+    expect(second.code).toBe(1)
+    expect(second.stderr).toContain('Another Fairlead server')
+    expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+  })
+
+  it('refuses to start with another secret key', async () => {
+    await using directory = await temporaryDirectory()
+    const data = join(directory.path, 'data')
+    await (await serverProcess(data)).stop()
+    const result = await fairlead(['serve', '--port', '0', '--data-dir', data], {
+      FAIRLEAD_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
+    })
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('FAIRLEAD_SECRET_KEY')
+  })
+})
+
+it('says in one line that Node is too old', async () => {
+  const text = await readFile(command, 'utf8')
+  // The version check, run where the version is an old one.
+  const script = `Object.defineProperty(process, 'versions', { value: { node: '20.1.0' } });${text.replace(/^#!.*/, '')}`
+  let stderr = ''
+  try {
+    execFileSync(process.execPath, ['--input-type=commonjs', '--eval', script], { stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch (error) {
+    stderr = String((error as { stderr: Buffer }).stderr)
+  }
+  expect(stderr.trim().split('\n')).toHaveLength(1)
+  expect(stderr).toContain('Node 24')
+})

@@ -1,0 +1,140 @@
+import { execFile } from 'node:child_process'
+import { appendFile, mkdir, mkdtemp, readlink, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { commandEnvironment } from '../../server/src/deployments/runner/environment.ts'
+import { stateOf } from '../../server/src/deployments/runner/inspect.ts'
+import { readLastLines } from '../../server/src/deployments/runner/log-files.ts'
+import { createPorts } from '../../server/src/deployments/runner/ports.ts'
+import { prepareBin } from '../../server/src/deployments/runner/toolchain.ts'
+
+let directory: string
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'fairlead-runner-parts-'))
+})
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
+describe('the environment', () => {
+  const release = { id: 'dep_1', directory: '/apps/a/r', appDirectory: '/apps/a', user: null, variables: {} }
+  const command = { argv: ['node'], env: { FROM: 'plan', PLAN: '1' } } as const
+
+  test('lets the app’s variables win over the plan’s, and those over the operator’s', () => {
+    const built = commandEnvironment({ ...release, variables: { FROM: 'app', NODE_ENV: 'staging' } }, command, {
+      bin: '/bin-of-ours',
+      operator: { FROM: 'operator', PLAN: '0', REGISTRY: 'r' },
+    })
+    expect(built).toMatchObject({ FROM: 'app', PLAN: '1', REGISTRY: 'r', NODE_ENV: 'staging' })
+    expect(built).not.toHaveProperty('PORT')
+  })
+
+  test('keeps the reserved names, whatever the app says', () => {
+    const variables = { PORT: '1', PATH: '/evil', HOME: '/root', TMPDIR: '/', FAIRLEAD_DEPLOYMENT_ID: 'dep_2' }
+    const built = commandEnvironment({ ...release, variables }, command, { bin: '/bin-of-ours', port: 4000 })
+    expect(built).toMatchObject({
+      PORT: '4000',
+      PATH: '/bin-of-ours:/apps/a/r/source/node_modules/.bin:/usr/local/bin:/usr/bin:/bin',
+      HOME: '/apps/a/home',
+      TMPDIR: '/apps/a/tmp',
+      FAIRLEAD_DEPLOYMENT_ID: 'dep_1',
+    })
+  })
+})
+
+describe('the state of sockets', () => {
+  const socket = (port: number, address: string) => ({ port, address })
+  test.each([
+    [[], { state: 'starting' }],
+    [[socket(4000, '127.0.0.1')], { state: 'listening', host: '127.0.0.1' }],
+    [[socket(4000, '0.0.0.0')], { state: 'listening', host: '127.0.0.1' }],
+    [[socket(4000, '::')], { state: 'listening', host: '127.0.0.1' }],
+    [[socket(4000, '::ffff:127.0.0.1')], { state: 'listening', host: '127.0.0.1' }],
+    [[socket(4000, '::1')], { state: 'listening', host: '::1' }],
+    [[socket(4000, '::1'), socket(4000, '127.0.0.1')], { state: 'listening', host: '127.0.0.1' }],
+    [[socket(9229, '127.0.0.1'), socket(4000, '::')], { state: 'listening', host: '127.0.0.1' }],
+    [[socket(9229, '127.0.0.1'), socket(80, '::'), socket(80, '0.0.0.0')], { state: 'elsewhere', ports: [80, 9229] }],
+    [[socket(4000, '10.0.0.7')], { state: 'elsewhere', ports: [4000] }],
+  ])('%j is %j', (sockets, state) => {
+    expect(stateOf(4000, sockets)).toEqual(state)
+  })
+})
+
+describe('the last lines of a log', () => {
+  const write = async (name: string, text: string): Promise<string> => {
+    const path = join(directory, name)
+    await writeFile(path, text)
+    return path
+  }
+
+  test.each([
+    ['', 5, []],
+    ['a\nb\nc\n', 2, ['b', 'c']],
+    ['a\nb\nc', 2, ['b', 'c']],
+    ['a\r\n\r\nb\r\n', 5, ['a', '', 'b']],
+    ['a\n', 0, []],
+  ])('of %j: %i are %j', async (text, lines, expected) => {
+    expect(await readLastLines(await write('small.log', text), lines)).toEqual(expected)
+  })
+
+  test('are none when there is no log', async () => {
+    expect(await readLastLines(join(directory, 'missing.log'), 5)).toEqual([])
+    await mkdir(join(directory, 'folder.log'))
+    expect(await readLastLines(join(directory, 'folder.log'), 5)).toEqual([])
+  })
+
+  test('are whole in a log much longer than what is read', async () => {
+    const all = Array.from({ length: 100_000 }, (_, index) => `line ${index} with some more text`)
+    const path = await write('long.log', `${all.join('\n')}\n`)
+    expect(await readLastLines(path, 5_000)).toEqual(all.slice(-5_000))
+  })
+
+  test('are cut at 4 KB, between characters', async () => {
+    const path = await write('wide.log', `${'x'.repeat(4095)}é${'y'.repeat(100_000)}\nlast\n`)
+    expect(await readLastLines(path, 2)).toEqual([`${'x'.repeat(4095)}…`, 'last'])
+  })
+
+  test('come from the last 8 MB at most', async () => {
+    const path = await write('endless.log', 'first\n')
+    await appendFile(path, Buffer.alloc(20 * 1024 * 1024, 'z'))
+    expect(await readLastLines(path, 2)).toEqual([`${'z'.repeat(4096)}…`])
+  })
+})
+
+describe('ports', () => {
+  test('are never those that something listens on, and none is left when all are given away', async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '::', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    await expect(createPorts({ from: port, to: port }).reserve()).rejects.toThrow('no free port')
+    await new Promise((resolve) => server.close(resolve))
+
+    const ports = createPorts({ from: port, to: port })
+    expect(await ports.reserve()).toBe(port)
+    await expect(ports.reserve()).rejects.toThrow('no free port')
+    ports.release(port)
+    expect(await ports.reserve()).toBe(port)
+  })
+})
+
+test('prepareBin provides node, npm and npx, also from paths that a shell would misread, and again', async () => {
+  const home = join(directory, "it's $HOME")
+  await mkdir(home)
+  await writeFile(join(home, 'npm-cli.js'), 'console.log("npm", ...process.argv.slice(2))')
+  await writeFile(join(home, 'npx-cli.js'), 'console.log("npx", ...process.argv.slice(2))')
+  const bin = join(directory, 'bin')
+  const options = {
+    directory: bin,
+    node: process.execPath,
+    npmCli: join(home, 'npm-cli.js'),
+    staticServer: join(home, 'static.js'),
+  }
+  await prepareBin({ ...options, node: '/an/older/node' })
+  await prepareBin(options)
+  expect(await readlink(join(bin, 'node'))).toBe(process.execPath)
+  const run = promisify(execFile)
+  expect((await run(join(bin, 'npm'), ['a b', '$c'])).stdout).toBe('npm a b $c\n')
+  expect((await run(join(bin, 'npx'), ["it's"])).stdout).toBe("npx it's\n")
+})

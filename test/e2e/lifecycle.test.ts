@@ -1,0 +1,212 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { findProcesses } from '../../server/src/platform/processes.ts'
+import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
+import { testReceiver } from '../harness/receiver.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+let data: string
+let key: string
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+let server: ServerProcess
+let port: string
+
+beforeEach(async () => {
+  directory = await temporaryDirectory()
+  data = join(directory.path, 'data')
+  key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
+  server = await serverProcess(data)
+  port = new URL(server.url).port
+})
+afterEach(async () => {
+  await server.stop()
+  await directory[Symbol.asyncDispose]()
+})
+
+const startAgain = async () => {
+  server = await serverProcess(data, { FAIRLEAD_PORT: port })
+  return server.clientFor(key)
+}
+
+const processesOf = (deploymentId: string) => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: deploymentId })
+
+const answers = async (url: string) => {
+  for (;;) {
+    const response = await fetch(url).catch(() => undefined)
+    if (response?.ok) return response.text()
+    await new Promise((done) => setTimeout(done, 50))
+  }
+}
+
+describe('kill -9 of the server', () => {
+  it('while an app runs: the same process answers again after the next start', async () => {
+    await using app = await repository(nodeApp('survivor'))
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    const before = await processesOf(deployment.id)
+    await server.kill()
+    const again = await startAgain()
+    expect(await answers(deployment.url)).toBe('survivor')
+    expect(await processesOf(deployment.id)).toEqual(before)
+    const read = await again.deployments.get({ params: { project_id: project.id, id: deployment.id } })
+    expect(read.status).toBe('running')
+  })
+
+  it('and of the app: the app is started again', async () => {
+    await using app = await repository(nodeApp('back'))
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    await server.kill()
+    for (const pid of await processesOf(deployment.id)) process.kill(pid, 'SIGKILL')
+    await startAgain()
+    expect(await answers(deployment.url)).toBe('back')
+  })
+
+  it('during a build: it is built again, nothing of the first try is left, and the webhook arrives', async () => {
+    await using receiver = await testReceiver()
+    const gate = join(directory.path, 'gate')
+    await using app = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      // The first build hangs; the second one finds the mark of the first and ends.
+      'build.js': `const fs = require('node:fs')
+const mark = process.env.HOME + '/built-before'
+if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); setInterval(() => {}, 1000) }`,
+      'server.js': nodeApp('rebuilt')['server.js'] ?? '',
+    })
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const hook = await client.webhooks.create({ body: { url: receiver.url } })
+    receiver.trust(hook.secret)
+    const made = await client.deployments.create({
+      params: { project_id: project.id },
+      body: { name: 'web', git_url: app.url, env_vars: { GATE: gate } },
+    })
+    await expect.poll(async () => (await processesOf(made.id)).length, { timeout: 30_000 }).toBeGreaterThan(0)
+    await expect
+      .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 30_000 })
+      .toContainEqual(expect.stringContaining('built-before'))
+    const building = await processesOf(made.id)
+    await server.kill()
+    const again = await startAgain()
+    const deployment = await settled(again, project.id, made.id)
+    expect(deployment).toMatchObject({ status: 'running', failure: null })
+    expect((await processesOf(made.id)).filter((pid) => building.includes(pid))).toEqual([])
+    expect(await answers(deployment.url)).toBe('rebuilt')
+    await receiver.waitFor(({ data }) => data.deployment_id === made.id)
+  })
+
+  it('twice during the same build: the deployment fails and says so', async () => {
+    await using app = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'build.js': 'setInterval(() => {}, 1000)',
+      'server.js': '',
+    })
+    let client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const params = { project_id: project.id }
+    const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
+    let before: number[] = []
+    for (let round = 0; round < 2; round++) {
+      const isNew = (pid: number) => !before.includes(pid)
+      await expect.poll(async () => (await processesOf(made.id)).some(isNew), { timeout: 30_000 }).toBe(true)
+      before = await processesOf(made.id)
+      await server.kill()
+      client = await startAgain()
+    }
+    const deployment = await settled(client, project.id, made.id)
+    expect(deployment).toMatchObject({ status: 'failed', failure: { code: 'interrupted' } })
+    expect(await processesOf(made.id)).toEqual([])
+  })
+})
+
+describe('a graceful stop', () => {
+  it('ends the apps, and the next start brings them back at the same address', async () => {
+    await using app = await repository(nodeApp('again'))
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    expect(await server.stop()).toBe(0)
+    expect(await processesOf(deployment.id)).toEqual([])
+    await startAgain()
+    expect(await answers(deployment.url)).toBe('again')
+  })
+
+  it('during a build is no failure: the build is done at the next start', async () => {
+    await using app = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'build.js': `const fs = require('node:fs')
+const mark = process.env.HOME + '/built-before'
+if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); setInterval(() => {}, 1000) }`,
+      'server.js': nodeApp('later')['server.js'] ?? '',
+    })
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const params = { project_id: project.id }
+    const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
+    await expect
+      .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 30_000 })
+      .toContainEqual(expect.stringContaining('built-before'))
+    expect(await server.stop()).toBe(0)
+    expect(await processesOf(made.id)).toEqual([])
+    const again = await startAgain()
+    expect(await settled(again, project.id, made.id)).toMatchObject({ status: 'running' })
+  })
+})
+
+describe('an app', () => {
+  it('that dies is started again', async () => {
+    await using app = await repository(nodeApp('phoenix'))
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    const before = await processesOf(deployment.id)
+    for (const pid of before) process.kill(pid, 'SIGKILL')
+    await expect.poll(() => processesOf(deployment.id), { timeout: 30_000 }).not.toEqual(before)
+    expect(await answers(deployment.url)).toBe('phoenix')
+  })
+
+  it('leaves nothing on the disk of a release that was replaced', async () => {
+    await using app = await repository(nodeApp('one'))
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const first = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    await app.commit(nodeApp('two'))
+    const second = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    expect(second.url).toBe(first.url)
+    expect(await answers(second.url)).toBe('two')
+    const releases = async () => {
+      const all = await readdir(join(data, 'apps'), { recursive: true })
+      return all.filter((path) => /releases\/dep_\w+$/.test(path)).map((path) => path.split('/').at(-1))
+    }
+    await expect.poll(releases, { timeout: 30_000 }).toEqual([second.id])
+    expect(await processesOf(first.id)).toEqual([])
+    const read = await client.deployments.get({ params: { project_id: project.id, id: first.id } })
+    expect(read.status).toBe('superseded')
+  })
+})
+
+it('the server tells on /healthz that it lives, and on /readyz that it is ready, from the first moment on', async () => {
+  await server.stop()
+  const starting = serverProcess(data, { FAIRLEAD_PORT: port })
+  const seen = new Set<number>()
+  await expect
+    .poll(
+      async () => {
+        const [alive, ready] = await Promise.all(
+          ['healthz', 'readyz'].map((path) => fetch(`${server.url}/${path}`).catch(() => undefined)),
+        )
+        if (ready !== undefined) seen.add(ready.status)
+        return alive?.status === 200 && ready?.status === 200
+      },
+      { interval: 5, timeout: 30_000 },
+    )
+    .toBe(true)
+  server = await starting
+  expect([...seen]).toEqual([503, 200])
+  expect(await readFile(join(data, 'secret.key'), 'utf8')).toMatch(/^\S{44}\n$/)
+})

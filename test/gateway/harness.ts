@@ -1,0 +1,198 @@
+import { once } from 'node:events'
+import {
+  type Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  request,
+  type Server,
+} from 'node:http'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Socket,
+  type Server as TcpServer,
+} from 'node:net'
+import { pino } from 'pino'
+import { createGateway, type Upstream } from '../../server/src/gateway/gateway.ts'
+
+export const HOST = '127.0.0.1'
+
+/** Things that a test started, stopped in reverse order when it ends. */
+export interface Scope {
+  defer(stop: () => unknown): void
+  end(): Promise<void>
+}
+
+export function createScope(): Scope {
+  const stops: (() => unknown)[] = []
+  return {
+    defer: (stop) => void stops.push(stop),
+    async end() {
+      for (const stop of stops.splice(0).reverse()) await stop()
+    },
+  }
+}
+
+export interface TestApp {
+  readonly server: Server
+  readonly upstream: Upstream
+  stop(): Promise<void>
+}
+
+let serial = 0
+
+/** An HTTP server that stands for one release of an app. */
+export async function startApp(scope: Scope, handler: RequestListener): Promise<TestApp> {
+  const server = createServer(handler)
+  const stop = async () => {
+    if (!server.listening) return
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  }
+  scope.defer(stop)
+  return { server, upstream: upstreamAt(await listen(server)), stop }
+}
+
+/** An app that speaks bytes. Every connection is destroyed at the end. */
+export async function startRawApp(scope: Scope, onConnection: (socket: Socket) => void): Promise<Upstream> {
+  const sockets = new Set<Socket>()
+  const server = createTcpServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    onConnection(socket)
+  })
+  scope.defer(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return upstreamAt(await listen(server))
+}
+
+export function upstreamAt(port: number): Upstream {
+  serial += 1
+  return { deploymentId: `dep_${serial}`, host: HOST, port }
+}
+
+async function listen(server: Server | TcpServer): Promise<number> {
+  server.listen(0, HOST)
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createTcpServer()
+  const port = await listen(server)
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+export interface TestGateway {
+  readonly gateway: ReturnType<typeof createGateway>
+  readonly port: number
+}
+
+/** A gateway with one app, `app`, on a port of its own. */
+export async function startGateway(
+  scope: Scope,
+  {
+    upstream = null,
+    isTrustedProxy = () => false,
+  }: { upstream?: Upstream | null; isTrustedProxy?: () => boolean } = {},
+): Promise<TestGateway> {
+  const gateway = createGateway({ logger: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy })
+  const port = await freePort()
+  await gateway.open('app', { port })
+  scope.defer(() => gateway.stop({ timeoutMs: 0 }))
+  gateway.route('app', upstream)
+  return { gateway, port }
+}
+
+export const silent = pino({ level: 'silent' })
+
+export interface Answer {
+  readonly status: number
+  readonly reason: string
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: string[]
+  readonly trailers: NodeJS.Dict<string>
+  readonly body: string
+}
+
+export interface Ask {
+  method?: string
+  path?: string
+  headers?: Record<string, string | string[]> | string[]
+  body?: string
+  agent?: Agent | false
+}
+
+/** One whole request and its whole answer; rejects when the answer is cut off. */
+export async function ask(port: number, { body, agent = false, ...options }: Ask = {}): Promise<Answer> {
+  const outgoing = request({ host: HOST, port, agent, ...options })
+  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
+  outgoing.end(body)
+  const [incoming] = await answered
+  const chunks = await incoming.toArray()
+  return {
+    status: incoming.statusCode ?? 0,
+    reason: incoming.statusMessage ?? '',
+    headers: incoming.headers,
+    rawHeaders: incoming.rawHeaders,
+    trailers: incoming.trailers,
+    body: Buffer.concat(chunks).toString(),
+  }
+}
+
+/** A raw connection whose received bytes can be waited for. */
+export interface RawClient {
+  readonly socket: Socket
+  received(): string
+  /** Resolves with everything received as soon as it contains `text`. */
+  until(text: string): Promise<string>
+  /** Resolves with everything received when the connection is over, in whatever way. */
+  closed(): Promise<string>
+}
+
+export async function rawClient(scope: Scope, port: number): Promise<RawClient> {
+  const socket = connect({ host: HOST, port })
+  scope.defer(() => socket.destroy())
+  let received = ''
+  let over = false
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1')
+    socket.emit('more')
+  })
+  socket.on('close', () => {
+    over = true
+    socket.emit('more')
+  })
+  await once(socket, 'connect')
+  return {
+    socket,
+    received: () => received,
+    async until(text) {
+      while (!received.includes(text)) {
+        if (over) throw new Error(`the connection ended before ${JSON.stringify(text)}: ${JSON.stringify(received)}`)
+        await once(socket, 'more')
+      }
+      return received
+    },
+    async closed() {
+      while (!over) await once(socket, 'more')
+      return received
+    },
+  }
+}
+
+/** Collects everything an HTTP message carries. */
+export async function textOf(message: IncomingMessage): Promise<string> {
+  return Buffer.concat(await message.toArray()).toString()
+}

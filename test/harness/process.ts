@@ -1,0 +1,101 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Client, createClient } from '@fairlead/server/client'
+import { buildEnvironment } from './environment.ts'
+
+export const command = fileURLToPath(new URL('../../server/bin/fairlead.js', import.meta.url))
+
+export interface CommandResult {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the command `fairlead` to its end. */
+export function fairlead(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  return new Promise((done) => {
+    const env = { PATH: process.env['PATH'], ...environment }
+    execFile(process.execPath, [command, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+      done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
+    })
+  })
+}
+
+export interface ServerProcess extends AsyncDisposable {
+  readonly child: ChildProcess
+  readonly url: string
+  readonly log: Record<string, unknown>[]
+  clientFor(apiKey: string): Client
+  /** Resolves when a log line fits, past or to come. */
+  waitForLog(fits: (line: Record<string, unknown>) => boolean): Promise<void>
+  /** SIGKILL: as when the machine loses power, for everything but the disk. */
+  kill(): Promise<void>
+  /** SIGTERM; gives the exit code. */
+  stop(): Promise<number | null>
+}
+
+/** `fairlead serve` as a process of its own, ready. */
+export async function serverProcess(
+  dataDirectory: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<ServerProcess> {
+  const child = spawn(process.execPath, [command, 'serve', '--data-dir', dataDirectory], {
+    env: {
+      PATH: process.env['PATH'],
+      FAIRLEAD_PORT: '0',
+      FAIRLEAD_STABLE_TIME: '0.1',
+      FAIRLEAD_DRAIN_TIMEOUT: '2',
+      FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const log: Record<string, unknown>[] = []
+  const looking = new Set<() => void>()
+  let errors = ''
+  child.stderr.on('data', (chunk) => {
+    errors += chunk
+  })
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    log.push(JSON.parse(line))
+    for (const look of looking) look()
+  })
+  const exited = once(child, 'exit')
+  const waitForLog: ServerProcess['waitForLog'] = (fits) =>
+    new Promise((done, fail) => {
+      const look = () => {
+        if (!log.some(fits)) return
+        looking.delete(look)
+        done()
+      }
+      looking.add(look)
+      look()
+      void exited.then(() => fail(new Error(`the server ended: ${errors}${JSON.stringify(log.slice(-5))}`)))
+    })
+  await waitForLog((line) => line['msg'] === 'ready')
+  const url = String(log.find((line) => line['msg'] === 'ready')?.['url'])
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+    await exited
+    return child.exitCode
+  }
+  return {
+    child,
+    url,
+    log,
+    clientFor: (apiKey) => createClient({ baseUrl: `${url}/v1`, apiKey }),
+    waitForLog,
+    async kill() {
+      await end('SIGKILL')
+    },
+    stop: () => end('SIGTERM'),
+    async [Symbol.asyncDispose]() {
+      await end('SIGTERM')
+    },
+  }
+}

@@ -1,0 +1,94 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { temporaryDirectory } from './temporary.ts'
+
+/** The committed bundle, which is what the runner executes. */
+const bundle = fileURLToPath(new URL('../../action/dist/index.js', import.meta.url))
+
+/** The variables of a run for a push to the branch `main` of acme/shop. */
+export const pushEnvironment = {
+  GITHUB_SERVER_URL: 'https://github.com',
+  GITHUB_REPOSITORY: 'acme/shop',
+  GITHUB_REF: 'refs/heads/main',
+  GITHUB_REF_NAME: 'main',
+  GITHUB_REF_TYPE: 'branch',
+  GITHUB_EVENT_NAME: 'push',
+} as const
+
+export interface ActionRun {
+  readonly inputs: Readonly<Record<string, string>>
+  /** The workflow's variables, over those of `pushEnvironment`; `undefined` takes one away. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly cwd?: string
+  /** Called with each line of output as it comes; `kill` sends a signal as the runner does on cancellation. */
+  readonly onLine?: (line: string, kill: (signal: NodeJS.Signals) => void) => void
+  /** Ends the action by SIGKILL. */
+  readonly signal?: AbortSignal
+}
+
+export interface ActionResult {
+  /** `null` when a signal ended it. */
+  readonly code: number | null
+  /** Everything printed, workflow commands included. */
+  readonly stdout: string
+  readonly stderr: string
+  readonly outputs: Readonly<Record<string, string>>
+  /** The job summary, in Markdown. */
+  readonly summary: string
+}
+
+/** Runs the action as a runner does: its own process, inputs and files in the environment, nothing else in it. */
+export async function runAction(run: ActionRun): Promise<ActionResult> {
+  await using directory = await temporaryDirectory()
+  const [output, summary] = [join(directory.path, 'output'), join(directory.path, 'summary')]
+  await Promise.all([writeFile(output, ''), writeFile(summary, '')])
+
+  const inputs = Object.entries(run.inputs).map(([name, value]) => [inputVariable(name), value])
+  const files = { GITHUB_OUTPUT: output, GITHUB_STEP_SUMMARY: summary }
+  const env: NodeJS.ProcessEnv = {
+    PATH: process.env['PATH'],
+    ...pushEnvironment,
+    ...files,
+    ...run.env,
+    ...Object.fromEntries(inputs),
+  }
+  const child = spawn(process.execPath, [bundle], {
+    cwd: run.cwd ?? directory.path,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    killSignal: 'SIGKILL',
+    ...(run.signal === undefined ? {} : { signal: run.signal }),
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text
+  })
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    stdout += `${line}\n`
+    run.onLine?.(line, (signal) => child.kill(signal))
+  })
+  const [code] = await once(child, 'close')
+  return {
+    code,
+    stdout,
+    stderr,
+    outputs: parseOutputs(await readFile(output, 'utf8')),
+    summary: await readFile(summary, 'utf8'),
+  }
+}
+
+/** As the runner names it: upper case, underscores for spaces, hyphens kept. */
+function inputVariable(name: string): string {
+  return `INPUT_${name.replaceAll(' ', '_').toUpperCase()}`
+}
+
+/** Reads the runner's file of `name<<delimiter`, value and delimiter; the last value of a name counts. */
+function parseOutputs(text: string): Record<string, string> {
+  const entries = text.matchAll(/^([^\n]+?)<<([^\n]+)\n([\s\S]*?)\n\2$/gm)
+  return Object.fromEntries([...entries].map(([, name = '', , value = '']) => [name, value]))
+}

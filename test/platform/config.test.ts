@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ConfigError, loadConfig } from '../../server/src/platform/config.ts'
+
+describe('the configuration', () => {
+  it('has the documented defaults', () => {
+    const config = loadConfig({}, {})
+    expect(config).toMatchObject({ host: '127.0.0.1', port: 3000, localMode: true, outbound: { mode: 'any' } })
+    expect(config.dataDirectory).toMatch(/\/\.fairlead$/)
+  })
+
+  it('lets a flag win over its variable', () => {
+    const environment = { FAIRLEAD_PORT: '1', FAIRLEAD_HOST: '::1', FAIRLEAD_DATA_DIR: '/a' }
+    expect(loadConfig({ port: '2', host: '127.0.0.2', dataDir: '/b' }, environment)).toMatchObject({
+      port: 2,
+      host: '127.0.0.2',
+      dataDirectory: '/b',
+    })
+  })
+
+  it('names every wrong variable at once', () => {
+    const environment = {
+      FAIRLEAD_PORT: '99999',
+      FAIRLEAD_START_TIMEOUT: 'soon',
+      FAIRLEAD_TYPO: '1',
+      DATABASE_URL: 'x',
+    }
+    expect(() => loadConfig({}, environment)).toThrow(ConfigError)
+    for (const name of Object.keys(environment)) expect(() => loadConfig({}, environment)).toThrow(name)
+  })
+
+  it.each([
+    ['another host', { FAIRLEAD_HOST: '10.0.0.1' }],
+    ['a public host', { FAIRLEAD_PUBLIC_HOST: 'apps.example.com' }],
+    ['an apps domain', { FAIRLEAD_APPS_DOMAIN: 'apps.example.com' }],
+    ['a trusted proxy', { FAIRLEAD_TRUSTED_PROXIES: '10.0.0.1' }],
+  ])('is no longer a laptop with %s', (_, environment) => {
+    expect(loadConfig({}, environment)).toMatchObject({ localMode: false, outbound: { mode: 'public' } })
+  })
+
+  it('wants to know how apps are reached when it listens everywhere', () => {
+    expect(() => loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0' })).toThrow('FAIRLEAD_PUBLIC_HOST')
+    loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
+  })
+
+  it('never repeats a secret in an error', () => {
+    expect(() => loadConfig({}, { DATABASE_URL: 'mysql://u:hunter2@h/d' })).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining('hunter2') }),
+    )
+  })
+
+  it('throws nothing but ConfigError, whatever is in the environment', () => {
+    const names = [
+      'FAIRLEAD_PORT',
+      'FAIRLEAD_APP_PORTS',
+      'FAIRLEAD_BUILD_ENV',
+      'FAIRLEAD_REGIONS',
+      'FAIRLEAD_SECRET_KEY',
+    ]
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), fc.string()), (environment) => {
+        try {
+          loadConfig({}, environment)
+        } catch (error) {
+          expect(error).toBeInstanceOf(ConfigError)
+        }
+      }),
+    )
+  })
+})
