@@ -3,7 +3,9 @@
 var needed = 24
 var major = Number(process.versions.node.split('.')[0])
 if (major < needed) {
-  console.error('fairlead: needs Node ' + needed + ' or newer, and this is ' + process.version + '. Run it with npx fairlead.')
+  console.error(
+    'fairlead: needs Node ' + needed + ' or newer, and this is ' + process.version + '. Run it with npx fairlead.',
+  )
   process.exit(1)
 }
 import('../dist/cli.js')

@@ -138,6 +138,7 @@ it('survives clients that vanish in every state', async () => {
     'GET / HTTP/1.1\r\n',
     'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
     'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx',
+    'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n',
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
     'GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
   ]) {

@@ -186,6 +186,17 @@ it('uses its connections to the app again', async () => {
   expect(connections).toBe(1)
 })
 
+it('gives a connection back that is not used for a while', async () => {
+  const closed = Promise.withResolvers<void>()
+  const app = await startApp(scope, (_, res) => res.end('ok'))
+  app.server.keepAliveTimeout = 0
+  app.server.on('connection', (socket) => socket.on('close', () => closed.resolve()))
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  expect((await ask(port)).body).toBe('ok')
+  await closed.promise
+  expect((await ask(port)).body).toBe('ok')
+})
+
 it('carries trailers both ways', async () => {
   const app = await startApp(scope, async (req, res) => {
     await textOf(req)

@@ -212,7 +212,9 @@ function connectionOptions(rawHeaders: RawHeaders): Set<string> | null {
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
-    for (const token of (rawHeaders[i + 1] as string).toLowerCase().split(',')) {
+    const value = rawHeaders[i + 1] as string
+    if (value === 'keep-alive') continue
+    for (const token of value.toLowerCase().split(',')) {
       const option = token.trim()
       if (option === '' || option === 'close' || option === 'keep-alive' || NEVER_OPTIONS.has(option)) continue
       options ??= new Set()

@@ -44,7 +44,7 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
   // The app decides whether the client shall go on with its body.
   server.on('checkContinue', onRequest)
   server.on('upgrade', onUpgrade)
-  server.on('connect', (req) => req.socket.end('HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\n\r\n'))
+  server.on('connect', refuseTunnel)
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
@@ -89,6 +89,12 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
       await closed
     },
   }
+}
+
+function refuseTunnel({ socket }: IncomingMessage): void {
+  socket.on('error', ignore)
+  socket.write('HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+  socket.destroySoon()
 }
 
 /** HTTP/2 over an upgraded connection is not spoken here, and an upgrade with a body would leave its end to guesswork. */

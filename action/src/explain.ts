@@ -1,0 +1,77 @@
+import { ApiError } from '@fairlead/server/client'
+import { foreignStatus } from './deploy.ts'
+import type { InputName } from './inputs.ts'
+
+/** The inputs behind the fields of the request. */
+const inputOf: Readonly<Record<string, InputName>> = {
+  name: 'name',
+  branch: 'branch',
+  git_url: 'git-url',
+  env_vars: 'env-vars',
+}
+
+/** Says why the server gave no deployment, one message a problem, and which input to look at. */
+export function explain(error: unknown, apiUrl: string): readonly string[] {
+  if (!(error instanceof ApiError)) return [explainNoAnswer(error, apiUrl)]
+  const foreign = foreignStatus(error)
+  if (foreign !== undefined) return [explainForeign(foreign, apiUrl)]
+  switch (error.code) {
+    case 'unauthorized':
+      return [`\`api-key\`: ${apiUrl} does not know this key. It may be mistyped, expired or revoked. Make a new one.`]
+    case 'forbidden':
+      return [
+        `\`api-key\`: the key may not do this. ${error.message} It needs to write and read deployments of the project.`,
+      ]
+    case 'not_found':
+      return [
+        `\`project-id\`: there is no such project, or \`api-key\` is the key of another account. The server says: ${error.message}`,
+      ]
+    case 'invalid_request':
+      return explainInvalid(error)
+    case 'rate_limit_exceeded':
+      return [
+        "The account of `api-key` has used up its requests for now. Run the workflow again later. No input's fault.",
+      ]
+    case 'server_error':
+      return [
+        `The server failed: ${error.message}${error.requestId === undefined ? '' : ` (request ${error.requestId})`}`,
+      ]
+  }
+}
+
+function explainInvalid(error: ApiError): readonly string[] {
+  const problems = error.details.errors ?? []
+  if (problems.length === 0) return [`The server refused the deployment: ${error.message}`]
+  return problems.map(({ field, message }) => {
+    const [head = '', ...rest] = field.split('.')
+    const input = Object.hasOwn(inputOf, head) ? inputOf[head] : undefined
+    return `\`${input ?? field}\`: ${input === undefined || rest.length === 0 ? '' : `${rest.join('.')} `}${message}`
+  })
+}
+
+function explainForeign(status: number, apiUrl: string): string {
+  if (status >= 500) {
+    return `\`api-url\`: ${apiUrl} answered with status ${status}, and not as Fairlead does. Is the server behind it up?`
+  }
+  if (status >= 300 && status < 400) {
+    return `\`api-url\`: ${apiUrl} redirects elsewhere (status ${status}). Set the address that it leads to; often it begins with https://.`
+  }
+  return `\`api-url\`: what answers at ${apiUrl} (status ${status}) is not Fairlead. Set the address of the server.`
+}
+
+function explainNoAnswer(error: unknown, apiUrl: string): string {
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    return `\`api-url\`: ${apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
+  }
+  return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`
+}
+
+/** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof ApiError) return `status ${foreignStatus(error) ?? error.status}`
+  if (!(error instanceof Error)) return String(error)
+  const source = error.cause instanceof Error ? error.cause : error
+  if (source.message !== '') return source.message
+  // The several attempts of one connection, one for each address of the host.
+  return 'code' in source ? String(source.code) : source.name
+}

@@ -1,0 +1,54 @@
+import { summary, warning } from '@actions/core'
+import type { Deployment } from './deploy.ts'
+import type { Report } from './report.ts'
+
+export interface SummaryFacts {
+  readonly name: string
+  readonly branch: string
+  readonly deployment: Deployment | undefined
+  /** Time taken, for people. */
+  readonly took: string
+}
+
+/** The job summary in Markdown. Everything that is not ours is escaped. */
+export function summaryOf(report: Report, facts: SummaryFacts): string {
+  const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:'
+  const rows = [
+    ['Status', report.status],
+    ['Branch', facts.branch],
+    ...(facts.deployment === undefined
+      ? []
+      : [
+          ['Address', facts.deployment.url],
+          ['Deployment', facts.deployment.id],
+        ]),
+    ['Time', facts.took],
+  ]
+  return [
+    `### ${heading} ${escapeLine(facts.name)}`,
+    ['| | |', '|---|---|', ...rows.map(([title = '', value = '']) => `| ${title} | ${escapeLine(value)} |`)].join('\n'),
+    ...(report.ok ? [] : report.messages.map(escapeLine)),
+    ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output)}</pre>`]),
+    '',
+  ].join('\n\n')
+}
+
+/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
+export async function writeSummary(markdown: string, path: string | undefined): Promise<void> {
+  if (!path) return
+  try {
+    await summary.addRaw(markdown).write()
+  } catch (error) {
+    warning(`The job summary could not be written: ${String(error)}`)
+  }
+}
+
+/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
+function escapeLine(text: string): string {
+  const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '))
+  return line.replace(/[\\|*[\]~#]/g, (character) => `&#${character.charCodeAt(0)};`)
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
