@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Format, lint and import directions (Biome), types of everything, and that the committed bundle is a fresh one. */
-run('biome', ['check', '--error-on-warnings', '.'])
+/** Types of everything, format, lint and import directions (Biome), and that the committed bundle is a fresh one. */
 run('tsc', ['-b'])
+run('biome', ['check', '--error-on-warnings', '.'])
 compareBundle()
 process.stdout.write('check: all is well\n')
 

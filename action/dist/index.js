@@ -32394,7 +32394,7 @@ function readJson(text, response) {
 function readError(response, text) {
     try {
         const { error } = JSON.parse(text);
-        if (Object.hasOwn(errorStatuses, error.code)) {
+        if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isRecord(error.details)) {
             return new ApiError(error.code, error.message, error.details, requestIdOf(response));
         }
     }
@@ -32402,6 +32402,9 @@ function readError(response, text) {
         // Not an answer of this API: a proxy's page, or another server.
     }
     return foreignAnswer(response);
+}
+function isRecord(value) {
+    return typeof value === 'object' && value !== null;
 }
 function foreignAnswer(response) {
     return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));

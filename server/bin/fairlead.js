@@ -8,4 +8,4 @@ if (major < needed) {
   )
   process.exit(1)
 }
-import('../dist/cli.js')
+void import('../dist/cli.js')

@@ -1,15 +1,28 @@
 import { spawnSync } from 'node:child_process'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { temporaryDirectory } from '../harness/temporary.ts'
 
-/** What Biome says of a file that would stand at `path` with this one import. */
-function lint(path: string, imported: string): string {
-  const source = `import { thing } from '${imported}'\n\nexport const other = thing\n`
-  const { stdout, stderr } = spawnSync('node_modules/.bin/biome', ['lint', `--stdin-file-path=${path}`], {
-    input: source,
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What the linter says of a file that would stand at `path` with this content. */
+async function lint(path: string, content: string): Promise<string> {
+  await using directory = await temporaryDirectory()
+  await copyFile(join(root, 'biome.json'), join(directory.path, 'biome.json'))
+  await mkdir(dirname(join(directory.path, path)), { recursive: true })
+  await writeFile(join(directory.path, path), content)
+  const biome = join(root, 'node_modules/.bin/biome')
+  const { stdout, stderr } = spawnSync(biome, ['lint', '--vcs-enabled=false', '.'], {
+    cwd: directory.path,
     encoding: 'utf8',
   })
   return stdout + stderr
 }
+
+const importing = (path: string, imported: string) =>
+  lint(path, `import { thing } from '${imported}'\n\nexport const other = thing\n`)
 
 it.each([
   ['receiver/src/new.ts', '@fairlead/server/client'],
@@ -31,8 +44,8 @@ it.each([
   ['action/src/new.ts', '../../server/src/contract/operations.ts'],
   ['action/src/new.ts', '@fairlead/receiver'],
   ['demo/new.ts', '../server/src/server.ts'],
-])('%s may not import %s', (path, imported) => {
-  expect(lint(path, imported)).toContain('noRestrictedImports')
+])('%s may not import %s', async (path, imported) => {
+  expect(await importing(path, imported)).toContain('noRestrictedImports')
 })
 
 it.each([
@@ -45,18 +58,14 @@ it.each([
   ['server/src/server.ts', './deployments/store.ts'],
   ['action/src/new.ts', '@fairlead/server/client'],
   ['demo/new.ts', '@fairlead/receiver'],
-])('%s may import %s', (path, imported) => {
-  expect(lint(path, imported)).not.toContain('noRestrictedImports')
+])('%s may import %s', async (path, imported) => {
+  const said = await importing(path, imported)
+  expect(said).toContain('Checked 2 files')
+  expect(said).not.toContain('noRestrictedImports')
 })
 
-it('reads the environment in the configuration alone', () => {
-  const { stdout, stderr } = spawnSync(
-    'node_modules/.bin/biome',
-    ['lint', '--stdin-file-path=server/src/http/new.ts'],
-    {
-      input: 'export const port = process.env.PORT\n',
-      encoding: 'utf8',
-    },
-  )
-  expect(stdout + stderr).toContain('noProcessEnv')
+it('reads the environment in the configuration alone', async () => {
+  const reading = 'export const port = process.env.PORT\n'
+  expect(await lint('server/src/http/new.ts', reading)).toContain('noProcessEnv')
+  expect(await lint('server/src/platform/config.ts', reading)).not.toContain('noProcessEnv')
 })

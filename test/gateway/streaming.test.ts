@@ -118,18 +118,43 @@ it('shows the app the head of an upload before its body, and the client the answ
   await once(incoming, 'end')
 })
 
-it('lets an app answer first and go on reading the upload', async () => {
+it('lets an app answer first and go on reading the upload, which a drain waits for', async () => {
   const uploaded = Promise.withResolvers<string>()
   const app = await startApp(scope, (req, res) => {
     res.writeHead(202).end('taken')
     void textOf(req).then(uploaded.resolve, uploaded.reject)
   })
-  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
   const client = await rawClient(scope, port)
   client.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
-  await client.until('taken')
+  await client.until('\r\n0\r\n\r\n')
+  gateway.route('app', null)
+  let drained = false
+  const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 }).then(() => (drained = true))
+  // Another exchange from end to end, so that all that is due by now has happened.
+  expect((await ask(port)).status).toBe(503)
+  expect(drained).toBe(false)
   client.socket.write('def')
   expect(await uploaded.promise).toBe('abcdef')
+  await drain
+})
+
+it('cancels an upload whose client goes away after it has got its answer', async () => {
+  const canceled = Promise.withResolvers<boolean>()
+  const app = await startApp(scope, (req, res) => {
+    res.writeHead(202).end('taken')
+    req.on('error', () => {})
+    req.on('close', () => canceled.resolve(req.complete))
+    req.resume()
+  })
+  const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
+  await client.until('\r\n0\r\n\r\n')
+  client.socket.destroy()
+  expect(await canceled.promise).toBe(false)
+  gateway.route('app', null)
+  await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
 })
 
 it('delivers the refusal of an upload by an app that closes the connection', async () => {

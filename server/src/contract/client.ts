@@ -91,13 +91,17 @@ function readJson(text: string, response: Response): unknown {
 function readError(response: Response, text: string): ApiError {
   try {
     const { error } = JSON.parse(text) as ErrorBody
-    if (Object.hasOwn(errorStatuses, error.code)) {
+    if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isRecord(error.details)) {
       return new ApiError(error.code, error.message, error.details, requestIdOf(response))
     }
   } catch {
     // Not an answer of this API: a proxy's page, or another server.
   }
   return foreignAnswer(response)
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
 }
 
 function foreignAnswer(response: Response): ApiError {

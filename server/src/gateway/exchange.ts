@@ -49,7 +49,6 @@ export function exchange({
   let tunnelled: Socket | null = null
   let clientDone = false
   let answered = false
-  let continued = false
   let resent = false
   let rerouted = false
 
@@ -111,15 +110,15 @@ export function exchange({
 
   function onInformation({ statusCode, statusMessage, rawHeaders }: InformationEvent): void {
     if (req.httpVersion !== '1.1' || res.headersSent || res.destroyed) return
-    if (statusCode === 100) continued = true
-    client.write(rawHead(statusCode, statusMessage, endToEnd(rawHeaders)), 'latin1')
+    // Node closes the connection of a client that it has not told itself to go on: it cannot know where the body would be.
+    if (statusCode === 100) res.writeContinue()
+    else client.write(rawHead(statusCode, statusMessage, endToEnd(rawHeaders)), 'latin1')
   }
 
   function onResponse(incoming: IncomingMessage): void {
     const { statusCode: status = 0, statusMessage = '' } = incoming
     answered = true
-    // A client that was never told to go on may send its next request instead of the body.
-    if (route.closing || (head.hasBody && !continued && req.headers.expect !== undefined)) res.shouldKeepAlive = false
+    if (route.closing) res.shouldKeepAlive = false
     try {
       res.writeHead(status, statusMessage, responseHeaders(incoming, status))
     } catch {
