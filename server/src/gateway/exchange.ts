@@ -55,7 +55,9 @@ export function exchange({
   route.running.add(running)
   res.on('close', () => {
     clientDone = true
-    if (!res.writableFinished) outgoing?.request.destroy()
+    if (!res.writableFinished) abandon()
+    // After a complete answer Node no longer tells the request that its client has gone.
+    else if (uploading()) client.on('close', abandon)
     settle()
   })
   attempt(first, { fresh: false })
@@ -102,9 +104,6 @@ export function exchange({
       if (request.destroyed) return
       request.addTrailers(trailerFields(req.rawTrailers))
       request.end()
-    })
-    req.on('close', () => {
-      if (!req.complete) request.destroy()
     })
   }
 
@@ -216,10 +215,18 @@ export function exchange({
     else client.resetAndDestroy()
   }
 
-  function settle(): void {
+  function abandon(): void {
+    outgoing?.request.destroy()
+  }
+
+  function uploading(): boolean {
     const request = outgoing?.request
-    const uploading = head.hasBody && request !== undefined && !request.writableFinished && !request.destroyed
-    if (!clientDone || uploading) return
+    return head.hasBody && request !== undefined && !request.writableFinished && !request.destroyed
+  }
+
+  function settle(): void {
+    if (!clientDone || uploading()) return
+    if (head.hasBody) client.off('close', abandon)
     route.running.delete(running)
     backend.running.delete(running)
   }

@@ -85,7 +85,7 @@ export async function reachableCopy(options: {
   const source = await realpath(options.source)
   if (await isReachable(source, options.user)) return source
   await copyOnce({ ...options, source })
-  await assertReachable(options.copyTo, options.user)
+  await assertReachable(dirname(options.copyTo), options.user)
   return options.copyTo
 }
 

@@ -143,6 +143,9 @@ describe('a reachable copy', () => {
     const copyTo = join(folder, 'tool-1')
     await reachableCopy({ source: join(source, 'bin', 'tool'), copyTo, user: other })
     await promisify(execFile)(copyTo)
+    const plain = join(folder, 'plain')
+    await reachableCopy({ source: join(source, 'lib', 'libx.so.1.2'), copyTo: plain, user: other })
+    expect(await readFile(plain, 'utf8')).toBe('library')
   })
 
   it('can hold files in the place of links', async () => {
