@@ -148,13 +148,6 @@ describe('a reachable copy', () => {
     expect(await readFile(plain, 'utf8')).toBe('library')
   })
 
-  it('can hold files in the place of links', async () => {
-    const copyTo = join(folder, 'copy')
-    await reachableCopy({ source, copyTo, user: other, dereference: true })
-    expect((await lstat(join(copyTo, 'lib', 'libx.so'))).isFile()).toBe(true)
-    expect(await readFile(join(copyTo, 'lib', 'libx.so'), 'utf8')).toBe('library')
-  })
-
   it('is made by several at once', async () => {
     const copyTo = join(folder, 'copy')
     await Promise.all(Array.from({ length: 4 }, () => reachableCopy({ source, copyTo, user: other })))

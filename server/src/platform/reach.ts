@@ -1,5 +1,19 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, cp, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import {
+  chmod,
+  copyFile,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import type { OsUser } from './users.ts'
 
@@ -79,8 +93,6 @@ export async function reachableCopy(options: {
   readonly source: string
   readonly copyTo: string
   readonly user: OsUser | null
-  /** Copy what symbolic links point to in their place. */
-  readonly dereference?: boolean
 }): Promise<string> {
   const source = await realpath(options.source)
   if (await isReachable(source, options.user)) return source
@@ -91,23 +103,21 @@ export async function reachableCopy(options: {
 
 /**
  * Copies a file or a tree to `copyTo` unless it exists, readable for everybody. The copy appears complete or not at
- * all: it is made under a temporary name, completed by `finish`, written through to the disk, and renamed.
+ * all: it is made under a temporary name, written through to the disk, completed by `finish`, and renamed.
  */
 export async function copyOnce(options: {
   readonly source: string
   readonly copyTo: string
-  readonly dereference?: boolean
   readonly finish?: (copy: string) => Promise<void>
 }): Promise<void> {
-  const { source, copyTo, dereference = false, finish } = options
+  const { source, copyTo, finish } = options
   if (await exists(copyTo)) return
   await makePassableDirectory(dirname(copyTo))
   await removeLeftovers(copyTo)
   const temporary = `${copyTo}.${randomBytes(6).toString('hex')}.tmp`
   try {
-    await cp(source, temporary, { recursive: true, dereference, verbatimSymlinks: !dereference })
+    await copyTree(source, temporary)
     await finish?.(temporary)
-    await publish(temporary)
     await rename(temporary, copyTo)
   } catch (error) {
     await rm(temporary, { recursive: true, force: true })
@@ -116,18 +126,37 @@ export async function copyOnce(options: {
   }
 }
 
-/** Readable for everybody, executable where the original was, and on the disk before the rename that announces it. */
-async function publish(path: string): Promise<void> {
-  const info = await lstat(path)
-  if (info.isSymbolicLink()) return
-  if (info.isDirectory()) for (const name of await readdir(path)) await publish(join(path, name))
-  const file = await open(path, 'r')
-  try {
-    await file.chmod(info.isDirectory() || (info.mode & 0o111) !== 0 ? 0o755 : 0o644)
-    await file.sync()
-  } finally {
-    await file.close()
+/**
+ * Readable for everybody, executable where the original was, and on the disk before the rename that announces it.
+ * Files that everybody may read already are linked, which takes neither time nor space.
+ */
+async function copyTree(source: string, target: string): Promise<void> {
+  const info = await lstat(source)
+  if (info.isSymbolicLink()) return symlink(await readlink(source), target)
+  const executable = info.isDirectory() || (info.mode & 0o111) !== 0
+  const mode = executable ? 0o755 : 0o644
+  if (info.isDirectory()) {
+    await mkdir(target)
+    for (const name of await readdir(source)) await copyTree(join(source, name), join(target, name))
+  } else {
+    if ((info.mode & mode) === mode && (await linked(source, target))) return
+    await copyFile(source, target)
   }
+  const copy = await open(target, 'r')
+  try {
+    await copy.chmod(mode)
+    await copy.sync()
+  } finally {
+    await copy.close()
+  }
+}
+
+/** False where there can be no link: another file system, or one without them, or a file of somebody else. */
+async function linked(source: string, target: string): Promise<boolean> {
+  return link(source, target).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** Copies that a crash cut short. Younger ones may be in the making by another process. */
