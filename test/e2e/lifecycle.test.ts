@@ -155,6 +155,39 @@ if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); setInterval(() => {}, 10
   })
 })
 
+describe('kill -9 of the database', () => {
+  it('during a deployment: the server lives, and the deployment ends in a true state with its webhook', async () => {
+    await using receiver = await testReceiver()
+    await using app = await repository({
+      ...nodeApp('through'),
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'build.js': 'setTimeout(() => {}, 1500)',
+    })
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const hook = await client.webhooks.create({ body: { url: receiver.url } })
+    receiver.trust(hook.secret)
+    const params = { project_id: project.id }
+    const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
+    await server.waitForLog((line) => line['msg'] === 'deployment begins')
+    const lock = await readFile(join(data, 'postgres/data/postmaster.pid'), 'utf8')
+    process.kill(Number(lock.split('\n')[0]), 'SIGKILL')
+    await expect
+      .poll(
+        () =>
+          client.projects.list().then(
+            () => 'back',
+            () => 'away',
+          ),
+        { timeout: 60_000 },
+      )
+      .toBe('back')
+    expect(await settled(client, project.id, made.id)).toMatchObject({ status: 'running' })
+    expect(await answers(made.url)).toBe('through')
+    await receiver.waitFor(({ data }) => data.deployment_id === made.id)
+  })
+})
+
 describe('an app', () => {
   it('that dies is started again', async () => {
     await using app = await repository(nodeApp('phoenix'))

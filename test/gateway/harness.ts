@@ -160,8 +160,8 @@ export interface RawClient {
   closed(): Promise<string>
 }
 
-export async function rawClient(scope: Scope, port: number): Promise<RawClient> {
-  const socket = connect({ host: HOST, port })
+export async function rawClient(scope: Scope, port: number, { allowHalfOpen = false } = {}): Promise<RawClient> {
+  const socket = connect({ host: HOST, port, allowHalfOpen })
   scope.defer(() => socket.destroy())
   let received = ''
   let over = false

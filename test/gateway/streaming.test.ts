@@ -147,6 +147,7 @@ it('cancels an upload whose client goes away after it has got its answer', async
     req.socket.on('close', () => canceled.resolve(req.complete))
     req.resume()
   })
+  app.server.keepAliveTimeout = 0
   const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
   const client = await rawClient(scope, port)
   client.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')

@@ -91,6 +91,18 @@ it('tells each side when the other one goes', async () => {
   await closed
 })
 
+it('does not wait for a client that keeps its half open after the app has gone', async () => {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => socket.end('HTTP/1.1 101 Go On\r\nConnection: Upgrade\r\nUpgrade: custom\r\n\r\nbye'))
+  })
+  const { gateway, port } = await startGateway(scope, { upstream })
+  const client = await rawClient(scope, port, { allowHalfOpen: true })
+  client.socket.write(HANDSHAKE)
+  await client.until('bye')
+  gateway.route('app', null)
+  await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
+})
+
 it('delivers bytes that came right behind the handshake, in both directions', async () => {
   const upstream = await startRawApp(scope, (socket) => {
     let received = ''

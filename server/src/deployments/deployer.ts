@@ -15,14 +15,9 @@ export async function workOn(parts: DeployParts, deploymentId: string, signal: A
   const deployment = await parts.store.begin(deploymentId)
   if (deployment === undefined) return
   const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
-  const removeRelease = async () => {
-    const app = await parts.apps.get(deployment.app_id)
-    await parts.runner.remove(parts.releases.of(deployment, app.number))
-  }
-
   try {
     // What an earlier try, cut off by the server's end, has left.
-    await removeRelease()
+    await removeRelease(parts, deployment)
     if (deployment.attempts > attemptsAllowed) {
       throw new DeploymentError('build', 'interrupted', 'The server ended twice while it worked on this. Deploy again.')
     }
@@ -30,13 +25,20 @@ export async function workOn(parts: DeployParts, deploymentId: string, signal: A
     await deploy(parts, deployment, signal)
     logger.info('deployment runs')
   } catch (error) {
-    await removeRelease()
+    await removeRelease(parts, deployment).catch((failed: unknown) => {
+      logger.error({ err: failed }, 'what a failed deployment left could not be removed; the next start tries again')
+    })
     if (signal.aborted) {
       await parts.store.giveBack(deployment.id)
       throw signal.reason
     }
     await settle(parts, deployment, error)
   }
+}
+
+async function removeRelease(parts: DeployParts, deployment: DeploymentRow): Promise<void> {
+  const app = await parts.apps.get(deployment.app_id)
+  await parts.runner.remove(parts.releases.of(deployment, app.number))
 }
 
 async function settle(parts: DeployParts, deployment: DeploymentRow, error: unknown): Promise<void> {

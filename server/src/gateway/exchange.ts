@@ -46,7 +46,6 @@ export function exchange({
   const running: Running = { cut }
   let backend = first
   let outgoing: Outgoing | null = null
-  let tunnelled: Socket | null = null
   let clientDone = false
   let answered = false
   let resent = false
@@ -78,11 +77,12 @@ export function exchange({
     request.on('error', onUpstreamError)
     request.on('close', () => {
       // A switch of protocols that nobody asked for is neither an answer nor an error to Node.
-      const given = answered || tunnelled !== null || outgoing?.request !== request
+      const given = answered || outgoing?.request !== request
       if (!given) onUpstreamError(new Error('closed without an answer'))
     })
-    if (upgradeHead !== null)
+    if (upgradeHead !== null) {
       request.on('upgrade', (incoming, socket, rest) => onUpgrade(incoming, socket, rest, upgradeHead))
+    }
     if (head.hasBody) relayBody(request)
     else request.end()
   }
@@ -162,7 +162,7 @@ export function exchange({
   }
 
   function onUpgrade(incoming: IncomingMessage, upstream: Socket, upstreamHead: Buffer, clientHead: Buffer): void {
-    tunnelled = upstream
+    answered = true
     res.detachSocket(client)
     client.on('close', () => {
       clientDone = true
@@ -209,7 +209,6 @@ export function exchange({
 
   function cut(): void {
     outgoing?.request.destroy()
-    tunnelled?.destroy()
     // To an HTTP/1.0 client the orderly end of the connection is the end of the answer.
     if (req.httpVersion === '1.1') client.destroy()
     else client.resetAndDestroy()

@@ -1,4 +1,6 @@
-import { Logger as GraphileLogger, makeWorkerUtils, type Runner, run, type TaskList } from 'graphile-worker'
+import { EventEmitter } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Logger as GraphileLogger, makeWorkerUtils, run, type TaskList, type WorkerEvents } from 'graphile-worker'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 import type { Database, Transaction } from './database.ts'
@@ -34,49 +36,88 @@ export interface Workers {
   stop(): Promise<void>
 }
 
-/** Makes the queue's own tables. */
+/**
+ * Makes the queue's own tables, and frees the jobs of dead workers. The caller holds the lock of the one server on this
+ * database, so whoever still holds a job is dead; the queue itself would wait four hours before it believes that.
+ */
 export async function prepareJobs(pool: Pool, logger: Logger): Promise<void> {
   const utils = await makeWorkerUtils({ pgPool: pool, logger: graphileLogger(logger) })
   try {
     await utils.migrate()
-    await freeAbandonedJobs(pool, utils.forceUnlockWorkers)
   } finally {
     await utils.release()
   }
-}
-
-/**
- * The caller holds the lock of the one server on this database, so whoever still holds a job is dead;
- * the queue itself would wait four hours before it believes that.
- */
-async function freeAbandonedJobs(pool: Pool, forceUnlock: (workerIds: string[]) => Promise<void>): Promise<void> {
   const { rows } = await pool.query<{ id: string }>(
     `select distinct locked_by as id from graphile_worker._private_jobs where locked_by is not null
      union select distinct locked_by from graphile_worker._private_job_queues where locked_by is not null`,
   )
-  if (rows.length > 0) await forceUnlock(rows.map((row) => row.id))
+  const ids = rows.map((row) => row.id)
+  if (ids.length > 0) await freeJobs(pool, ids)
 }
 
-/** Starts to work on jobs. */
+async function freeJobs(pool: Pool, workerIds: readonly string[]): Promise<void> {
+  await pool.query('select graphile_worker.force_unlock_workers($1::text[])', [workerIds])
+}
+
+/** Starts to work on jobs. A lane that breaks off, because the database was away, is taken up again. */
 export async function startWorkers(options: { pool: Pool; logger: Logger; lanes: readonly Lane[] }): Promise<Workers> {
   const stopping = new AbortController()
-  const runners: Runner[] = []
-  for (const lane of options.lanes) {
-    runners.push(
-      await run({
-        pgPool: options.pool,
-        concurrency: lane.concurrency,
-        taskList: taskList(lane, stopping.signal),
-        logger: graphileLogger(options.logger),
-        noHandleSignals: true,
-        pollInterval: 1000,
-      }),
-    )
-  }
+  const lanes = await Promise.all(options.lanes.map((lane) => startLane(lane, options, stopping.signal)))
   return {
     async stop() {
       stopping.abort(new Error('the server is stopping'))
-      await Promise.all(runners.map((runner) => runner.stop()))
+      await Promise.all(lanes.map((lane) => lane.stop()))
+    },
+  }
+}
+
+const againMs = 1_000
+
+async function startLane(
+  lane: Lane,
+  { pool, logger }: { pool: Pool; logger: Logger },
+  stopping: AbortSignal,
+): Promise<Workers> {
+  const events: WorkerEvents = new EventEmitter()
+  let workerId: string | undefined
+  events.on('pool:create', ({ workerPool }) => {
+    workerId = workerPool.id
+  })
+
+  const begin = () =>
+    run({
+      pgPool: pool,
+      concurrency: lane.concurrency,
+      taskList: taskList(lane, stopping),
+      logger: graphileLogger(logger),
+      events,
+      noHandleSignals: true,
+      pollInterval: 1000,
+    })
+
+  let runner = await begin()
+  const keepGoing = async () => {
+    for (;;) {
+      // Either way it has ended: by the server's stop, or because it could not reach the database.
+      await runner.promise.catch((error: unknown) => logger.warn({ err: error }, 'the work on jobs broke off'))
+      while (!stopping.aborted) {
+        await sleep(againMs)
+        try {
+          if (workerId !== undefined) await freeJobs(pool, [workerId])
+          runner = await begin()
+          break
+        } catch (error) {
+          logger.warn({ err: error }, 'the work on jobs cannot be taken up yet')
+        }
+      }
+      if (stopping.aborted) return
+    }
+  }
+  const going = keepGoing()
+  return {
+    async stop() {
+      await runner.stop().catch((error: unknown) => logger.debug({ err: error }, 'the work on jobs had ended already'))
+      await going
     },
   }
 }
