@@ -196,7 +196,7 @@ async function deployParts(
     user: appUids === null ? null : { uid: appUids.from + 1, gid: appUids.from + 1 },
   })
   const trustedProxies = blockList(config.trustedProxies)
-  const gateway = await createGateway({
+  const gateway = createGateway({
     logger,
     host: config.host,
     apps:
@@ -206,6 +206,11 @@ async function deployParts(
     isTrustedProxy: (address) => trustedProxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4'),
   })
   stack.defer('gateway', () => gateway.stop({ timeoutMs: finishTimeoutMs }))
+  try {
+    await gateway.listen()
+  } catch (error) {
+    throw listenError(error as NodeJS.ErrnoException, config.host, gatewayPort(config), 'FAIRLEAD_GATEWAY_PORT')
+  }
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
 
@@ -264,7 +269,7 @@ async function listen(server: Server, config: Config): Promise<{ url: string; cl
   try {
     await once(server, 'listening')
   } catch (error) {
-    throw listenError(error as NodeJS.ErrnoException, config)
+    throw listenError(error as NodeJS.ErrnoException, config.host, config.port, '--port or FAIRLEAD_PORT')
   }
   const { port } = server.address() as AddressInfo
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
@@ -279,17 +284,15 @@ async function listen(server: Server, config: Config): Promise<{ url: string; cl
   return { url, close }
 }
 
-function listenError(error: NodeJS.ErrnoException, config: Config): Error {
-  const where = `${config.host}:${config.port}`
+function listenError(error: NodeJS.ErrnoException, host: string, port: number, settings: string): Error {
+  const where = `${host}:${port}`
   if (error.code === 'EADDRINUSE') {
-    return new Error(
-      `The address ${where} is taken by another program. Choose another port with --port or FAIRLEAD_PORT.`,
-    )
+    return new Error(`The address ${where} is taken by another program. Choose another port with ${settings}.`)
   }
   if (error.code === 'EACCES') {
-    return new Error(`This user may not listen on ${where}. Choose a port above 1023 with --port or FAIRLEAD_PORT.`)
+    return new Error(`This user may not listen on ${where}. Choose a port above 1023 with ${settings}.`)
   }
-  return new Error(`The server cannot listen on ${where}: ${error.message}. Check --host and --port.`)
+  return new Error(`The server cannot listen on ${where}: ${error.message}. Check the host and ${settings}.`)
 }
 
 /** An address that leads to a listener on `host` from this machine. */

@@ -47,7 +47,7 @@ interface Shared {
 /**
  * Keep-alive connections to one app. One request at a time on each, no upper limit on their number.
  *
- * This stands in for `http.Agent`, whose bookkeeping costs a proxy a tenth of its speed: the connection is handed
+ * This stands in for `http.Agent`, whose bookkeeping costs a proxy a measurable part of its speed: the connection is handed
  * to `http.request` through its `createConnection`, and comes back with the `free` event.
  */
 export function createConnections({ host, port }: { host: string; port: number }): Connections {

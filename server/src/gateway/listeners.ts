@@ -28,7 +28,7 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
     noDelay: true,
-    // A request without a body need not go through the motions of a stream: an eighth of the gateway's work.
+    // A request without a body need not go through the motions of a stream.
     optimizeEmptyRequests: true,
     insecureHTTPParser: false,
     shouldUpgradeCallback: mayUpgrade,
