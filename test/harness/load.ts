@@ -1,0 +1,183 @@
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** One client of the load: it asks again and again, one request at a time. */
+interface ClientKind {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  /** Whether every request gets a connection of its own. */
+  readonly fresh: boolean
+}
+
+/** Everything that a switch could break: kept and new connections, with and without a body, quick and slow answers. */
+const clients: readonly ClientKind[] = [
+  { method: 'GET', path: '/', fresh: false },
+  { method: 'GET', path: '/', fresh: false },
+  { method: 'POST', path: '/', fresh: false },
+  { method: 'POST', path: '/', fresh: false },
+  { method: 'GET', path: '/slow', fresh: false },
+  { method: 'POST', path: '/slow', fresh: false },
+  { method: 'GET', path: '/', fresh: true },
+  { method: 'POST', path: '/', fresh: true },
+]
+
+const pauseMs = 5
+const requestTimeoutMs = 15_000
+const noticeTimeoutMs = 30_000
+const failuresKept = 20
+
+export interface LoadReport {
+  readonly requests: number
+  readonly failed: number
+  /** The first failures, in words. */
+  readonly failures: readonly string[]
+  /** How many requests went over a new connection. */
+  readonly connections: number
+  /** From sending a request to the last byte of its answer. */
+  readonly slowestMs: number
+  /** Answers by release. */
+  readonly answers: ReadonlyMap<number, number>
+}
+
+/** Constant load on the address of an app made by `releaseApp`. */
+export interface Load extends AsyncDisposable {
+  /** This release is on its way: it may answer from now on. */
+  expect(release: number): void
+  /** This release is current: no request that begins from now on may be answered by an older one. */
+  require(release: number): void
+  /** Resolves with the first answer of a release, past or to come. */
+  answeredBy(release: number): Promise<void>
+  /** When the last request was sent that this release answered, by the clock of `performance.now()`. */
+  lastSentTo(release: number): number
+  report(): LoadReport
+  /** Ends the clients after their requests under way. */
+  stop(): Promise<LoadReport>
+}
+
+/**
+ * Starts the load. A request has failed when it gets no whole answer within 15 s, another status than 200, other bytes
+ * than it must, or an answer from a release that was not current at any moment between request and answer: a release
+ * is taken for replaced as soon as a newer one has answered anybody.
+ */
+export function startLoad(options: { readonly url: string; readonly release: number }): Load {
+  const failures: string[] = []
+  const answers = new Map<number, number>()
+  const lastSent = new Map<number, number>()
+  const looking = new Set<() => void>()
+  const stopping = new AbortController()
+  let oldest = options.release
+  let newest = options.release
+  let requests = 0
+  let failed = 0
+  let connections = 0
+  let slowestMs = 0
+
+  const exchange = async (kind: ClientKind, agent: Agent | false): Promise<void> => {
+    const sentAt = performance.now()
+    const oldestAllowed = oldest
+    const answer = await ask(options.url, kind, agent, () => {
+      connections += 1
+    })
+    slowestMs = Math.max(slowestMs, performance.now() - sentAt)
+    const { release } = answer
+    if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.body.slice(0, 200)}`)
+    if (answer.body !== bodyFor(kind)) throw new Error(`another answer than asked for: ${answer.body.slice(0, 200)}`)
+    if (!(release >= oldestAllowed && release <= newest)) {
+      throw new Error(`answered by release ${release}, when ${oldestAllowed} to ${newest} could be current`)
+    }
+    oldest = Math.max(oldest, release)
+    answers.set(release, (answers.get(release) ?? 0) + 1)
+    lastSent.set(release, Math.max(lastSent.get(release) ?? 0, sentAt))
+    for (const look of looking) look()
+  }
+
+  const run = async (kind: ClientKind): Promise<void> => {
+    const agent = kind.fresh ? false : new Agent({ keepAlive: true, maxSockets: 1 })
+    while (!stopping.signal.aborted) {
+      requests += 1
+      try {
+        await exchange(kind, agent)
+      } catch (error) {
+        failed += 1
+        if (failures.length < failuresKept) {
+          const when = `${kind.method} ${kind.path} on a ${kind.fresh ? 'new' : 'kept'} connection`
+          failures.push(`${when}: ${error instanceof Error ? error.message : error}`)
+        }
+      }
+      await sleep(pauseMs)
+    }
+    if (agent !== false) agent.destroy()
+  }
+  const running = clients.map(run)
+
+  const report = (): LoadReport => ({ requests, failed, failures, connections, slowestMs, answers })
+  const stop = async (): Promise<LoadReport> => {
+    stopping.abort()
+    await Promise.all(running)
+    return report()
+  }
+  return {
+    expect(release) {
+      newest = release
+    },
+    require(release) {
+      oldest = Math.max(oldest, release)
+    },
+    answeredBy(release) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const look = () => {
+        if (answers.has(release)) resolve()
+      }
+      const late = setTimeout(() => {
+        reject(new Error(`release ${release} answered nobody; ${failed} failures: ${failures.slice(0, 3).join('; ')}`))
+      }, noticeTimeoutMs)
+      looking.add(look)
+      look()
+      return promise.finally(() => {
+        clearTimeout(late)
+        looking.delete(look)
+      })
+    },
+    lastSentTo: (release) => lastSent.get(release) ?? Number.NaN,
+    report,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop()
+    },
+  }
+}
+
+const payload = 'a small body'
+
+/** What `releaseApp` answers. */
+function bodyFor({ method }: ClientKind): string {
+  return method === 'POST' ? `POST ${payload}` : 'GET '
+}
+
+function ask(
+  url: string,
+  { method, path }: ClientKind,
+  agent: Agent | false,
+  onNewConnection: () => void,
+): Promise<{ status: number; release: number; body: string }> {
+  return new Promise((done, fail) => {
+    const signal = AbortSignal.timeout(requestTimeoutMs)
+    const outgoing = request(new URL(path, url), { method, agent, signal })
+    outgoing.on('socket', () => {
+      if (!outgoing.reusedSocket) onNewConnection()
+    })
+    outgoing.on('error', fail)
+    outgoing.on('response', (response) => {
+      text(response).then(
+        (body) => done({ status: response.statusCode ?? 0, release: Number(response.headers['x-release']), body }),
+        fail,
+      )
+    })
+    outgoing.end(method === 'POST' ? payload : undefined)
+  })
+}
+
+/** Rejects when the answer breaks off. */
+async function text(response: IncomingMessage): Promise<string> {
+  return Buffer.concat(await response.toArray()).toString()
+}

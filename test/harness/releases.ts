@@ -1,0 +1,111 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '@fairlead/server/client'
+import { deployAndSettle } from './deployments.ts'
+import { type Load, startLoad } from './load.ts'
+import { repository } from './repository.ts'
+
+/**
+ * An app without dependencies that says which release it is in `X-Release`, and answers with what it was asked;
+ * on `/slow` after a while and in two parts, on `/echo` as long as the client speaks, on `/endless` for ever.
+ */
+export function releaseApp(release: number): Record<string, string> {
+  return {
+    'package.json': JSON.stringify({ name: 'releases', scripts: { start: 'node server.js' } }),
+    'server.js': `const { createServer } = require('node:http')
+
+createServer(async (request, response) => {
+  response.setHeader('X-Release', ${release})
+  if (request.url === '/echo') {
+    response.flushHeaders()
+    return request.pipe(response)
+  }
+  if (request.url === '/endless') {
+    const timer = setInterval(() => response.write('.'), 20)
+    return response.on('close', () => clearInterval(timer))
+  }
+  let body = ''
+  for await (const chunk of request) body += chunk
+  if (request.url !== '/slow') return response.end(request.method + ' ' + body)
+  response.write(request.method + ' ')
+  setTimeout(() => response.end(body), 50)
+}).listen(process.env.PORT)
+`,
+  }
+}
+
+/** An app under constant load that gets one release after another. */
+export interface Releasing extends AsyncDisposable {
+  /** The app's address. */
+  readonly url: string
+  readonly load: Load
+  /** Makes the next release and resolves with its number and its deployment's id when it has answered. */
+  release(): Promise<{ number: number; id: string }>
+  /** Resolves when nothing is left of any release but the current one. */
+  settled(): Promise<void>
+}
+
+/** Deploys release 1 and puts its address under load. */
+export async function startReleasing(options: {
+  readonly client: Client
+  readonly projectId: string
+  readonly dataDirectory: string
+}): Promise<Releasing> {
+  await using cleanup = new AsyncDisposableStack()
+  const source = cleanup.use(await repository({}))
+  const name = 'releases'
+  const deploy = async (number: number) => {
+    await source.commit(releaseApp(number))
+    const made = await deployAndSettle(options.client, options.projectId, { name, git_url: source.url })
+    if (made.status !== 'running') throw new Error(`release ${number} is ${made.status}: ${made.failure?.message}`)
+    return made
+  }
+  let current = await deploy(1)
+  let number = 1
+  const { url } = current
+  const load = cleanup.use(startLoad({ url, release: number }))
+  await load.answeredBy(number)
+
+  const owned = cleanup.move()
+  return {
+    url,
+    load,
+    async release() {
+      const next = number + 1
+      load.expect(next)
+      current = await deploy(next)
+      number = next
+      load.require(next)
+      await load.answeredBy(next)
+      return { number, id: current.id }
+    },
+    settled: () => untilAlone(options.dataDirectory, current.id),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+const retireTimeoutMs = 60_000
+
+/** Resolves when of all releases on the disk only this one is left: the others have drained and ended. */
+export async function untilAlone(dataDirectory: string, deploymentId: string): Promise<void> {
+  const deadline = performance.now() + retireTimeoutMs
+  for (;;) {
+    const left = await releasesOnDisk(dataDirectory)
+    if (left.length === 1 && left[0]?.endsWith(deploymentId)) return
+    if (performance.now() > deadline) throw new Error(`old releases are still there: ${left.join(', ')}`)
+    await sleep(50)
+  }
+}
+
+/** The folders of all releases. */
+export async function releasesOnDisk(dataDirectory: string): Promise<string[]> {
+  const apps = join(dataDirectory, 'apps')
+  const found = await Promise.all(
+    (await readdir(apps)).map(async (app) => {
+      const folder = join(apps, app, 'releases')
+      return (await readdir(folder)).map((id) => join(folder, id))
+    }),
+  )
+  return found.flat()
+}
