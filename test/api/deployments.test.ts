@@ -127,6 +127,23 @@ describe('a deployment that cannot succeed', () => {
     expect(failure?.message).toContain('the reason is here')
   })
 
+  it('does not show the values of variables that a build has printed', async () => {
+    await using source = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'build.js': `const { TOKEN } = process.env
+console.log('plain', TOKEN, 'base64', Buffer.from(TOKEN).toString('base64'), 'url', encodeURIComponent(TOKEN))
+process.exit(1)`,
+    })
+    const token = 'very secret/token+1'
+    const deployment = await deployAndSettle(server.client, projectId, {
+      name: 'leaky',
+      git_url: source.url,
+      env_vars: { TOKEN: token },
+    })
+    expect(deployment.failure?.message).toContain('plain *** base64 *** url ***')
+    expect(deployment.failure?.message).not.toContain(token)
+  })
+
   it('says that the app never listened', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),

@@ -1,5 +1,5 @@
 import { deploy } from './deploy.ts'
-import { DeploymentError } from './failure.ts'
+import { DeploymentError, failureOf } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { NoLongerBuilding } from './steps/switch-over.ts'
 import type { DeploymentRow } from './store.ts'
@@ -43,16 +43,9 @@ async function removeRelease(parts: DeployParts, deployment: DeploymentRow): Pro
 
 async function settle(parts: DeployParts, deployment: DeploymentRow, error: unknown): Promise<void> {
   if (error instanceof NoLongerBuilding) return
+  const failure = failureOf(error, parts.releases.variablesOf(deployment))
   const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
-  if (error instanceof DeploymentError) {
-    logger.info({ failure: error.failure }, 'deployment failed')
-    await parts.store.fail(deployment.id, error.failure)
-    return
-  }
-  logger.error({ err: error }, 'deployment failed by an error of the server')
-  await parts.store.fail(deployment.id, {
-    stage: 'build',
-    code: 'server_error',
-    message: 'Something went wrong on the server. Its log has the details under the id of this deployment.',
-  })
+  if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
+  else logger.error({ err: error }, 'deployment failed by an error of the server')
+  await parts.store.fail(deployment.id, failure)
 }

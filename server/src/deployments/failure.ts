@@ -1,4 +1,6 @@
+import { stripVTControlCharacters } from 'node:util'
 import type { DeploymentFailure, DeploymentStage } from '../contract/schemas.ts'
+import { maskValues } from './masking.ts'
 
 /** A deployment that cannot go on, with what its owner is told. */
 export class DeploymentError extends Error {
@@ -11,7 +13,23 @@ export class DeploymentError extends Error {
   }
 }
 
-/** The reason that goes into a message: the last lines of a log, if there are any. */
+/**
+ * What the owner of a deployment is told of an error. The output of a build may hold what the app was trusted with, and
+ * a failure is shown in many places, so the values of the app's variables are masked in it.
+ */
+export function failureOf(error: unknown, variables: Readonly<Record<string, string>>): DeploymentFailure {
+  if (error instanceof DeploymentError) {
+    return { ...error.failure, message: maskValues(error.message, Object.values(variables)) }
+  }
+  const message = 'Something went wrong on the server. Its log has the details under the id of this deployment.'
+  return { stage: 'build', code: 'server_error', message }
+}
+
+const longestLine = 500
+
+/** A message with the last lines of a log, if there are any, as text without colours. */
 export function withLastLines(message: string, lines: readonly string[]): string {
-  return lines.length === 0 ? message : `${message} Its last output:\n${lines.join('\n')}`
+  if (lines.length === 0) return message
+  const plain = lines.map((line) => stripVTControlCharacters(line).slice(0, longestLine))
+  return `${message} Its last output:\n${plain.join('\n')}`
 }

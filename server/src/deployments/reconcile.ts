@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from './apps.ts'
-import { DeploymentError } from './failure.ts'
+import { DeploymentError, failureOf } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { stopGraceMs } from './retire.ts'
 import { untilHealthy } from './steps/health.ts'
@@ -99,10 +99,13 @@ export function createKeeper(parts: DeployParts): Keeper {
 
   const giveUp = async (row: DeploymentRow, error: unknown): Promise<void> => {
     parts.logger.error({ err: error, deployment: row.id }, 'the release cannot be kept running')
-    const code = error instanceof DeploymentError ? error.failure.code : 'server_error'
-    const reason = error instanceof DeploymentError ? error.message : 'Something went wrong on the server; see its log.'
+    const failure = failureOf(error, parts.releases.variablesOf(row))
     parts.gateway.route(row.app_id, null)
-    await parts.store.fail(row.id, { stage: 'run', code, message: `The app could not be kept running. ${reason}` })
+    await parts.store.fail(row.id, {
+      ...failure,
+      stage: 'run',
+      message: `The app could not be kept running. ${failure.message}`,
+    })
     await parts.runner.remove(parts.releases.of(row, (await parts.apps.get(row.app_id)).number))
     restarts.delete(row.id)
   }

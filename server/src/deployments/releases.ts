@@ -10,6 +10,7 @@ import type { Release } from './runner/runner.ts'
 export interface Releases {
   /** The release of a deployment; nothing is made on disk by this. */
   of(deployment: { id: string; app_id: string; variables: Buffer }, appNumber: number): Release
+  variablesOf(deployment: { id: string; variables: Buffer }): Readonly<Record<string, string>>
   /** Makes the folders of a release, empty. */
   prepare(release: Release): Promise<void>
   /** Hands the fetched files over to the user that builds and runs them. */
@@ -25,7 +26,12 @@ export function createReleases(options: {
   readonly uids: Range | null
   readonly secrets: SecretBox
 }): Releases {
+  const variablesOf: Releases['variablesOf'] = (deployment) =>
+    JSON.parse(options.secrets.decrypt(deployment.variables, deployment.id))
+
   return {
+    variablesOf,
+
     of(deployment, appNumber) {
       const appDirectory = join(options.directory, deployment.app_id)
       return {
@@ -33,7 +39,7 @@ export function createReleases(options: {
         appDirectory,
         directory: join(appDirectory, 'releases', deployment.id),
         user: userOf(options.uids, appNumber),
-        variables: JSON.parse(options.secrets.decrypt(deployment.variables, deployment.id)) as Record<string, string>,
+        variables: variablesOf(deployment),
       }
     },
 
