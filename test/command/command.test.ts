@@ -119,16 +119,19 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('--data-dir')
   })
 
-  it.runIf(isRoot)('says which folder keeps other users out of the data directory', async () => {
-    await using directory = await temporaryDirectory()
-    const closed = join(directory.path, 'closed')
-    await mkdir(closed)
-    await chmod(closed, 0o700)
-    const result = await fairlead(['serve', '--port', '0', '--data-dir', join(closed, 'data')])
-    expect(result.code).toBe(1)
-    expect(result.stderr).toContain(closed)
-    expect(result.stderr).toContain('chmod o+x')
-  })
+  // Another user's processes can only be kept out where there are any.
+  if (isRoot) {
+    it('says which folder keeps other users out of the data directory', async () => {
+      await using directory = await temporaryDirectory()
+      const closed = join(directory.path, 'closed')
+      await mkdir(closed)
+      await chmod(closed, 0o700)
+      const result = await fairlead(['serve', '--port', '0', '--data-dir', join(closed, 'data')])
+      expect(result.code).toBe(1)
+      expect(result.stderr).toContain(closed)
+      expect(result.stderr).toContain('chmod o+x')
+    })
+  }
 
   it('names every wrong variable', async () => {
     const result = await fairlead(['serve'], { FAIRLEAD_PORT: 'x', FAIRLEAD_REGIONS: 'Eu West' })

@@ -85,6 +85,9 @@ async function open(url: string, method: string, path: string): Promise<OpenExch
     outgoing,
     response,
     ended,
-    nextChunk: async () => String((await once(response, 'data'))[0]),
+    nextChunk: async () => {
+      const over = ended.then(({ how }) => Promise.reject(new Error(`the answer is ${how}`)))
+      return String((await Promise.race([once(response, 'data'), over]))[0])
+    },
   }
 }
