@@ -9,10 +9,11 @@ import { locateBinaries, majorVersion } from '../../server/src/platform/postgres
 import { initdbArguments } from '../../server/src/platform/postgres/initialise.ts'
 import { holdsDirectory, parsePostmasterPid } from '../../server/src/platform/postgres/lock-file.ts'
 import { postmasterArguments } from '../../server/src/platform/postgres/postmaster.ts'
-import { inspectProcess, parseProcStat, parsePs } from '../../server/src/platform/postgres/processes.ts'
+import { inspectProcess, parsePs } from '../../server/src/platform/postgres/processes.ts'
 import { chooseSocketDirectory, makePrivateDirectory } from '../../server/src/platform/postgres/socket.ts'
 import { type Release, tryStartLock } from '../../server/src/platform/postgres/start-lock.ts'
 import { nextPause } from '../../server/src/platform/postgres/supervise.ts'
+import { parseStat } from '../../server/src/platform/processes.ts'
 import { isRoot, user } from './fixtures/cluster-harness.ts'
 
 let folder: string
@@ -96,8 +97,10 @@ describe('a process', () => {
 
   it('is read from /proc although its name has spaces and parentheses', () => {
     const fields = Array.from({ length: 40 }, (_, index) => index)
-    expect(parseProcStat(`12 (a) b (c) S ${fields.join(' ')}`)).toEqual({ command: 'a) b (c', startedAt: '18' })
-    expect(parseProcStat(`12 (postgres) Z ${fields.join(' ')}`)).toBeNull()
+    const alive = parseStat(`12 (a) b (c) S ${fields.join(' ')}`)
+    expect(alive).toMatchObject({ command: 'a) b (c', startTime: '18', ended: false })
+    expect(parseStat(`12 (postgres) Z ${fields.join(' ')}`)).toMatchObject({ ended: true })
+    expect(parseStat('')).toBeNull()
   })
 
   it('is read from ps', () => {

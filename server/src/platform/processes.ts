@@ -33,6 +33,8 @@ export interface ListeningSocket {
 }
 
 interface ProcessStat extends ProcessIdentity {
+  /** Short name of the executable. */
+  readonly command: string
   readonly parent: number
   readonly group: number
   readonly session: number
@@ -228,14 +230,24 @@ async function forEachProcess(visit: (pid: number) => void): Promise<void> {
 }
 
 function readStat(pid: number): ProcessStat | null {
-  const text = read(`/proc/${pid}/stat`)
-  if (text === null) return null
-  // The second field is the command's name in parentheses; it may itself hold spaces and parentheses.
-  const [state, parent, group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const stat = parseStat(read(`/proc/${pid}/stat`) ?? '')
+  return stat === null ? null : { pid, ...stat }
+}
+
+/** Reads `/proc/<pid>/stat` (proc(5)). The command is in parentheses and may itself hold spaces and parentheses. */
+export function parseStat(text: string): Omit<ProcessStat, 'pid'> | null {
+  const end = text.lastIndexOf(')')
+  const [state, parent, group, session, ...rest] = text.slice(end + 2).split(' ')
   const startTime = rest[15]
-  if (startTime === undefined) return null
-  const ended = state === 'Z' || state === 'X'
-  return { pid, parent: Number(parent), group: Number(group), session: Number(session), startTime, ended }
+  if (end < 0 || startTime === undefined) return null
+  return {
+    command: text.slice(text.indexOf('(') + 1, end),
+    parent: Number(parent),
+    group: Number(group),
+    session: Number(session),
+    startTime,
+    ended: state === 'Z' || state === 'X',
+  }
 }
 
 function isMarked(pid: number, { name, value }: Marker): boolean {

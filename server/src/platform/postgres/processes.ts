@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { readFile, readlink } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { promisify } from 'node:util'
+import { parseStat } from '../processes.ts'
 import type { OsUser } from '../users.ts'
 
 export interface ProcessInfo {
@@ -27,23 +28,19 @@ async function inspectThroughProc(pid: number): Promise<ProcessInfo | null> {
       // Root in a container may lack the capability to read this link.
       readlink(`/proc/${pid}/cwd`).catch(() => null),
     ])
-    const parsed = parseProcStat(status)
-    if (parsed === null) return null
-    return { ...parsed, commandLine: commandLine.replaceAll('\0', ' ').trimEnd(), directory }
+    const stat = parseStat(status)
+    if (stat === null || stat.ended) return null
+    return {
+      command: stat.command,
+      commandLine: commandLine.replaceAll('\0', ' ').trimEnd(),
+      directory,
+      startedAt: stat.startTime,
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ESRCH') return null
     throw error
   }
-}
-
-/** Reads `/proc/<pid>/stat` (proc(5)). The command is in parentheses and may itself contain any character. */
-export function parseProcStat(text: string): { command: string; startedAt: string } | null {
-  const end = text.lastIndexOf(')')
-  const fields = text.slice(end + 2).split(' ')
-  const startTime = fields[19]
-  if (end < 0 || startTime === undefined || fields[0] === 'Z' || fields[0] === 'X') return null
-  return { command: text.slice(text.indexOf('(') + 1, end), startedAt: startTime }
 }
 
 async function inspectThroughPs(pid: number): Promise<ProcessInfo | null> {
