@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Outbound, OutboundError } from '../../platform/outbound.ts'
 import { DeploymentError } from '../failure.ts'
@@ -36,7 +36,8 @@ export async function fetchSource(
   const fetched = await git('fetch', '--quiet', '--depth=1', '--no-tags', '--', source.url, `refs/heads/${branch}`)
   if (fetched.code !== 0) throw fetchError(fetched, source, branch)
   await succeed(git('checkout', '--quiet', '--force', '--detach', 'FETCH_HEAD'))
-  const commit = (await succeed(git('rev-parse', 'HEAD'))).stdout.trim()
+  // Detached, so this holds the commit itself.
+  const commit = (await readFile(join(request.directory, '.git', 'HEAD'), 'utf8')).trim()
   // A release is its files; what git knows besides is of no use to it and tells where it came from.
   await rm(join(request.directory, '.git'), { recursive: true, force: true })
   return { branch, commit }
@@ -68,12 +69,11 @@ async function defaultBranch(git: (...args: string[]) => Promise<GitResult>, sou
   return branch
 }
 
-async function succeed(running: Promise<GitResult>): Promise<GitResult> {
+async function succeed(running: Promise<GitResult>): Promise<void> {
   const result = await running
   if (result.code !== 0) {
     throw new DeploymentError('fetch', 'checkout_failed', `git could not check the commit out: ${lastLine(result)}`)
   }
-  return result
 }
 
 function fetchError(result: GitResult, source: GitSource, branch: string): DeploymentError {

@@ -10,7 +10,9 @@ export interface HealthOptions {
   readonly stableMs: number
 }
 
+/** Most apps answer within the first second, and are looked at often then. */
 const firstPauseMs = 25
+const eagerMs = 1_000
 const longestPauseMs = 200
 const probeTimeoutMs = 5_000
 const linesInFailure = 20
@@ -27,7 +29,8 @@ export async function untilHealthy(
   options: HealthOptions,
   signal: AbortSignal,
 ): Promise<{ host: string }> {
-  const deadline = performance.now() + options.startTimeoutMs
+  const begun = performance.now()
+  const deadline = begun + options.startTimeoutMs
   const lastLines = () => runner.logs(release, 'app', { lines: linesInFailure })
   let pause = firstPauseMs
   let seen: InstanceState = { state: 'starting' }
@@ -45,7 +48,7 @@ export async function untilHealthy(
       }
     }
     await sleep(pause, undefined, { signal })
-    pause = Math.min(pause * 1.5, longestPauseMs)
+    if (performance.now() - begun > eagerMs) pause = Math.min(pause * 1.5, longestPauseMs)
   }
   throw neverHealthy(seen, answer, instance, options, await lastLines())
 }

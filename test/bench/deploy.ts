@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { buildEnvironment } from '../harness/environment.ts'
+import { releasesOnDisk, untilAlone } from '../harness/releases.ts'
+import { repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { type ByHandTimes, deployByHand } from './by-hand.ts'
+import { type Platform, startPlatform } from './platform.ts'
+import { type Bench, columns } from './row.ts'
+import { median } from './statistics.ts'
+
+const aim = 1.3
+const pairs = 7
+/** The default of FAIRLEAD_STABLE_TIME, in seconds: a check that the script by hand does not make. */
+const stableSeconds = 1
+
+const appFolder = fileURLToPath(new URL('../fixtures/apps/express', import.meta.url))
+
+/** An Express app with a lock file, from its repository to its first answer: by Fairlead and by hand, in turns. */
+export const benchDeploy: Bench = async (signal) => {
+  await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: String(stableSeconds) })
+  signal.throwIfAborted()
+  await using source = await repository(await filesOf(appFolder))
+  await using home = await temporaryDirectory()
+  const environment = buildEnvironment()
+  const byHand = () => deployByHand({ url: source.url, home: home.path, environment, signal })
+  const byFairlead = () => deployByFairlead(platform, source.url, signal)
+
+  // Fills both caches of npm, and those of the system.
+  await byHand()
+  await byFairlead()
+  const hand: ByHandTimes[] = []
+  const fairlead: FairleadTimes[] = []
+  for (let pair = 0; pair < pairs; pair++) {
+    hand.push(await byHand())
+    fairlead.push(await byFairlead())
+  }
+
+  const ratios = hand.map(({ total }, pair) => (fairlead[pair]?.total ?? Number.NaN) / total)
+  const ratio = median(ratios)
+  return {
+    rows: [
+      {
+        name: 'deploy: Express, against by hand',
+        measured: `${ratio.toFixed(2)} ×`,
+        aim: { text: `≤ ${aim}`, met: ratio <= aim },
+      },
+    ],
+    notes: [
+      `Median of ${pairs} pairs in turns (${ratios.map((each) => each.toFixed(2)).join(', ')}), caches warm. ` +
+        `Fairlead's stability window of ${stableSeconds} s is taken off. Steps in medians:`,
+      ...breakdown(hand, fairlead),
+    ],
+  }
+}
+
+/** Milliseconds; the stability window is in neither `healthy` nor `total`. */
+interface FairleadTimes {
+  /** From the request to the begin of the work. */
+  readonly accept: number
+  /** Fetch, plan, hand over. */
+  readonly fetch: number
+  readonly install: number
+  /** From its start to the app's line in its log that it listens. */
+  readonly start: number
+  /** From there over the health check, the switch and its confirmation to `running`. */
+  readonly healthy: number
+  /** From `running` in the server's log to the API's answer that says so. */
+  readonly notice: number
+  readonly total: number
+}
+
+const settledMessages: ReadonlySet<unknown> = new Set([
+  'deployment runs',
+  'deployment failed',
+  'deployment failed by an error of the server',
+])
+
+async function deployByFairlead(platform: Platform, url: string, signal: AbortSignal): Promise<FairleadTimes> {
+  const { client, projectId, server, dataDirectory } = platform
+  const params = { project_id: projectId }
+  // The clock of the log and of the files.
+  const createdAt = Date.now()
+  const begin = performance.now()
+  const { id } = await client.deployments.create({ params, body: { name: 'express', git_url: url } })
+  // The server's log tells, because on a small machine asking again and again would slow down what is measured.
+  const settled = server.waitForLog((line) => settledMessages.has(line['msg']) && line['deployment'] === id)
+  signal.throwIfAborted()
+  const waiting = new AbortController()
+  try {
+    await Promise.race([settled, once(signal, 'abort', { signal: waiting.signal })])
+  } finally {
+    waiting.abort()
+  }
+  signal.throwIfAborted()
+  const { status, failure } = await client.deployments.get({ params: { ...params, id } })
+  if (status !== 'running') throw new Error(`the deployment is ${status}: ${failure?.message}`)
+  const elapsed = performance.now() - begin
+
+  const logged = (message: string) => {
+    const line = server.log.find((each) => each['msg'] === message && each['deployment'] === id)
+    return Date.parse(String(line?.['time']))
+  }
+  const [begun, running] = [logged('deployment begins'), logged('deployment runs')]
+  const folder = (await releasesOnDisk(dataDirectory)).find((each) => each.endsWith(id)) ?? ''
+  const [build, app] = await Promise.all(['build.log', 'app.log'].map((name) => stat(join(folder, name))))
+  if (build === undefined || app === undefined) throw new Error('the release has no logs')
+  // The next measurement begins on a quiet machine.
+  await untilAlone(dataDirectory, id)
+  const stableMs = stableSeconds * 1000
+  return {
+    accept: begun - createdAt,
+    fetch: build.birthtimeMs - begun,
+    install: app.birthtimeMs - build.birthtimeMs,
+    start: app.mtimeMs - app.birthtimeMs,
+    healthy: running - app.mtimeMs - stableMs,
+    notice: createdAt + elapsed - running,
+    total: elapsed - stableMs,
+  }
+}
+
+/** Where the time goes, in medians, step beside step. */
+function breakdown(hand: readonly ByHandTimes[], fairlead: readonly FairleadTimes[]): string[] {
+  const byHand = (step: keyof ByHandTimes) => `${Math.round(median(hand.map((times) => times[step])))} ms`
+  const ours = (step: keyof FairleadTimes) => `${Math.round(median(fairlead.map((times) => times[step])))} ms`
+  const lines = [
+    ['step', 'by hand', 'Fairlead'],
+    ['accept', '-', ours('accept')],
+    ['clone', byHand('clone'), ours('fetch')],
+    ['npm ci', byHand('install'), ours('install')],
+    ['start', byHand('start'), ours('start')],
+    ['health, switch', '-', ours('healthy')],
+    ['notice', '-', ours('notice')],
+    ['total', byHand('total'), ours('total')],
+  ]
+  return columns(lines).split('\n')
+}
+
+async function filesOf(folder: string): Promise<Record<string, string>> {
+  const names = await readdir(folder)
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
+  return Object.fromEntries(names.map((name, index) => [name, texts[index] ?? '']))
+}

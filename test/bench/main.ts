@@ -1,0 +1,52 @@
+import { benchDeploy } from './deploy.ts'
+import { benchGateway } from './gateway.ts'
+import { benchReleases } from './releases.ts'
+import { type Bench, type BenchResult, table } from './row.ts'
+
+/**
+ * `npm run bench [-- <name>]`: prints a table of all rows, or of one. A missed aim is printed and is no failure;
+ * the exit status is 1 when something broke, 2 for an unknown name and 130 after Ctrl+C.
+ */
+const benches: Readonly<Record<string, Bench>> = {
+  deploy: benchDeploy,
+  gateway: benchGateway,
+  releases: benchReleases,
+}
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(names: readonly string[]): Promise<number> {
+  const unknown = names.find((name) => benches[name] === undefined)
+  if (unknown !== undefined) {
+    console.error(`There is no row ${unknown}. The rows are: ${Object.keys(benches).join(', ')}.`)
+    return 2
+  }
+  const interrupt = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort())
+
+  const results: BenchResult[] = []
+  try {
+    for (const [name, bench] of Object.entries(benches)) {
+      if (names.length > 0 && !names.includes(name)) continue
+      console.error(`Measuring ${name} …`)
+      results.push(await bench(interrupt.signal))
+    }
+  } catch (error) {
+    // What broke after an interruption, broke by it.
+    if (interrupt.signal.aborted) {
+      console.error('Interrupted. Everything was stopped.')
+      return 130
+    }
+    console.error(error)
+    return 1
+  } finally {
+    print(results)
+  }
+  return 0
+}
+
+function print(results: readonly BenchResult[]): void {
+  if (results.length === 0) return
+  console.log(`\n${table(results.flatMap(({ rows }) => rows))}\n`)
+  for (const { notes } of results) console.log(`${notes.join('\n')}\n`)
+}

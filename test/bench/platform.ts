@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import type { Client } from '@fairlead/server/client'
+import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+export interface Platform extends AsyncDisposable {
+  readonly server: ServerProcess
+  readonly client: Client
+  readonly projectId: string
+  readonly dataDirectory: string
+}
+
+/** A server as users run it, with its own PostgreSQL, and an empty project. */
+export async function startPlatform(environment: Readonly<Record<string, string>>): Promise<Platform> {
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const dataDirectory = join(directory.path, 'data')
+  const made = await fairlead(['keys', 'create', '--name', 'bench', '--data-dir', dataDirectory])
+  if (made.code !== 0) throw new Error(`no API key could be made: ${made.stderr}`)
+  const server = cleanup.use(await serverProcess(dataDirectory, environment))
+  const client = server.clientFor(made.stdout.trim())
+  const project = await client.projects.create({ body: { name: 'Bench' } })
+  const owned = cleanup.move()
+  return {
+    server,
+    client,
+    projectId: project.id,
+    dataDirectory,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
