@@ -10,8 +10,9 @@ import { createTerminal } from './terminal.ts'
 const { values } = parseArgs({ options: { once: { type: 'boolean', default: false } } })
 const terminal = createTerminal(process.stdout)
 const interrupted = new Promise<void>((done) => {
-  process.once('SIGINT', done)
-  process.once('SIGTERM', done)
+  // Not `once`: through npm a Ctrl+C comes twice, and the second one must not end the stop half-way.
+  process.on('SIGINT', () => done())
+  process.on('SIGTERM', () => done())
 })
 const start = performance.now()
 

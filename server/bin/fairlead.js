@@ -4,7 +4,11 @@ var needed = 24
 var major = Number(process.versions.node.split('.')[0])
 if (major < needed) {
   console.error(
-    'fairlead: needs Node ' + needed + ' or newer, and this is ' + process.version + '. Run it with npx fairlead.',
+    'fairlead: needs Node ' +
+      needed +
+      ' or newer, and this is ' +
+      process.version +
+      '. Run it with npx fairlead in the checkout.',
   )
   process.exit(1)
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import pLimit from 'p-limit'
 import { createAccounts } from './accounts/accounts.ts'
 import { createKeys } from './accounts/keys.ts'
 import { publicUrl } from './deployments/addresses.ts'
@@ -55,6 +56,8 @@ export interface ServerOptions {
   readonly strictResponses?: boolean
 }
 
+/** Deployments under way; their builds wait for one of fewer places. */
+const deployConcurrency = 20
 const deliveryConcurrency = 20
 const finishTimeoutMs = 10_000
 /** Ports given to releases, below the range from which systems take ports for outgoing connections. */
@@ -154,7 +157,7 @@ async function compose(composition: Composition): Promise<void> {
     logger,
     lanes: [
       {
-        concurrency: config.deploys.concurrency,
+        concurrency: deployConcurrency,
         tasks: { [deployTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
       },
       {
@@ -236,6 +239,7 @@ async function deployParts(
     }),
     appLock: createKeyedLock(),
     background,
+    buildSlots: pLimit(config.deploys.builds),
     settings: config.deploys,
     planOptions: { nodeVersion: process.versions.node },
     allowFile: config.localMode,

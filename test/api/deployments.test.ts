@@ -192,6 +192,21 @@ process.exit(1)`,
   })
 })
 
+it('does not wait for another app that takes its time to start', async () => {
+  await using patient = await testServer()
+  const project = await patient.client.projects.create({ body: { name: 'p' } })
+  const params = { project_id: project.id }
+  await using silent = await repository({
+    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+    'server.js': 'setInterval(() => {}, 1000)',
+  })
+  const slow = await patient.client.deployments.create({ params, body: { name: 'slow', git_url: silent.url } })
+  const quick = await deployAndSettle(patient.client, project.id, { name: 'quick', git_url: app.url })
+  expect(quick.status).toBe('running')
+  const { status } = await patient.client.deployments.get({ params: { ...params, id: slow.id } })
+  expect(status).toBe('building')
+})
+
 describe('kinds of apps', () => {
   it('runs a Procfile with a variable of its own', async () => {
     await using source = await repository({

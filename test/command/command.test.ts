@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { command, fairlead, serverProcess } from '../harness/process.ts'
+import { command, fairlead, processesIn, serverProcess } from '../harness/process.ts'
 import { isRoot, temporaryDirectory } from '../harness/temporary.ts'
 
 const keyForm = /^fl_[0-9A-Za-z]{36}\n$/
@@ -21,7 +21,8 @@ describe('fairlead keys create', () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const before = await fairlead(['keys', 'create', '--name', 'before', '--data-dir', data])
-    expect(before).toMatchObject({ code: 0, stderr: '' })
+    expect(before.code).toBe(0)
+    expect(before.stderr).toContain(`no data in ${data} yet`)
     expect(before.stdout).toMatch(keyForm)
 
     await using server = await serverProcess(data)
@@ -87,6 +88,17 @@ describe('fairlead serve', () => {
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })
 
+  it('takes a Ctrl+C that comes twice at once for one, and stops in order', async () => {
+    await using directory = await temporaryDirectory()
+    const server = await serverProcess(join(directory.path, 'data'))
+    const exited = once(server.child, 'exit')
+    server.child.kill('SIGINT')
+    server.child.kill('SIGINT')
+    expect(await exited).toEqual([0, null])
+    expect(server.log.at(-1)).toMatchObject({ msg: 'stopped' })
+    expect(await processesIn(directory.path)).toEqual([])
+  })
+
   it('says that the port is taken', async () => {
     await using directory = await temporaryDirectory()
     const other = createServer().listen(0, '127.0.0.1')
@@ -130,6 +142,7 @@ describe('fairlead serve', () => {
       expect(result.code).toBe(1)
       expect(result.stderr).toContain(closed)
       expect(result.stderr).toContain('chmod o+x')
+      expect(await readdir(closed)).toEqual([])
     })
   }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { processesIn } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 const main = fileURLToPath(new URL('../../demo/main.ts', import.meta.url))
@@ -36,6 +37,7 @@ describe('the demo', () => {
     expect(text).not.toContain('\u001b')
     expect((await exit)[0]).toBe(0)
     expect(await leftIn(directory.path)).toEqual([])
+    expect(await processesIn(directory.path)).toEqual([])
   })
 
   it('goes on until Ctrl+C and then stops tidily', async () => {
@@ -48,10 +50,13 @@ describe('the demo', () => {
       if (String(chunk).includes('Press Ctrl+C')) {
         const url = /goes on at (\S+)\./.exec(text)?.[1] ?? ''
         expect((await fetch(url)).status).toBe(200)
+        // Twice, as from a terminal through npm.
+        child.kill('SIGINT')
         child.kill('SIGINT')
       }
     }
     expect((await exit)[0]).toBe(0)
     expect(await leftIn(directory.path)).toEqual([])
+    expect(await processesIn(directory.path)).toEqual([])
   })
 })

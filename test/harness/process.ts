@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@fairlead/server/client'
@@ -24,6 +25,13 @@ export function fairlead(
       done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })
   })
+}
+
+/** The pids of all processes that name this folder in their command line, such as a PostgreSQL on a cluster in it. */
+export async function processesIn(directory: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return pids.filter((_, at) => lines[at]?.includes(directory))
 }
 
 export interface ServerProcess extends AsyncDisposable {
@@ -54,6 +62,8 @@ export async function serverProcess(
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
+    // Out of reach of a Ctrl+C in the terminal: whoever started it stops it.
+    detached: true,
   })
   const log: Record<string, unknown>[] = []
   const looking = new Set<() => void>()
@@ -95,7 +105,8 @@ export async function serverProcess(
     },
     stop: () => end('SIGTERM'),
     async [Symbol.asyncDispose]() {
-      await end('SIGTERM')
+      const code = await end('SIGTERM')
+      if (code !== 0 && child.signalCode === null) throw new Error(`the server ended with code ${code}: ${errors}`)
     },
   }
 }

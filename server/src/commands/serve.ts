@@ -49,13 +49,24 @@ async function serve(flags: ServeFlags): Promise<void> {
   logger.info('stopped')
 }
 
-/** The first SIGINT or SIGTERM begins the stop; a second one ends the process at once. */
+/** A Ctrl+C may come twice at once: from the terminal to all of its processes, and passed on by npm. */
+const sameSignalMs = 1_000
+
+/** The first SIGINT or SIGTERM begins the stop; another one later ends the process at once. */
 function stopOnSignals(stop: AbortController, logger: Logger): void {
+  let begun = 0
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (stop.signal.aborted) process.exit(130)
-      logger.info(`${signal}: stopping`)
-      stop.abort(new Error(`stopped by ${signal}`))
+      if (!stop.signal.aborted) {
+        begun = performance.now()
+        logger.info(`${signal}: stopping`)
+        stop.abort(new Error(`stopped by ${signal}`))
+      } else if (performance.now() - begun > sameSignalMs) {
+        logger.fatal(
+          `${signal} again: ended before everything was stopped; the next start takes up or clears away the rest`,
+        )
+        process.exit(130)
+      }
     })
   }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { Option } from 'commander'
 import { type Administration, administer } from '../administration.ts'
 import { loadConfig } from '../platform/config.ts'
@@ -20,6 +21,10 @@ export function dataDirOption(): Option {
 /** Runs a command's work on the data directory that its flags or the environment name. */
 export function withState<T>(flags: StateFlags, work: (administration: Administration) => Promise<T>): Promise<T> {
   const config = loadConfig({ dataDir: flags.dataDir })
+  if (!existsSync(config.dataDirectory)) {
+    // Said, because it may be the wrong place: a server elsewhere will not know what is made here.
+    process.stderr.write(`fairlead: there was no data in ${config.dataDirectory} yet; a new data directory is made\n`)
+  }
   return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
 }
 

@@ -24,7 +24,9 @@ export async function deploy(parts: DeployParts, deployment: DeploymentRow, sign
   )
   const plan = await planFor(parts, release)
   await parts.releases.handOver(release)
-  await within('build', parts.settings.buildTimeoutMs, signal, (limit) => build(parts, release, plan, limit))
+  await parts.buildSlots(() => {
+    return within('build', parts.settings.buildTimeoutMs, signal, (limit) => build(parts, release, plan, limit))
+  })
 
   const instance = await parts.runner.start(release, plan)
   const { host } = await untilHealthy(parts.runner, release, instance, parts.settings, signal)
@@ -47,7 +49,11 @@ async function build(parts: DeployParts, release: Release, plan: Plan, signal: A
   if (outcome.ok) return
   const how = outcome.signal === null ? `with code ${outcome.code}` : `by ${outcome.signal}`
   const lines = await parts.runner.logs(release, 'build', { lines: 20 })
-  throw new DeploymentError('build', 'build_failed', withLastLines(`${outcome.command} ended ${how}.`, lines))
+  throw new DeploymentError(
+    'build',
+    'build_failed',
+    withLastLines(`${outcome.command} ended ${how}. Put right what its output says.`, lines),
+  )
 }
 
 /** Runs a step under its deadline. */

@@ -31,5 +31,5 @@ const longestLine = 500
 export function withLastLines(message: string, lines: readonly string[]): string {
   if (lines.length === 0) return message
   const plain = lines.map((line) => stripVTControlCharacters(line).slice(0, longestLine))
-  return `${message} Its last output:\n${plain.join('\n')}`
+  return `${message}\nIts last output:\n${plain.join('\n')}`
 }

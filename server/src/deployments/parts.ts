@@ -1,3 +1,4 @@
+import type { LimitFunction } from 'p-limit'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Background } from '../platform/background.ts'
 import type { DeploysConfig } from '../platform/config.ts'
@@ -25,6 +26,8 @@ export interface DeployParts {
   /** One change of an app's release at a time. */
   readonly appLock: KeyedLock
   readonly background: Background
+  /** Builds are heavy: only so many at a time, while fetching, starting and waiting for health go on beside them. */
+  readonly buildSlots: LimitFunction
   readonly settings: DeploysConfig
   readonly planOptions: PlanOptions
   readonly allowFile: boolean

@@ -47,7 +47,8 @@ export type AppsConfig =
     }
 
 export interface DeploysConfig {
-  readonly concurrency: number
+  /** How many builds may run at the same time. */
+  readonly builds: number
   readonly fetchTimeoutMs: number
   readonly buildTimeoutMs: number
   readonly startTimeoutMs: number
@@ -209,7 +210,7 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
     uids: set.FAIRLEAD_UIDS,
     deploys: {
-      concurrency: Math.max(1, Math.floor(availableParallelism() / 2)),
+      builds: Math.max(1, Math.floor(availableParallelism() / 2)),
       fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
       buildTimeoutMs: set.FAIRLEAD_BUILD_TIMEOUT,
       startTimeoutMs: set.FAIRLEAD_START_TIMEOUT,

@@ -24,6 +24,8 @@ export interface DataDirectory {
  * Rejects with what is wrong and what to do.
  */
 export async function openDataDirectory(root: string, user: OsUser | null): Promise<DataDirectory> {
+  // Before anything is made: what cannot be used leaves no trace.
+  await assertReachable(root, user)
   try {
     if (user === null) await mkdir(root, { recursive: true, mode: 0o700 })
     else await makePassableDirectory(root)
@@ -34,7 +36,6 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
       `The data directory ${root} cannot be written (${message}). Choose another one with --data-dir or FAIRLEAD_DATA_DIR, or give this user the right to it.`,
     )
   }
-  await assertReachable(root, user)
   const directory = {
     root,
     secretKeyFile: join(root, 'secret.key'),

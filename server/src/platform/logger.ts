@@ -8,6 +8,6 @@ export function createLogger(options: { level: string; destination: 'stdout' | '
   const stream = options.destination === 'stdout' ? process.stdout : process.stderr
   const settings = { level: options.level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }
   return stream.isTTY
-    ? pino(settings, pretty({ translateTime: 'SYS:HH:MM:ss', destination: stream.fd, sync: true }))
+    ? pino(settings, pretty({ translateTime: 'SYS:HH:MM:ss', singleLine: true, destination: stream.fd, sync: true }))
     : pino(settings, pino.destination({ dest: stream.fd, sync: true }))
 }

@@ -69,7 +69,10 @@ export async function isReachable(path: string, user: OsUser | null): Promise<bo
  */
 export async function assertReachable(directory: string, user: OsUser | null): Promise<void> {
   if (user === null) return
-  const closed = await firstClosedFolder(await realpath(await deepestExisting(directory)), user)
+  const existing = await deepestExisting(directory)
+  // A file in the way is for whoever makes the folder to report.
+  const folder = (await stat(existing)).isDirectory() ? existing : dirname(existing)
+  const closed = await firstClosedFolder(await realpath(folder), user)
   if (closed === null) return
   throw new Error(
     `${directory} must be reachable for user id ${user.uid}, but the folder ${closed} does not let that user in. ` +

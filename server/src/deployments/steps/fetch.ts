@@ -72,7 +72,7 @@ async function defaultBranch(git: (...args: string[]) => Promise<GitResult>, sou
 async function succeed(running: Promise<GitResult>): Promise<void> {
   const result = await running
   if (result.code !== 0) {
-    throw new DeploymentError('fetch', 'checkout_failed', `git could not check the commit out: ${lastLine(result)}`)
+    throw new DeploymentError('fetch', 'checkout_failed', `git could not check the commit out (${lastLine(result)}).`)
   }
 }
 
@@ -90,13 +90,13 @@ function fetchError(result: GitResult, source: GitSource, branch: string): Deplo
   return new DeploymentError(
     'fetch',
     'repository_unreachable',
-    `${source.url} cannot be fetched: ${lastLine(result)} Check git_url.`,
+    `${source.url} cannot be fetched (${lastLine(result)}). Check git_url, and that the server reaches that host.`,
   )
 }
 
 function lastLine(result: GitResult): string {
   const lines = result.stderr.split('\n').map((line) => line.trim())
   return (
-    lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.findLast((line) => line !== '') ?? 'no reason given.'
+    lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.findLast((line) => line !== '') ?? 'no reason given'
   )
 }

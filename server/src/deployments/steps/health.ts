@@ -96,7 +96,11 @@ async function untilStable(
 
 function exited(seen: { code: number | null; signal: string | null }, when: string, lines: string[]): DeploymentError {
   const how = seen.signal === null ? (seen.code === null ? '' : ` with code ${seen.code}`) : ` by ${seen.signal}`
-  return new DeploymentError('start', 'app_exited', withLastLines(`The app ended${how} ${when}.`, lines))
+  return new DeploymentError(
+    'start',
+    'app_exited',
+    withLastLines(`The app ended${how} ${when}. Put right what its output says.`, lines),
+  )
 }
 
 function neverHealthy(
