@@ -19,7 +19,7 @@ import { createDeploymentStore } from './deployments/store.ts'
 import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
 import { createBackground } from './platform/background.ts'
-import type { Config } from './platform/config.ts'
+import { type Config, releasePorts } from './platform/config.ts'
 import { prepareJobs, startWorkers } from './platform/jobs.ts'
 import { createKeyedLock } from './platform/keyed-lock.ts'
 import type { Logger } from './platform/logger.ts'
@@ -60,8 +60,6 @@ export interface ServerOptions {
 const deployConcurrency = 20
 const deliveryConcurrency = 20
 const finishTimeoutMs = 10_000
-/** Ports given to releases, below the range from which systems take ports for outgoing connections. */
-const releasePorts = { from: 10_000, to: 19_999 }
 
 /**
  * Starts a whole server. It answers on `/healthz` and `/readyz` from the first moment; this resolves when the API is up.

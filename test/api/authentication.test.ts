@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generateKey, isWellFormedKey } from '../../server/src/accounts/key-format.ts'
 import { operations } from '../../server/src/contract/operations.ts'
@@ -133,7 +134,6 @@ describe('what is not an operation', () => {
   })
 
   it('answers a request that is not HTTP with the error body', async () => {
-    const { connect } = await import('node:net')
     const { port, hostname } = new URL(server.url)
     const text = await new Promise<string>((done, fail) => {
       let received = ''
@@ -156,5 +156,38 @@ describe('a request id', () => {
     }
     expect(await send('abc-123=_')).toBe('abc-123=_')
     expect(await send('not well formed')).toMatch(/^[0-9a-f-]{36}$/)
+  })
+})
+
+describe('what the HTTP parser answers by itself', () => {
+  const exchange = async (request: string): Promise<string> => {
+    const { port, hostname } = new URL(server.url)
+    return new Promise((done, fail) => {
+      let received = ''
+      const socket = connect(Number(port), hostname, () => socket.write(request))
+      socket.on('data', (chunk) => {
+        received += chunk
+      })
+      socket.on('close', () => done(received))
+      socket.on('error', fail)
+    })
+  }
+
+  it.each([
+    ['no Host', 'GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n', 404],
+    ['an unknown expectation', 'GET / HTTP/1.1\r\nHost: a\r\nExpect: bogus\r\nConnection: close\r\n\r\n', 400],
+    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n', 400],
+    ['headers that are too large', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 400],
+  ])('answers %s with the error body', async (_, request, status) => {
+    const text = await exchange(request)
+    expect(text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(text).toMatch(/\{"error":\{"code":"[a-z_]+","message":"[^"]+","details":\{.*\}\}\}/)
+  })
+
+  it('gives a valid request its answer, whatever follows on the connection', async () => {
+    const valid = `GET /v1/projects HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${server.apiKey}\r\n\r\n`
+    const text = await exchange(`${valid}nonsense\r\n\r\n`)
+    expect(text).toMatch(/^HTTP\/1\.1 200 /)
+    expect(text).toContain('"projects":[')
   })
 })

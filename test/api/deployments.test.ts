@@ -1,5 +1,7 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { deployAndSettle } from '../harness/deployments.ts'
+import { deployAndSettle, settled } from '../harness/deployments.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
@@ -258,4 +260,77 @@ describe('GET /projects/:project_id/deployments', () => {
     const { resources } = await server.client.projects.get({ params })
     expect(resources.deployments).toBe(2)
   })
+})
+
+describe('a hostile app', () => {
+  const deployServer = async (serverJs: string, environment: Record<string, string> = {}) => {
+    await using source = await repository({
+      'package.json': JSON.stringify({ name: 'a\u0000b', scripts: { start: 'node server.js' } }),
+      'server.js': serverJs,
+    })
+    // Awaited here, or the repository is gone before it is fetched.
+    return await deployAndSettle(server.client, projectId, {
+      name: 'hostile',
+      git_url: source.url,
+      env_vars: environment,
+    })
+  }
+
+  it.each([
+    ['a NUL', String.raw`process.stdout.write('boom \0\n'); process.exit(1)`],
+    ['half a surrogate pair at the cut', `console.log('x' + '😀'.repeat(400)); process.exit(1)`],
+    [
+      'every control character',
+      `process.stdout.write(Buffer.from(Array.from({length: 256}, (_, i) => i))); process.exit(1)`,
+    ],
+  ])('that prints %s before it ends fails with its own reason', async (_, serverJs) => {
+    expect((await deployServer(serverJs)).failure).toMatchObject({ stage: 'start', code: 'app_exited' })
+  })
+
+  it('that answers with an upgrade nobody asked for is unhealthy at the deadline', async () => {
+    const deployment = await deployServer(
+      `require('node:net').createServer((socket) => { socket.on('error', () => {}); socket.on('data', () => socket.write(
+        'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: foo\\r\\nConnection: Upgrade\\r\\n\\r\\n')) }).listen(process.env.PORT)`,
+    )
+    expect(deployment.failure).toMatchObject({ stage: 'start', code: 'unhealthy' })
+  })
+
+  it.each([
+    ['a lone surrogate', { SECRET: 'aaaaaaaaaa\ud800' }, 'env_vars.SECRET'],
+    ['more than a process can be given', { LARGE: 'x'.repeat(40_000) }, 'env_vars.LARGE'],
+    ['too many', Object.fromEntries(Array.from({ length: 201 }, (_, i) => [`A${i}`, ''])), 'env_vars'],
+  ])('cannot be given variables with %s', async (_, environment, field) => {
+    await expect(deployServer('', environment)).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
+  })
+})
+
+it('keeps an old release from taking the address back from a newer one', async () => {
+  await using source = await repository(nodeApp('old'))
+  const old = await server.client.deployments.create({
+    params: { project_id: projectId },
+    body: { name: 'overtaken', git_url: source.url },
+  })
+  await settled(server.client, projectId, old.id)
+  const newer = await deployAndSettle(server.client, projectId, { name: 'overtaken', git_url: source.url })
+  // As when the older one was held up by a stop of the server, and its job comes after the newer one's.
+  await server.database.query(
+    "update deployments set status = 'building', started_at = null, finished_at = null where id = $1",
+    [old.id],
+  )
+  await server.database.query(
+    "select graphile_worker.add_job('deployments.deploy', json_build_object('deployment_id', $1::text))",
+    [old.id],
+  )
+  expect(await settled(server.client, projectId, old.id)).toMatchObject({ status: 'superseded' })
+  const read = await server.client.deployments.get({ params: { project_id: projectId, id: newer.id } })
+  expect(read.status).toBe('running')
+})
+
+it('keeps the files of an app from the users of others', async () => {
+  const deployment = await deployAndSettle(server.client, projectId, { name: 'private', git_url: app.url })
+  const [row] = await server.database.query<{ app_id: string }>('select app_id from deployments where id = $1', [
+    deployment.id,
+  ])
+  const source = join(server.dataDirectory, 'apps', String(row?.app_id), 'releases', deployment.id, 'source')
+  expect((await stat(source)).mode & 0o077).toBe(0)
 })

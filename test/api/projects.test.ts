@@ -47,6 +47,15 @@ describe('POST /projects', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', details: { field } } })
   })
 
+  it('names the missing name of a request without any body', async () => {
+    const response = await fetch(`${server.baseUrl}/projects`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${server.apiKey}` },
+    })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { details: { field: 'name' } } })
+  })
+
   it('reports all problems at once', async () => {
     const response = await post({ region: 'EU' })
     const { error } = (await response.json()) as { error: { details: { errors: { field: string }[] } } }

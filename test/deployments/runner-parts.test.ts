@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { appendFile, mkdir, mkdtemp, readlink, rm, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, mkdtemp, readdir, readlink, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { commandEnvironment } from '../../server/src/deployments/runner/environment.ts'
+import { removeFolder } from '../../server/src/deployments/runner/folders.ts'
 import { stateOf } from '../../server/src/deployments/runner/inspect.ts'
 import { readLastLines } from '../../server/src/deployments/runner/log-files.ts'
 import { createPorts } from '../../server/src/deployments/runner/ports.ts'
@@ -117,6 +118,16 @@ describe('ports', () => {
     ports.release(port)
     expect(await ports.reserve()).toBe(port)
   })
+})
+
+test('removeFolder deletes what a build has taken its own rights to', async () => {
+  const folder = join(directory, 'closed')
+  await mkdir(join(folder, 'source', 'a', 'b'), { recursive: true })
+  await writeFile(join(folder, 'source', 'a', 'b', 'file'), '')
+  await chmod(join(folder, 'source', 'a', 'b'), 0o500)
+  await chmod(join(folder, 'source', 'a'), 0o000)
+  await removeFolder(folder)
+  expect(await readdir(directory)).not.toContain('closed')
 })
 
 test('prepareBin provides node, npm and npx, also from paths that a shell would misread, and again', async () => {

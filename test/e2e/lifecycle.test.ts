@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findProcesses } from '../../server/src/platform/processes.ts'
@@ -188,6 +190,33 @@ describe('kill -9 of the database', () => {
   })
 })
 
+it('kill -9 of the database again and again while a deployment ends: the server lives and the state is true', async () => {
+  await using app = await repository({
+    'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+    'build.js': 'setTimeout(() => process.exit(1), 1000)',
+  })
+  const client = server.clientFor(key)
+  const project = await client.projects.create({ body: { name: 'p' } })
+  const params = { project_id: project.id }
+  const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
+  await server.waitForLog((line) => line['msg'] === 'deployment begins')
+  const until = performance.now() + 4000
+  while (performance.now() < until) {
+    const lock = await readFile(join(data, 'postgres/data/postmaster.pid'), 'utf8').catch(() => '')
+    const pid = Number(lock.split('\n')[0])
+    if (pid > 0 && (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim() === 'postgres') {
+      process.kill(pid, 'SIGKILL')
+    }
+    await new Promise((done) => setTimeout(done, 50))
+  }
+  await expect
+    .poll(() => client.deployments.get({ params: { ...params, id: made.id } }).catch(() => undefined), {
+      timeout: 90_000,
+    })
+    .toMatchObject({ status: 'failed', failure: { code: 'build_failed' } })
+  expect(server.child.exitCode).toBeNull()
+})
+
 describe('an app', () => {
   it('that dies is started again', async () => {
     await using app = await repository(nodeApp('phoenix'))
@@ -198,6 +227,45 @@ describe('an app', () => {
     for (const pid of before) process.kill(pid, 'SIGKILL')
     await expect.poll(() => processesOf(deployment.id), { timeout: 30_000 }).not.toEqual(before)
     expect(await answers(deployment.url)).toBe('phoenix')
+  })
+
+  it('that dies while the server stops is not left running', async () => {
+    await using app = await repository({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      // A child that does not end by itself holds up the start of the app that has died.
+      'server.js': `const { spawn } = require('node:child_process')
+spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+require('node:http').createServer((request, response) => {
+  if (request.url === '/die') process.exit(1)
+  response.end('alive')
+}).listen(process.env.PORT)`,
+    })
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    await fetch(`${deployment.url}/die`).catch(() => undefined)
+    await server.waitForLog((line) => line['msg'] === 'starting the release again')
+    expect(await server.stop()).toBe(0)
+    expect(await processesOf(deployment.id)).toEqual([])
+  })
+
+  it('whose address another program holds waits for it, and deployments say so', async () => {
+    await using app = await repository(nodeApp('home'))
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    await server.stop()
+    const squatter = createServer((socket) => socket.destroy())
+    squatter.listen(Number(new URL(deployment.url).port), '127.0.0.1')
+    await once(squatter, 'listening')
+    const again = await startAgain()
+    const refused = await deployAndSettle(again, project.id, { name: 'web', git_url: app.url })
+    expect(refused.failure).toMatchObject({ stage: 'switch', code: 'address_taken' })
+    squatter.close()
+    await once(squatter, 'close')
+    expect(await answers(deployment.url)).toBe('home')
+    const read = await again.deployments.get({ params: { project_id: project.id, id: deployment.id } })
+    expect(read.status).toBe('running')
   })
 
   it('leaves nothing on the disk of a release that was replaced', async () => {

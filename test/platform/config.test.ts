@@ -43,6 +43,18 @@ describe('the configuration', () => {
     loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
   })
 
+  it.each([
+    { FAIRLEAD_BUILD_TIMEOUT: '3000000' },
+    { FAIRLEAD_UIDS: '1-500' },
+    { FAIRLEAD_PUBLIC_HOST: 'a b/../x' },
+    { FAIRLEAD_APP_PORTS: '10000-10010' },
+    { FAIRLEAD_BUILD_ENV: '{"A":"\\u0000"}' },
+    { FAIRLEAD_SECRET_KEY: `!!${'A'.repeat(43)}` },
+    { FAIRLEAD_TRUSTED_PROXIES: '10.0.0.1/' },
+  ])('refuses %j', (environment) => {
+    expect(() => loadConfig({}, environment)).toThrow(ConfigError)
+  })
+
   it('never repeats a secret in an error', () => {
     expect(() => loadConfig({}, { DATABASE_URL: 'mysql://u:hunter2@h/d' })).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining('hunter2') }),

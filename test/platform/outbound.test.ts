@@ -53,6 +53,9 @@ it('connects anywhere in the mode any', () => {
   expect(createOutbound({ mode: 'any', allow: [] }).allows('127.0.0.1')).toBe(true)
 })
 
-it('refuses an allow-list entry that is no network', () => {
-  expect(() => createOutbound({ mode: 'public', allow: ['example.com'] })).toThrow(/example\.com/)
-})
+it.each(['example.com', '10.0.0.0/', '10.0.0.0/33', '10.0.0.0/8/9', '10.0.0.0/0x8', '10.0.0.0/ 8', '::/129', ''])(
+  'refuses the allow-list entry "%s", which is no network',
+  (entry) => {
+    expect(() => createOutbound({ mode: 'public', allow: [entry] })).toThrow(/is not an IP address/)
+  },
+)

@@ -22,13 +22,23 @@ const variableName = z
 /** Set by the platform itself, so that a value of the app's own would never be seen. */
 export const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID'] as const
 
+const mostVariables = 200
+/** The kernel takes 128 KiB for one, in UTF-8. */
+const longestVariable = 32_000
+
+const variableValue = z
+  .string({ error: 'must be a string' })
+  .max(longestVariable, `must be at most ${longestVariable} characters`)
+  .refine((value) => !value.includes('\0'), 'must not contain a NUL character')
+  .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
+
+// Counted before they are looked at one by one.
 const variables = z
-  .record(
-    variableName,
-    z
-      .string({ error: 'must be a string' })
-      .refine((value) => !value.includes('\0'), 'must not contain a NUL character'),
-  )
+  .custom<Readonly<Record<string, string>>>((given) => Object.keys(Object(given)).length <= mostVariables, {
+    error: `must be at most ${mostVariables} variables`,
+    abort: true,
+  })
+  .pipe(z.record(variableName, variableValue, { error: 'must be an object of strings' }))
   .superRefine((given, context) => {
     for (const reserved of reservedVariables) {
       if (Object.hasOwn(given, reserved)) {

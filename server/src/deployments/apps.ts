@@ -4,6 +4,7 @@ import type { Gateway, PublicAddress } from '../gateway/gateway.ts'
 import type { AppsConfig, Range } from '../platform/config.ts'
 import type { Database } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { addressOf, hostnameOf } from './addresses.ts'
 import type { DeploymentsTables } from './tables.ts'
 
@@ -31,6 +32,8 @@ export function createApps(dependencies: {
 }): Apps {
   const { gateway, config } = dependencies
   const db = dependencies.database.withTables<DeploymentsTables>()
+  // Two first deployments of one app would otherwise compete for its address.
+  const nameLock = createKeyedLock()
 
   const find = async (projectId: string, name: string): Promise<App | undefined> => {
     const row = await db
@@ -70,15 +73,16 @@ export function createApps(dependencies: {
   }
 
   return {
-    async findOrCreate(projectId, name) {
-      const existing = await find(projectId, name)
-      if (existing !== undefined) return existing
-      for (const address of candidates(config, projectId, name)) {
-        const app = await tryAddress(projectId, name, address)
-        if (app !== undefined) return app
-      }
-      throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
-    },
+    findOrCreate: (projectId, name) =>
+      nameLock(`${projectId} ${name}`, async () => {
+        const existing = await find(projectId, name)
+        if (existing !== undefined) return existing
+        for (const address of candidates(config, projectId, name)) {
+          const app = await tryAddress(projectId, name, address)
+          if (app !== undefined) return app
+        }
+        throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
+      }),
 
     async get(id) {
       return appOf(await db.selectFrom('apps').select(fields).where('id', '=', id).executeTakeFirstOrThrow())

@@ -1,5 +1,5 @@
 import { deploy } from './deploy.ts'
-import { DeploymentError, failureOf } from './failure.ts'
+import { DeploymentError, failureOf, serverFailure } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { NoLongerBuilding } from './steps/switch-over.ts'
 import type { DeploymentRow } from './store.ts'
@@ -43,9 +43,15 @@ async function removeRelease(parts: DeployParts, deployment: DeploymentRow): Pro
 
 async function settle(parts: DeployParts, deployment: DeploymentRow, error: unknown): Promise<void> {
   if (error instanceof NoLongerBuilding) return
-  const failure = failureOf(error, parts.releases.variablesOf(deployment))
   const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
-  if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
-  else logger.error({ err: error }, 'deployment failed by an error of the server')
-  await parts.store.fail(deployment.id, failure)
+  try {
+    const failure = failureOf(error, parts.releases.variablesOf(deployment))
+    if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
+    else logger.error({ err: error }, 'deployment failed by an error of the server')
+    await parts.store.fail(deployment.id, failure)
+  } catch (unsaid) {
+    // A reason that cannot be told must not keep the deployment building.
+    logger.error({ err: unsaid }, 'the reason of a failure could not be stored')
+    await parts.store.fail(deployment.id, serverFailure)
+  }
 }

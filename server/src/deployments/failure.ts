@@ -13,16 +13,28 @@ export class DeploymentError extends Error {
   }
 }
 
+/** What the owner is told when the server itself is to blame. */
+export const serverFailure: DeploymentFailure = {
+  stage: 'build',
+  code: 'server_error',
+  message: 'Something went wrong on the server. Its log has the details under the id of this deployment.',
+}
+
 /**
  * What the owner of a deployment is told of an error. The output of a build may hold what the app was trusted with, and
  * a failure is shown in many places, so the values of the app's variables are masked in it.
  */
 export function failureOf(error: unknown, variables: Readonly<Record<string, string>>): DeploymentFailure {
   if (error instanceof DeploymentError) {
-    return { ...error.failure, message: maskValues(error.message, Object.values(variables)) }
+    return { ...error.failure, message: storable(maskValues(error.message, Object.values(variables))) }
   }
-  const message = 'Something went wrong on the server. Its log has the details under the id of this deployment.'
-  return { stage: 'build', code: 'server_error', message }
+  return serverFailure
+}
+
+/** Text as the database takes it: well-formed, without control characters besides tab and line feed. */
+function storable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+  return text.toWellFormed().replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '')
 }
 
 const longestLine = 500

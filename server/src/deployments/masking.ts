@@ -5,7 +5,7 @@ const shortestSecret = 8
 export function maskValues(text: string, values: readonly string[]): string {
   const forms = values
     .filter((value) => value.length >= shortestSecret)
-    .flatMap((value) => [value, Buffer.from(value).toString('base64'), encodeURIComponent(value)])
+    .flatMap((value) => [value, Buffer.from(value).toString('base64'), encodeURIComponent(value.toWellFormed())])
   // The longest first: one value may be part of another.
   const ordered = [...new Set(forms)].sort((a, b) => b.length - a.length)
   return ordered.reduce((masked, form) => masked.replaceAll(form, '***'), text)

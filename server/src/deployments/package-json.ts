@@ -34,8 +34,8 @@ export function parsePackageJson(text: string): { ok: true; value: PackageJson }
   return {
     ok: true,
     value: {
-      name: stringOf(name),
-      version: stringOf(version),
+      name: printableOf(name),
+      version: printableOf(version),
       main: stringOf(main),
       scripts: new Map(
         Object.entries(fieldsOf(scripts)).filter((entry): entry is [string, string] => isText(entry[1])),
@@ -105,3 +105,9 @@ const isFields = (value: unknown): value is Fields =>
 const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
 const isText = (value: unknown): value is string => typeof value === 'string'
 const stringOf = (value: unknown): string | undefined => (isText(value) && value.trim() !== '' ? value : undefined)
+
+/** As an environment variable can hold it. */
+const printableOf = (value: unknown): string | undefined => {
+  const text = stringOf(value)
+  return isText(text) && text.isWellFormed() && !/\p{Cc}/u.test(text) ? text : undefined
+}

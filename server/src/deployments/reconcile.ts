@@ -30,7 +30,8 @@ interface Restarts {
 export function createKeeper(parts: DeployParts): Keeper {
   const restarts = new Map<string, Restarts>()
   const closedApps = new Map<string, App>()
-  const busy = new Set<string>()
+  /** Deployments that are being looked after at this moment. */
+  const busy = new Map<string, Promise<void>>()
 
   const open = async (app: App): Promise<void> => {
     try {
@@ -46,7 +47,8 @@ export function createKeeper(parts: DeployParts): Keeper {
 
   /** Sees that a running release is alive and has the app's address; starts it again when it is not. */
   const keep = async (seen: DeploymentRow, signal: AbortSignal): Promise<void> => {
-    if (await answers(seen)) return
+    // Nothing can be routed to an address that another program holds; it is tried again by itself.
+    if (closedApps.has(seen.app_id) || (await answers(seen))) return
     await parts.appLock(seen.app_id, async () => {
       // Read again under the lock: a newer release may have taken over meanwhile.
       const row = await parts.store.stillRunning(seen.id)
@@ -88,8 +90,10 @@ export function createKeeper(parts: DeployParts): Keeper {
       if (row.instance !== null) await parts.runner.stop(row.instance, { graceMs: stopGraceMs })
       const app = await parts.apps.get(row.app_id)
       const release = parts.releases.of(row, app.number)
+      signal.throwIfAborted()
       const instance = await parts.runner.start(release, row.plan)
       await parts.store.setInstance(row.id, instance)
+      // From here on `stopAll` knows the process, should the server stop now.
       const { host } = await untilHealthy(parts.runner, release, instance, parts.settings, signal)
       parts.gateway.route(row.app_id, { deploymentId: row.id, host, port: instance.port })
     } catch (error) {
@@ -121,7 +125,10 @@ export function createKeeper(parts: DeployParts): Keeper {
       for (const app of await parts.apps.list()) await open(app)
       const live = await parts.store.live()
       for (const release of await parts.releases.onDisk()) {
-        if (!live.has(release.id)) await parts.runner.remove(release)
+        if (live.has(release.id)) continue
+        await parts.runner.remove(release).catch((error: unknown) => {
+          parts.logger.error({ err: error, deployment: release.id }, 'an old release could not be removed')
+        })
       }
     },
 
@@ -135,16 +142,20 @@ export function createKeeper(parts: DeployParts): Keeper {
         try {
           for (const row of await parts.store.running()) {
             if (busy.has(row.id)) continue
-            busy.add(row.id)
             // Not awaited: an app that takes its time to start must not keep the others from being looked after.
-            const looking = keep(row, signal).finally(() => busy.delete(row.id))
-            parts.background.add(looking, { deployment: row.id, what: 'looking after a release' })
+            const looking = keep(row, signal)
+              .catch((error: unknown) => {
+                parts.logger.error({ err: error, deployment: row.id }, 'a release could not be looked after')
+              })
+              .finally(() => busy.delete(row.id))
+            busy.set(row.id, looking)
           }
         } catch (error) {
           parts.logger.warn({ err: error }, 'the running apps could not be looked at')
         }
         await sleep(watchIntervalMs, undefined, { signal }).catch(() => undefined)
       }
+      await Promise.all(busy.values())
     },
 
     async stopAll() {

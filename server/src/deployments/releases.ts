@@ -45,14 +45,15 @@ export function createReleases(options: {
 
     async prepare(release) {
       // Enterable for the app's user, readable for nobody: what lies inside has its own owner.
-      await mkdir(join(release.directory, 'source'), { recursive: true, mode: 0o711 })
+      await mkdir(release.directory, { recursive: true, mode: 0o711 })
+      await mkdir(join(release.directory, 'source'), { mode: 0o700 })
     },
 
     async handOver(release) {
       if (release.user === null) return
       const { uid, gid } = release.user
       // Symbolic links are changed themselves and never followed.
-      await run('chown', ['-R', '-h', '-P', '--', `${uid}:${gid}`, join(release.directory, 'source')])
+      await run('chown', ['-R', '-h', '-P', '--', `${uid}:${gid}`, '.'], join(release.directory, 'source'))
     },
 
     async onDisk() {
@@ -83,9 +84,9 @@ async function folders(directory: string): Promise<string[]> {
   }
 }
 
-function run(program: string, args: readonly string[]): Promise<void> {
+function run(program: string, args: readonly string[], cwd: string): Promise<void> {
   return new Promise((done, fail) => {
-    spawn(program, args, { stdio: 'ignore' })
+    spawn(program, args, { cwd, stdio: 'ignore' })
       .on('error', fail)
       .on('close', (code) => (code === 0 ? done() : fail(new Error(`${program} ended with code ${code}`))))
   })

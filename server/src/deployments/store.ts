@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely'
+import { type Kysely, type Selectable, sql } from 'kysely'
 import type { DeploymentFailure } from '../contract/schemas.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Instance, Plan } from './runner/runner.ts'
@@ -30,7 +30,7 @@ export interface ReleaseFacts {
 export interface DeploymentStore {
   /** Adds a deployment in `building`; earlier ones of the app that nobody has begun are superseded by it. */
   add(trx: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
-  /** `building` → `building`: the work begins, or begins again. */
+  /** `building` → `building`: the work begins, or begins again; → `superseded` when a newer release runs already. */
   begin(id: string): Promise<DeploymentRow | undefined>
   /** Takes back a `begin` that the server's own stop has cut short. */
   giveBack(id: string): Promise<void>
@@ -65,6 +65,26 @@ export function createDeploymentStore({ database }: { database: Database }): Dep
     .select(['apps.name as app_name', 'apps.port', 'apps.hostname'])
   const now = sql<Date>`now()`
 
+  /** A newer release of the app runs already, because this one was held up: it must not take the address back. */
+  const supersedeIfOlder = async (on: Kysely<DeploymentsTables>, id: string): Promise<boolean> => {
+    const { numUpdatedRows } = await on
+      .updateTable('deployments as older')
+      .set({ status: 'superseded', finished_at: now })
+      .where('older.id', '=', id)
+      .where('older.status', '=', 'building')
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('deployments as newer')
+            .select('newer.id')
+            .whereRef('newer.app_id', '=', 'older.app_id')
+            .whereRef('newer.id', '>', 'older.id')
+            .where('newer.status', '=', 'running'),
+        ),
+      )
+      .executeTakeFirst()
+    return numUpdatedRows === 1n
+  }
+
   return {
     async add(transaction, deployment) {
       const trx = transaction.withTables<DeploymentsTables>()
@@ -90,7 +110,8 @@ export function createDeploymentStore({ database }: { database: Database }): Dep
         .executeTakeFirstOrThrow()
     },
 
-    begin(id) {
+    async begin(id) {
+      await supersedeIfOlder(db, id)
       return db
         .updateTable('deployments')
         .set({ attempts: sql`attempts + 1`, started_at: sql`coalesce(started_at, now())` })
@@ -118,7 +139,7 @@ export function createDeploymentStore({ database }: { database: Database }): Dep
         .where('id', '=', id)
         .forUpdate()
         .executeTakeFirst()
-      if (current?.status !== 'building') return { ok: false, previous: undefined }
+      if (current?.status !== 'building' || (await supersedeIfOlder(trx, id))) return { ok: false, previous: undefined }
       const previous = await trx
         .updateTable('deployments')
         .set({ status: 'superseded' })

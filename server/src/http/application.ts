@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http'
-import type { Socket } from 'node:net'
 import Koa, { type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../contract/errors.ts'
+import { answerWhatKoaNeverSees } from './broken-requests.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
 import { type ApiState, type MountOptions, mountOperations } from './mount.ts'
 import type { Principal } from './principal.ts'
@@ -51,8 +51,8 @@ export function createApplication(dependencies: { readonly logger: Logger }): Ap
     await v1(ctx, next)
   })
 
-  const server = createServer(koa.callback())
-  server.on('clientError', answerBrokenRequest)
+  const server = createServer({ requireHostHeader: false }, koa.callback())
+  answerWhatKoaNeverSees(server)
   return {
     server,
     mount(api) {
@@ -74,18 +74,4 @@ function versionOne(api: Api): Middleware {
     ctx.state['principal'] = principal
     await routes(ctx as Parameters<typeof routes>[0], next)
   }
-}
-
-/** A request that Node's parser refuses never reaches Koa, and is owed the specification's error body all the same. */
-function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy()
-    return
-  }
-  const message =
-    error.code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'The request is not well-formed HTTP.'
-  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
 }

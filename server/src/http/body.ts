@@ -18,12 +18,16 @@ export function jsonBody(): Middleware {
     },
   })
   return async (ctx, next) => {
-    if (hasBody(ctx.req) && !ctx.is('application/json', '+json')) {
+    if (hasBody(ctx.req) && !ctx.is('application/json')) {
       throw new ApiError('invalid_request', 'Send the body as JSON with Content-Type: application/json.', {
         field: 'content-type',
       })
     }
-    await parse(ctx, next)
+    await parse(ctx, async () => {
+      // No body at all is an empty object: what it lacks is then named field by field.
+      ctx.request.body ??= {}
+      await next()
+    })
   }
 }
 

@@ -1,11 +1,14 @@
 import type { z } from 'zod'
 import { type FieldProblem, invalidRequest } from '../contract/errors.ts'
 
+/** An answer names no more than this many. */
+const mostProblems = 20
+
 /** Parses a request body; throws `invalid_request` that names every offending field by its path. */
 export function parseBody(schema: z.ZodType, body: unknown): unknown {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(problemOf)
+  const problems = parsed.error.issues.slice(0, mostProblems).map(problemOf)
   throw invalidRequest(problems[0] ?? { field: 'body', message: 'is not valid' }, ...problems.slice(1))
 }
 

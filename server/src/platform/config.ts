@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
@@ -67,6 +68,9 @@ export interface ConfigFlags {
   readonly dataDir?: string | undefined
 }
 
+/** Ports given to releases, below the range from which systems take ports for outgoing connections. */
+export const releasePorts: Range = { from: 10_000, to: 19_999 }
+
 /** Names every variable that is wrong, one a line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
@@ -82,6 +86,8 @@ const seconds = z
   .string()
   .regex(/^\d+(\.\d+)?$/, 'must be a number of seconds')
   .transform((value) => Math.round(Number(value) * 1000))
+  // A timer of the system counts milliseconds in 31 bits.
+  .refine((ms) => ms < 2 ** 31, 'must be less than 24 days')
 const list = z.string().transform((value) =>
   value
     .split(',')
@@ -116,6 +122,13 @@ const domain = z
     'must be a domain name in lower case, such as apps.example.com',
   )
 
+const hostname = z
+  .string()
+  .refine(
+    (value) => isIP(value) !== 0 || domain.safeParse(value).success,
+    'must be a host name in lower case or an IP address',
+  )
+
 const variables = z.object({
   DATABASE_URL: z
     .string()
@@ -126,14 +139,16 @@ const variables = z.object({
   FAIRLEAD_DATA_DIR: text.default('./.fairlead'),
   FAIRLEAD_SECRET_KEY: z
     .string()
-    .refine(
-      (value) => Buffer.from(value, 'base64').length === 32,
-      'must be 32 bytes in base64 (openssl rand -base64 32)',
-    )
+    .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), 'must be 32 bytes in base64 (openssl rand -base64 32)')
     .optional(),
   FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
-  FAIRLEAD_PUBLIC_HOST: text.optional(),
-  FAIRLEAD_APP_PORTS: range.default({ from: 20000, to: 29999 }),
+  FAIRLEAD_PUBLIC_HOST: hostname.optional(),
+  FAIRLEAD_APP_PORTS: range
+    .refine(
+      ({ from, to }) => to < releasePorts.from || from > releasePorts.to,
+      'must not overlap 10000-19999, which releases use',
+    )
+    .default({ from: 20000, to: 29999 }),
   FAIRLEAD_APPS_DOMAIN: domain.optional(),
   FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).default('https'),
   FAIRLEAD_APPS_PORT: port.optional(),
@@ -143,7 +158,9 @@ const variables = z.object({
   FAIRLEAD_OUTBOUND: z.enum(['public', 'any']).optional(),
   FAIRLEAD_OUTBOUND_ALLOW: networks.default([]),
   FAIRLEAD_TRUSTED_PROXIES: networks.default([]),
-  FAIRLEAD_UIDS: range.default({ from: 40000, to: 49999 }),
+  FAIRLEAD_UIDS: range
+    .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
+    .default({ from: 40000, to: 49999 }),
   FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
   FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),
   FAIRLEAD_START_TIMEOUT: seconds.default(60_000),
@@ -159,7 +176,7 @@ const variables = z.object({
         return z.NEVER
       }
     })
-    .pipe(z.record(z.string(), z.string(), { error: 'must be a JSON object of strings' }))
+    .pipe(z.record(z.string(), z.string().regex(/^[^\0]*$/), { error: 'must be a JSON object of strings' }))
     .default({}),
 })
 

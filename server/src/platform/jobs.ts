@@ -93,6 +93,8 @@ async function startLane(
       events,
       noHandleSignals: true,
       pollInterval: 1000,
+      // Unbatched, a result that cannot be written rejects where nobody listens, and ends the process.
+      preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     })
 
   let runner = await begin()

@@ -103,11 +103,15 @@ export function createOutbound(options: { mode: 'public' | 'any'; allow: readonl
 export function blockList(entries: readonly string[]): BlockList {
   const list = new BlockList()
   for (const entry of entries) {
-    const [address = '', prefix] = entry.split('/')
+    const [address = '', prefix, ...more] = entry.split('/')
     const family = familyOf(address)
-    if (family === undefined) throw new Error(`${entry} is not an IP address or a network such as 10.0.0.0/8.`)
-    if (prefix === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, Number(prefix), family)
+    const bits = prefix === undefined || !/^\d{1,3}$/.test(prefix) ? undefined : Number(prefix)
+    const fits = bits === undefined ? prefix === undefined : bits <= (family === 'ipv4' ? 32 : 128)
+    if (family === undefined || !fits || more.length > 0) {
+      throw new Error(`${entry} is not an IP address or a network such as 10.0.0.0/8.`)
+    }
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, bits, family)
   }
   return list
 }

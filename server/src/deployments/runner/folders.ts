@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
-import { lchown, lstat, mkdir, open, rm } from 'node:fs/promises'
+import { chmod, lchown, lstat, mkdir, open, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { OsUser } from '../../platform/users.ts'
 
 /**
@@ -30,7 +31,24 @@ export async function removeFolder(path: string): Promise<void> {
     // A link or a file has nothing in it to guard.
     if (!isCode(error, 'ENOTDIR') && !isCode(error, 'ELOOP')) throw error
   }
-  await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  await remove(path).catch(async (error: unknown) => {
+    if (!isCode(error, 'EACCES') && !isCode(error, 'EPERM')) throw error
+    // A build may take the right to its own folders away.
+    await openFolders(path)
+    await remove(path)
+  })
+}
+
+function remove(path: string): Promise<void> {
+  return rm(path, { recursive: true, force: true, maxRetries: 3 })
+}
+
+/** Gives the owner all rights to every folder of a tree; links are not followed. */
+async function openFolders(path: string): Promise<void> {
+  await chmod(path, 0o700)
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    if (entry.isDirectory()) await openFolders(join(path, entry.name))
+  }
 }
 
 const isCode = (error: unknown, code: string): boolean =>

@@ -1,7 +1,7 @@
-import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DeploymentError, withLastLines } from '../failure.ts'
 import type { Instance, InstanceState, Runner } from '../runner/runner.ts'
+import { probe } from './probe.ts'
 
 export interface HealthOptions {
   /** Deadline for the first good answer. */
@@ -14,7 +14,6 @@ export interface HealthOptions {
 const firstPauseMs = 25
 const eagerMs = 1_000
 const longestPauseMs = 200
-const probeTimeoutMs = 5_000
 const linesInFailure = 20
 
 /**
@@ -41,7 +40,7 @@ export async function untilHealthy(
     seen = await runner.inspect(instance)
     if (seen.state === 'exited') throw exited(seen, 'before it answered', await lastLines())
     if (seen.state === 'listening') {
-      answer = await probe(seen.host, instance.port, signal)
+      answer = await lookAt(seen.host, instance.port, signal)
       if (answer === 'healthy') {
         await untilStable(runner, instance, options.stableMs, lastLines, signal)
         return { host: seen.host }
@@ -54,29 +53,14 @@ export async function untilHealthy(
 }
 
 /** `healthy`, or why not. */
-async function probe(host: string, port: number, signal: AbortSignal): Promise<string> {
+async function lookAt(host: string, port: number, signal: AbortSignal): Promise<string> {
   try {
-    const status = await statusOf(host, port, signal)
+    const { status } = await probe({ host, port, headers: { 'user-agent': 'fairlead-health' } }, signal)
     return status < 500 ? 'healthy' : `the last answer on / had status ${status}`
   } catch (error) {
     signal.throwIfAborted()
     return `the last request to / got no answer (${error instanceof Error ? error.message : error})`
   }
-}
-
-function statusOf(host: string, port: number, signal: AbortSignal): Promise<number> {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(probeTimeoutMs)])
-  return new Promise((done, fail) => {
-    request(
-      { host, port, path: '/', agent: false, signal: limit, headers: { 'user-agent': 'fairlead-health' } },
-      (response) => {
-        done(response.statusCode ?? 0)
-        response.destroy()
-      },
-    )
-      .on('error', fail)
-      .end()
-  })
 }
 
 async function untilStable(

@@ -1,5 +1,6 @@
 import type { Upstream } from '../../gateway/gateway.ts'
 import type { App } from '../apps.ts'
+import { DeploymentError } from '../failure.ts'
 import type { DeployParts } from '../parts.ts'
 import { retire } from '../retire.ts'
 import type { DeploymentRow, ReleaseFacts } from '../store.ts'
@@ -24,6 +25,7 @@ export interface SwitchRequest {
 export async function switchOver(parts: DeployParts, request: SwitchRequest, signal: AbortSignal): Promise<void> {
   const { app, deployment, upstream, facts } = request
   await parts.appLock(app.id, async () => {
+    await openAddress(parts, app)
     const before = parts.gateway.route(app.id, upstream)
     try {
       await confirmRoute(parts.listenerOf(app), app.address, deployment.id, signal)
@@ -43,4 +45,19 @@ export async function switchOver(parts: DeployParts, request: SwitchRequest, sig
       throw error
     }
   })
+}
+
+/** Usually open since the app was made; not when another program held the address at the server's start. */
+async function openAddress(parts: DeployParts, app: App): Promise<void> {
+  try {
+    await parts.gateway.open(app.id, app.address)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    const held = 'port' in app.address ? `Port ${app.address.port}` : app.address.hostname
+    throw new DeploymentError(
+      'switch',
+      'address_taken',
+      `${held}, the address of this app, is held by another program. Stop that program.`,
+    )
+  }
 }

@@ -1,0 +1,27 @@
+import { type IncomingHttpHeaders, type RequestOptions, request } from 'node:http'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+}
+
+const timeoutMs = 5_000
+
+/**
+ * Asks for `/` on a connection of its own and gives the head of the answer. Whatever is on the other side, it settles:
+ * rejects when there is no answer within five seconds, or none that is HTTP.
+ */
+export function probe(target: Pick<RequestOptions, 'host' | 'port' | 'headers'>, signal: AbortSignal): Promise<Answer> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  return new Promise((done, fail) => {
+    const asking = request({ ...target, path: '/', agent: false, signal: limit }, (response) => {
+      done({ status: response.statusCode ?? 0, headers: response.headers })
+      response.destroy()
+    })
+    asking.on('error', fail)
+    // An upgrade that nobody has asked for is neither an answer nor an error to Node.
+    asking.on('close', () => fail(new Error('the connection was closed without an answer')))
+    limit.addEventListener('abort', () => fail(limit.reason), { once: true })
+    asking.end()
+  })
+}
