@@ -25,9 +25,9 @@ async function freePort(): Promise<number> {
 }
 
 async function serve(folder: string, on: number): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [PROGRAM, folder], {
+  const child = spawn(process.execPath, [PROGRAM, folder, String(on)], {
     cwd: directory,
-    env: { PORT: String(on) },
+    env: {},
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   await once(child.stdout, 'data')

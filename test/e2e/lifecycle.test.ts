@@ -43,6 +43,20 @@ const answers = async (url: string) => {
   }
 }
 
+/** The first build hangs; the second one finds the mark of the first and ends. */
+const builtAtTheSecondTry = (answer: string) => ({
+  ...nodeApp(answer),
+  'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+  'build.js': `const fs = require('node:fs')
+const mark = process.env.HOME + '/built-before'
+if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); setInterval(() => {}, 1000) }`,
+})
+
+const buildHangs = () =>
+  expect
+    .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 30_000 })
+    .toContainEqual(expect.stringContaining('built-before'))
+
 describe('kill -9 of the server', () => {
   it('while an app runs: the same process answers again after the next start', async () => {
     await using app = await repository(nodeApp('survivor'))
@@ -71,27 +85,16 @@ describe('kill -9 of the server', () => {
 
   it('during a build: it is built again, nothing of the first try is left, and the webhook arrives', async () => {
     await using receiver = await testReceiver()
-    const gate = join(directory.path, 'gate')
-    await using app = await repository({
-      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
-      // The first build hangs; the second one finds the mark of the first and ends.
-      'build.js': `const fs = require('node:fs')
-const mark = process.env.HOME + '/built-before'
-if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); setInterval(() => {}, 1000) }`,
-      'server.js': nodeApp('rebuilt')['server.js'] ?? '',
-    })
+    await using app = await repository(builtAtTheSecondTry('rebuilt'))
     const client = server.clientFor(key)
     const project = await client.projects.create({ body: { name: 'p' } })
     const hook = await client.webhooks.create({ body: { url: receiver.url } })
     receiver.trust(hook.secret)
     const made = await client.deployments.create({
       params: { project_id: project.id },
-      body: { name: 'web', git_url: app.url, env_vars: { GATE: gate } },
+      body: { name: 'web', git_url: app.url },
     })
-    await expect.poll(async () => (await processesOf(made.id)).length, { timeout: 30_000 }).toBeGreaterThan(0)
-    await expect
-      .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 30_000 })
-      .toContainEqual(expect.stringContaining('built-before'))
+    await buildHangs()
     const building = await processesOf(made.id)
     await server.kill()
     const again = await startAgain()
@@ -136,20 +139,12 @@ describe('a graceful stop', () => {
   })
 
   it('during a build is no failure: the build is done at the next start', async () => {
-    await using app = await repository({
-      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
-      'build.js': `const fs = require('node:fs')
-const mark = process.env.HOME + '/built-before'
-if (!fs.existsSync(mark)) { fs.writeFileSync(mark, ''); setInterval(() => {}, 1000) }`,
-      'server.js': nodeApp('later')['server.js'] ?? '',
-    })
+    await using app = await repository(builtAtTheSecondTry('later'))
     const client = server.clientFor(key)
     const project = await client.projects.create({ body: { name: 'p' } })
     const params = { project_id: project.id }
     const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
-    await expect
-      .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 30_000 })
-      .toContainEqual(expect.stringContaining('built-before'))
+    await buildHangs()
     expect(await server.stop()).toBe(0)
     expect(await processesOf(made.id)).toEqual([])
     const again = await startAgain()

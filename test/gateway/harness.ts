@@ -15,7 +15,7 @@ import {
   type Socket,
   type Server as TcpServer,
 } from 'node:net'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { createGateway, type Upstream } from '../../server/src/gateway/gateway.ts'
 
 export const HOST = '127.0.0.1'
@@ -104,14 +104,37 @@ export async function startGateway(
   {
     upstream = null,
     isTrustedProxy = () => false,
-  }: { upstream?: Upstream | null; isTrustedProxy?: () => boolean } = {},
+    logger = silent,
+  }: { upstream?: Upstream | null; isTrustedProxy?: () => boolean; logger?: Logger } = {},
 ): Promise<TestGateway> {
-  const gateway = createGateway({ logger: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy })
+  const gateway = createGateway({ logger, host: HOST, apps: { mode: 'ports' }, isTrustedProxy })
   const port = await freePort()
   await gateway.open('app', { port })
   scope.defer(() => gateway.stop({ timeoutMs: 0 }))
   gateway.route('app', upstream)
   return { gateway, port }
+}
+
+/** Opens a second app, `other`, that answers `well` to everything. Resolves with its port. */
+export async function openOther(scope: Scope, gateway: TestGateway['gateway']): Promise<number> {
+  const other = await startApp(scope, (_, res) => res.end('well'))
+  const port = await freePort()
+  await gateway.open('other', { port })
+  gateway.route('other', other.upstream)
+  return port
+}
+
+/** Rejects with the first exception that nothing catches and that would end a server's process. */
+export function processDeath(scope: Scope): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => {})
+  process.on('uncaughtException', reject)
+  process.on('unhandledRejection', reject)
+  scope.defer(() => {
+    process.off('uncaughtException', reject)
+    process.off('unhandledRejection', reject)
+  })
+  return promise
 }
 
 export const silent = pino({ level: 'silent' })
@@ -186,7 +209,8 @@ export async function rawClient(scope: Scope, port: number, { allowHalfOpen = fa
       return received
     },
     async closed() {
-      while (!over) await once(socket, 'more')
+      // A reset ends it too.
+      while (!over) await once(socket, 'more').catch(() => {})
       return received
     },
   }

@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { appCookies, setsFairleadCookie } from '../../server/src/gateway/cookies.ts'
-import { endToEnd, type Peer, requestHead, responseHead, trailerFields } from '../../server/src/gateway/headers.ts'
+import {
+  interimHeaders,
+  type Peer,
+  requestHead,
+  responseHead,
+  trailerFields,
+} from '../../server/src/gateway/headers.ts'
 import { hostnameOf, parseTarget } from '../../server/src/gateway/target.ts'
 
 const stranger: Peer = { address: '203.0.113.9', trusted: false, scheme: 'http' }
@@ -205,7 +211,7 @@ describe('the head of an answer', () => {
       ['X-Sum', '1'],
       ['x-sum', '2'],
     ])
-    expect(endToEnd(['Link', '</a.css>', 'Connection', 'x-own', 'X-Own', '1'])).toEqual(['Link', '</a.css>'])
+    expect(interimHeaders(['Link', '</a.css>', 'Connection', 'x-own', 'X-Own', '1'])).toEqual(['Link', '</a.css>'])
   })
 })
 

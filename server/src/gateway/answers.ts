@@ -1,9 +1,10 @@
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 
 /** Answers in the gateway's own name: a short plain text that no cache keeps. */
 export function answer(res: ServerResponse, status: number, message: string, headers: readonly string[] = []): void {
   const body = Buffer.from(`${message}\n`)
-  res.writeHead(status, [
+  // An answer of the app's that could not be passed on may have left its own phrase behind.
+  res.writeHead(status, STATUS_CODES[status] ?? '', [
     'Content-Type',
     'text/plain; charset=utf-8',
     'Content-Length',

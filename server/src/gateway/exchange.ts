@@ -3,7 +3,8 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { answer, answerBadGateway, answerUnavailable } from './answers.ts'
 import type { Outgoing, OutgoingHead } from './connections.ts'
-import { endToEnd, rawHead, responseHead, trailerFields } from './headers.ts'
+import { createGuard, faultOf } from './faults.ts'
+import { interimHeaders, rawHead, reasonPhrase, responseHead, trailerFields } from './headers.ts'
 import type { InFlight, Running } from './in-flight.ts'
 import { openTunnel } from './tunnel.ts'
 import type { Backend } from './upstreams.ts'
@@ -19,10 +20,15 @@ export interface Route {
 /** Methods that may be sent again when it is unknown whether the app has worked on the request (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
+/** What an app may say before its answer: far more than hints and signs of life take, far less than a flood. */
+const MAX_INTERIM_ANSWERS = 20
+const MAX_INTERIM_BYTES = 64 * 1024
+
 /**
  * One request until its last byte has gone either way: on `first`, or after an attempt that failed before the app
  * can have answered, on the upstream that is current by then. Whatever ends on one side ends on the other; an answer
- * that breaks off cuts the client's connection, so that it is never taken for a complete one.
+ * that breaks off cuts the client's connection, so that it is never taken for a complete one. Whatever fails in here cuts
+ * this one exchange: no event callback is registered unguarded.
  */
 export function exchange({
   route,
@@ -44,22 +50,31 @@ export function exchange({
 }): void {
   const client = req.socket
   const running: Running = { cut }
+  const guarded = createGuard((error) => {
+    logger.error({ fault: faultOf(error), deploymentId: backend.upstream.deploymentId }, 'the exchange failed')
+    cut()
+  })
+  const onClientGone = guarded(abandon)
   let backend = first
   let outgoing: Outgoing | null = null
   let clientDone = false
   let answered = false
   let resent = false
   let rerouted = false
+  let interimAnswers = 0
+  let interimBytes = 0
 
   route.running.add(running)
-  res.on('close', () => {
+  res.on('close', guarded(onAnswerClosed))
+  attempt(first, { fresh: false })
+
+  function onAnswerClosed(): void {
     clientDone = true
     if (!res.writableFinished) abandon()
     // After a complete answer Node no longer tells the request that its client has gone.
-    else if (uploading()) client.on('close', abandon)
+    else if (uploading()) client.on('close', onClientGone)
     settle()
-  })
-  attempt(first, { fresh: false })
+  }
 
   function attempt(next: Backend, { fresh }: { fresh: boolean }): void {
     if (next !== backend) backend.running.delete(running)
@@ -72,16 +87,24 @@ export function exchange({
       return
     }
     const { request } = outgoing
-    request.on('response', onResponse)
-    request.on('information', onInformation)
-    request.on('error', onUpstreamError)
-    request.on('close', () => {
-      // A switch of protocols that nobody asked for is neither an answer nor an error to Node.
-      const given = answered || outgoing?.request !== request
-      if (!given) onUpstreamError(new Error('closed without an answer'))
-    })
+    request.on('response', guarded(onResponse))
+    request.on('information', guarded(onInformation))
+    request.on('error', guarded(onUpstreamError))
+    request.on(
+      'close',
+      guarded(() => {
+        // A switch of protocols that nobody asked for is neither an answer nor an error to Node.
+        const given = answered || outgoing?.request !== request
+        if (!given) onUpstreamError(new Error('closed without an answer'))
+      }),
+    )
     if (upgradeHead !== null) {
-      request.on('upgrade', (incoming, socket, rest) => onUpgrade(incoming, socket, rest, upgradeHead))
+      request.on(
+        'upgrade',
+        guarded((incoming: IncomingMessage, socket: Socket, rest: Buffer) => {
+          onUpgrade(incoming, socket, rest, upgradeHead)
+        }),
+      )
     }
     if (head.hasBody) relayBody(request)
     else request.end()
@@ -90,63 +113,84 @@ export function exchange({
   function relayBody(request: ClientRequest): void {
     // The app sees the head before the first byte of the body, and may answer without waiting for it.
     request.flushHeaders()
-    request.on('drain', () => req.resume())
-    request.on('finish', settle)
-    request.on('close', () => {
-      // Nobody wants the rest of the body, but the client may not look for the answer before it has sent it.
-      req.resume()
-      settle()
-    })
-    req.on('data', (chunk: Buffer) => {
-      if (!request.destroyed && !request.write(chunk)) req.pause()
-    })
-    req.on('end', () => {
-      if (request.destroyed) return
-      request.addTrailers(trailerFields(req.rawTrailers))
-      request.end()
-    })
+    const resume = guarded(() => req.resume())
+    request.on('drain', resume)
+    request.on('finish', guarded(settle))
+    // Nobody wants the rest of the body, but the client may not look for the answer before it has sent it.
+    request.on('close', resume)
+    request.on('close', guarded(settle))
+    req.on(
+      'data',
+      guarded((chunk: Buffer) => {
+        if (!request.destroyed && !request.write(chunk)) req.pause()
+      }),
+    )
+    req.on(
+      'end',
+      guarded(() => {
+        if (request.destroyed) return
+        request.addTrailers(trailerFields(req.rawTrailers))
+        request.end()
+      }),
+    )
   }
 
   function onInformation({ statusCode, statusMessage, rawHeaders }: InformationEvent): void {
-    if (req.httpVersion !== '1.1' || res.headersSent || res.destroyed) return
+    if (over()) return
+    const interim = rawHead(statusCode, statusMessage, interimHeaders(rawHeaders))
+    interimAnswers += 1
+    interimBytes += interim.length
+    if (interimAnswers > MAX_INTERIM_ANSWERS || interimBytes > MAX_INTERIM_BYTES) {
+      giveUp('too many interim answers')
+      return
+    }
+    if (req.httpVersion !== '1.1') return
     // Node closes the connection of a client that it has not told itself to go on: it cannot know where the body would be.
     if (statusCode === 100) res.writeContinue()
-    else client.write(rawHead(statusCode, statusMessage, endToEnd(rawHeaders)), 'latin1')
+    // The app does not wait for a client that reads slowly, and no client depends on hints.
+    else if (!client.writableNeedDrain) client.write(interim, 'latin1')
   }
 
   function onResponse(incoming: IncomingMessage): void {
     const { statusCode: status = 0, statusMessage = '' } = incoming
+    // What stood behind the message on which we gave up has been parsed already.
+    if (over()) return
     answered = true
     if (route.closing) res.shouldKeepAlive = false
     try {
-      res.writeHead(status, statusMessage, responseHeaders(incoming, status))
-    } catch {
-      outgoing?.request.destroy()
-      answerBadGateway(res)
+      // To Node a switch of protocols without an Upgrade header is an answer like any other.
+      if (status < 200) throw new Error(`${status} as an answer`)
+      res.writeHead(status, reasonPhrase(statusMessage), responseHeaders(incoming, status))
+    } catch (error) {
+      giveUp(faultOf(error).message)
       return
     }
     let flowing = false
     let waiting = false
-    incoming.on('data', (chunk: Buffer) => {
+    const resume = guarded(() => incoming.resume())
+    const onData = (chunk: Buffer) => {
       flowing = true
       if (res.write(chunk)) return
       incoming.pause()
-      if (!waiting) res.on('drain', () => incoming.resume())
+      if (!waiting) res.on('drain', resume)
       waiting = true
-    })
-    incoming.on('end', () => {
+    }
+    const onEnd = () => {
       if (!incoming.complete) {
         cut()
         return
       }
       if (incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers))
       res.end()
-    })
-    incoming.on('error', onUpstreamError)
-    // Head and body leave together, unless the body lets us wait.
-    setImmediate(() => {
+    }
+    const flushHead = () => {
       if (!flowing && !res.writableEnded && !res.destroyed) res.flushHeaders()
-    })
+    }
+    incoming.on('data', guarded(onData))
+    incoming.on('end', guarded(onEnd))
+    incoming.on('error', guarded(onUpstreamError))
+    // Head and body leave together, unless the body lets us wait.
+    setImmediate(guarded(flushHead))
   }
 
   /** Throws when the app's framing is not understood. */
@@ -162,30 +206,62 @@ export function exchange({
   }
 
   function onUpgrade(incoming: IncomingMessage, upstream: Socket, upstreamHead: Buffer, clientHead: Buffer): void {
+    if (over()) {
+      upstream.destroy()
+      return
+    }
     answered = true
+    let switched: string
+    try {
+      const protocol = incoming.headers.upgrade ?? ''
+      const headers = [...responseHeaders(incoming, 101), 'Connection', 'Upgrade', 'Upgrade', protocol]
+      switched = rawHead(101, incoming.statusMessage ?? '', headers)
+    } catch (error) {
+      upstream.destroy()
+      giveUp(faultOf(error).message)
+      return
+    }
+    client.on('close', guarded(onTunnelClosed))
     res.detachSocket(client)
-    client.on('close', () => {
-      clientDone = true
-      settle()
-    })
-    const protocol = incoming.headers.upgrade ?? ''
-    const headers = [...responseHeaders(incoming, 101), 'Connection', 'Upgrade', 'Upgrade', protocol]
-    client.write(rawHead(101, incoming.statusMessage ?? '', headers), 'latin1')
+    client.write(switched, 'latin1')
     client.write(upstreamHead)
     upstream.write(clientHead)
     openTunnel(client, upstream)
+  }
+
+  function onTunnelClosed(): void {
+    clientDone = true
+    settle()
+  }
+
+  /** The client has its answer, or has gone. */
+  function over(): boolean {
+    return res.headersSent || res.destroyed
+  }
+
+  /** What the app says cannot be passed on, and nothing of it has been. */
+  function giveUp(reason: string): void {
+    logger.warn(
+      { reason, deploymentId: backend.upstream.deploymentId },
+      'the app gave an answer that cannot be passed on',
+    )
+    outgoing?.request.destroy()
+    answerBadGateway(res)
   }
 
   function onUpstreamError(error: Error): void {
     // The client has all it will get, or has gone: then it was we who broke off.
     if (res.writableEnded || res.destroyed) return
     if (answered) {
-      logger.warn({ err: error, deploymentId: backend.upstream.deploymentId }, 'the app broke off its answer')
+      logger.warn(
+        { fault: faultOf(error), deploymentId: backend.upstream.deploymentId },
+        'the app broke off its answer',
+      )
       cut()
       return
     }
     if (sendAgain()) return
-    logger.warn({ err: error, deploymentId: backend.upstream.deploymentId }, 'the app did not answer')
+    logger.warn({ fault: faultOf(error), deploymentId: backend.upstream.deploymentId }, 'the app did not answer')
     answerBadGateway(res)
   }
 
@@ -225,7 +301,7 @@ export function exchange({
 
   function settle(): void {
     if (!clientDone || uploading()) return
-    if (head.hasBody) client.off('close', abandon)
+    if (head.hasBody) client.off('close', onClientGone)
     route.running.delete(running)
     backend.running.delete(running)
   }

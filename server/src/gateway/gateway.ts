@@ -18,7 +18,7 @@ export type PublicAddress = { readonly port: number } | { readonly hostname: str
  */
 export interface Gateway {
   /**
-   * Starts to answer for an app: 503 until a release is routed.
+   * Starts to answer for an app: 503 until a release is routed. Does nothing for one that is open already.
    * Rejects with `code: 'EADDRINUSE'` when the app's port is taken by somebody else.
    */
   open(appId: string, address: PublicAddress): Promise<void>
@@ -96,7 +96,7 @@ export function createGateway({
   }
 
   async function open(appId: string, address: PublicAddress): Promise<void> {
-    if (apps.has(appId)) throw new Error(`${appId} is open already`)
+    if (apps.has(appId)) return
     if ('port' in address !== (addresses.mode === 'ports')) {
       throw new Error(`apps are told apart by ${addresses.mode} here`)
     }

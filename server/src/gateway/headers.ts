@@ -33,9 +33,15 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te'
 const NEVER_OPTIONS = new Set(['host', 'content-length'])
 /** May not come after the body (RFC 9110 §6.5.1): framing, routing, and what the gateway sets itself. */
 const NEVER_TRAILERS = new Set(['content-length', 'host', 'trailer', 'set-cookie', 'cookie', 'content-encoding'])
+/** Belong to the answer itself. */
+const NEVER_INTERIM = new Set(['set-cookie', 'trailer', 'x-fairlead-deployment'])
 /** Node sends no body for these by itself; for all others a missing length must be stated. */
 const USUALLY_BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 const DIGITS = /^\d+$/
+/** `uri-host [ ":" port ]` (RFC 9112 §3.2), without the comma: to some apps that makes two hosts. */
+const HOST = /^(?:\[[\w:.%~-]+\]|[\w.~%!$&'()*+;=-]*)(?::\d*)?$/
+/** What a reason phrase may hold (RFC 9112 §4). Node's parser lets everything through but line ends. */
+const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Who the client is, in the words of the de-facto headers and of RFC 7239. */
 const FORWARDED = /^(?:forwarded|x-real-ip|x-forwarded-.+)$/
 
@@ -106,6 +112,7 @@ export function requestHead(request: {
   }
 
   if (hosts > 1) return refuse(400, 'The request has more than one Host.')
+  if (host !== null && !HOST.test(host)) return refuse(400, 'The request names a host that is none.')
   if (chunked && contentLength !== null) return refuse(400, 'The request has two lengths.')
   if (hosts === 0) {
     host ??= request.defaultHost
@@ -153,7 +160,7 @@ export function responseHead(response: {
       continue
     }
     if (lower === 'content-length') {
-      if (status === 204) continue
+      if (status === 204 || status < 200) continue
       contentLength = true
     } else if (options?.has(lower) || lower === 'x-fairlead-deployment') {
       continue
@@ -171,17 +178,25 @@ export function responseHead(response: {
   return headers
 }
 
+/** The app's reason phrase, or none where it could not be written again. */
+export function reasonPhrase(phrase: string): string {
+  return REASON_PHRASE.test(phrase) ? phrase : ''
+}
+
 /** The head of an interim answer (RFC 9110 §15.2) or of a switch of protocols, as bytes on the wire in latin1. */
 export function rawHead(status: number, reason: string, rawHeaders: RawHeaders): string {
-  let head = `HTTP/1.1 ${status} ${reason}\r\n`
+  let head = `HTTP/1.1 ${status} ${reasonPhrase(reason)}\r\n`
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`
   return `${head}\r\n`
 }
 
-/** Headers without those that speak of one connection. */
-export function endToEnd(rawHeaders: RawHeaders): string[] {
+/** What is passed on of the headers of an interim answer: it has no body, sets no cookies and comes from no release yet. */
+export function interimHeaders(rawHeaders: RawHeaders): string[] {
   const options = connectionOptions(rawHeaders)
-  return selectHeaders(rawHeaders, (name) => !HOP_BY_HOP.has(name) && !options?.has(name))
+  return selectHeaders(
+    rawHeaders,
+    (name) => !HOP_BY_HOP.has(name) && !options?.has(name) && !NEVER_INTERIM.has(name) && !NEVER_OPTIONS.has(name),
+  )
 }
 
 /** The fields that may follow a body, in pairs. */

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
+import { faultOf } from './faults.ts'
 
 /** What is done with a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
@@ -49,8 +50,8 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
     // A pipelined request waits for its turn. Nothing would tell it meanwhile that the client has gone.
-    if (res.socket === null) res.once('socket', () => handle(req, res, null))
-    else handle(req, res, null)
+    if (res.socket === null) res.once('socket', () => begin(req, res, null))
+    else begin(req, res, null)
   }
 
   function onUpgrade(req: IncomingMessage, _: unknown, head: Buffer): void {
@@ -69,7 +70,17 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
     // Node has let go of the connection: what its server does for an answer is done here.
     socket.on('drain', () => res.emit('drain'))
     res.on('finish', () => socket.destroySoon())
-    handle(req, res, head)
+    begin(req, res, head)
+  }
+
+  /** A request that cannot be handled costs its own connection and nothing else. */
+  function begin(req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null): void {
+    try {
+      handle(req, res, upgradeHead)
+    } catch (error) {
+      logger.error({ fault: faultOf(error) }, 'a request was cut: the gateway failed on it')
+      req.socket.destroy()
+    }
   }
 
   return {
@@ -97,10 +108,14 @@ function refuseTunnel({ socket }: IncomingMessage): void {
   socket.destroySoon()
 }
 
-/** HTTP/2 over an upgraded connection is not spoken here, and an upgrade with a body would leave its end to guesswork. */
+/**
+ * HTTP/2 over an upgraded connection is not spoken here, an upgrade with a body would leave its end to guesswork, and
+ * HTTP/1.0 has none (RFC 9110 §7.8).
+ */
 function mayUpgrade(req: IncomingMessage): boolean {
   const { headers } = req
   return (
+    req.httpVersion === '1.1' &&
     headers['content-length'] === undefined &&
     headers['transfer-encoding'] === undefined &&
     !/\bh2c\b/i.test(headers.upgrade ?? '')

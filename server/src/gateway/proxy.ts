@@ -27,8 +27,15 @@ export function createProxy(gateway: {
       return
     }
     const first = route.backend
+    // Node's parser also takes HTTP/0.9 and HTTP/2.0 for something that it can read.
+    if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') {
+      res.shouldKeepAlive = false
+      answer(res, 505, 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
+      return
+    }
     const target = parseTarget(url)
-    if (target === null) {
+    // The whole server can be asked for its options, and for nothing else (RFC 9112 §3.2.4).
+    if (target === null || (target.path === '*' && method !== 'OPTIONS')) {
       answer(res, 400, 'The request asks for an address that is none of this server.')
       return
     }

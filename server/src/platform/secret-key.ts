@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import type { Database } from './database.ts'
+import { readOptional } from './files.ts'
 import { createSecretBox, type SecretBox } from './secrets.ts'
 
 type SettingsTables = {
@@ -19,7 +20,7 @@ export async function openSecretBox(options: {
   given: string | undefined
   file: string
 }): Promise<SecretBox> {
-  const stored = options.given ?? (await readKey(options.file))
+  const stored = options.given ?? (await readOptional(options.file))?.trim()
   const key = stored === undefined ? randomBytes(32) : Buffer.from(stored, 'base64')
   if (key.length !== 32)
     throw new Error(`The key in ${options.file} is not 32 bytes in base64. Put the right one back.`)
@@ -53,15 +54,6 @@ function wrongKey(options: { given: string | undefined; file: string }): Error {
     `The secret key ${source} is not the one that this database's secrets were encrypted with. ` +
       'Put the original key back; without it they cannot be read.',
   )
-}
-
-async function readKey(file: string): Promise<string | undefined> {
-  try {
-    return (await readFile(file, 'utf8')).trim()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
 }
 
 async function writeKey(file: string, key: Buffer): Promise<void> {

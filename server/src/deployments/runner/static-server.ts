@@ -1,5 +1,5 @@
 /**
- * A program of its own that serves one folder of files: `PORT=… node static-server.js <folder>`.
+ * A program of its own that serves one folder of files: `node static-server.js <folder> <port>`.
  * It listens on loopback, for the gateway. Bundled into a single file, so that apps' users can read it.
  */
 import { constants } from 'node:fs'
@@ -17,10 +17,9 @@ interface Found {
   readonly modified: Date
 }
 
-const [, , folder] = process.argv
-const { PORT } = process.env
-if (folder === undefined || PORT === undefined) {
-  console.error('usage: PORT=<port> static-server <folder>')
+const [, , folder, port] = process.argv
+if (folder === undefined || port === undefined) {
+  console.error('usage: static-server <folder> <port>')
   process.exit(2)
 }
 const root = await realpath(folder)
@@ -41,7 +40,7 @@ const server = createServer((request, response) => {
 })
 // Longer than a gateway keeps its connections, so that it never meets one that is just closing.
 server.keepAliveTimeout = 75_000
-server.listen(Number(PORT), '127.0.0.1', () => console.log(`serving ${folder} on 127.0.0.1:${PORT}`))
+server.listen(Number(port), '127.0.0.1', () => console.log(`serving ${folder} on 127.0.0.1:${port}`))
 server.on('connection', (socket) => {
   unused.add(socket)
   socket.once('close', () => unused.delete(socket))

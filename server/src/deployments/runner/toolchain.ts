@@ -23,7 +23,7 @@ export async function prepareBin(options: {
   await chmod(directory, 0o755)
   await replace(join(directory, 'node'), (path) => symlink(node, path))
   await replace(join(directory, 'npm'), (path) => writeWrapper(path, node, npmCli))
-  await replace(join(directory, staticServerName), (path) => writeWrapper(path, node, staticServer))
+  await replace(join(directory, staticServerName), (path) => writeWrapper(path, node, staticServer, '"$@" "$PORT"'))
   await replace(join(directory, 'npx'), (path) => writeWrapper(path, node, join(dirname(npmCli), 'npx-cli.js')))
 }
 
@@ -35,8 +35,8 @@ async function replace(path: string, make: (path: string) => Promise<void>): Pro
   await rename(fresh, path)
 }
 
-async function writeWrapper(path: string, node: string, script: string): Promise<void> {
-  await writeFile(path, `#!/bin/sh\nexec ${quote(node)} ${quote(script)} "$@"\n`)
+async function writeWrapper(path: string, node: string, script: string, args = '"$@"'): Promise<void> {
+  await writeFile(path, `#!/bin/sh\nexec ${quote(node)} ${quote(script)} ${args}\n`)
   await chmod(path, 0o755)
 }
 

@@ -96,7 +96,7 @@ function neverHealthy(
 ): DeploymentError {
   const within = `within ${options.startTimeoutMs / 1000} s`
   if (seen.state === 'elsewhere') {
-    const message = `The app listens on port ${seen.ports.join(', ')}, not on the port in PORT. Let it listen on process.env.PORT.`
+    const message = `The app listens on port ${seen.ports.join(', ')}, not on the port in PORT. Let it listen on the port that the variable PORT holds.`
     return new DeploymentError('start', 'wrong_port', message)
   }
   if (answer !== undefined) {

@@ -1,6 +1,7 @@
-import { readFile, realpath, rm } from 'node:fs/promises'
+import { realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { readOptional } from '../files.ts'
 import { inspectProcess, type ProcessInfo, pidIsTaken } from './processes.ts'
 import { socketPort } from './socket.ts'
 
@@ -52,7 +53,7 @@ export function findHolder(directory: string): Promise<Holder> {
 /** The same by any lock file of PostgreSQL; that of a socket has the same first lines. */
 async function readHolder(file: string, directory: string): Promise<Holder> {
   const text = await readOptional(file)
-  if (text === null) return { state: 'none' }
+  if (text === undefined) return { state: 'none' }
   const lock = parsePostmasterPid(text)
   if (lock === null) return { state: 'empty' }
   const running = await isPostmaster(lock.pid, directory)
@@ -92,13 +93,4 @@ export async function removeMisleadingLocks(
 
 function clusterLock(directory: string): string {
   return join(directory, 'postmaster.pid')
-}
-
-async function readOptional(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
 }

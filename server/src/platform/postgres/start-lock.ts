@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { link, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { link, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { readOptional } from '../files.ts'
 import { inspectProcess } from './processes.ts'
 
 interface Owner {
@@ -39,7 +40,7 @@ export async function tryStartLock(path: string): Promise<Release | null> {
     await rm(own, { force: true })
   }
   const found = await readOptional(path)
-  if (found !== null && !(await ownerLives(found))) await takeAway(path, found)
+  if (found !== undefined && !(await ownerLives(found))) await takeAway(path, found)
   return null
 }
 
@@ -72,15 +73,6 @@ async function ownerLives(content: string): Promise<boolean> {
   } catch (error) {
     // A power failure can leave the file without its content.
     if (error instanceof SyntaxError) return false
-    throw error
-  }
-}
-
-async function readOptional(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
   }
 }
