@@ -1,6 +1,7 @@
-import { stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findProcesses } from '../../server/src/platform/processes.ts'
 import { deployAndSettle, settled } from '../harness/deployments.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -91,6 +92,10 @@ describe('a deployment that cannot succeed', () => {
     const deployment = await deployAndSettle(server.client, projectId, body)
     expect(deployment.status).toBe('failed')
     expect(deployment.finished_at).not.toBeNull()
+    expect(await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: deployment.id })).toEqual([])
+    expect(await readdir(join(server.dataDirectory, 'apps'), { recursive: true })).not.toContainEqual(
+      expect.stringContaining(deployment.id),
+    )
     return deployment.failure
   }
 
