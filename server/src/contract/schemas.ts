@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { type ErrorCode, errorStatuses } from './errors.ts'
 
 /** RFC 3339, UTC, milliseconds. */
 export const timestamp = z.iso.datetime({ precision: 3 })
@@ -92,11 +91,3 @@ export const webhook = z.object({
 
 /** The signing secret is in the answer to the creation and nowhere else. */
 export const webhookCreated = webhook.extend({ secret: z.string() })
-
-export const errorBody = z.object({
-  error: z.object({
-    code: z.enum(Object.keys(errorStatuses) as [ErrorCode, ...ErrorCode[]]),
-    message: z.string(),
-    details: z.looseObject({ field: z.string().optional() }),
-  }),
-})

@@ -107,6 +107,7 @@ async function startLane(
         try {
           if (workerId !== undefined) await freeJobs(pool, [workerId])
           runner = await begin()
+          if (stopping.aborted) await runner.stop()
           break
         } catch (error) {
           logger.warn({ err: error }, 'the work on jobs cannot be taken up yet')
