@@ -28580,8 +28580,8 @@ __nccwpck_require__.d(__webpack_exports__, {
 
 ;// CONCATENATED MODULE: external "node:timers/promises"
 const promises_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 2 modules
-var client = __nccwpck_require__(3709);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
+var client = __nccwpck_require__(8071);
 ;// CONCATENATED MODULE: ./action/lib/deploy.js
 
 
@@ -28806,7 +28806,7 @@ function secretsIn(variables, spared) {
 /* harmony export */   A: () => (/* binding */ reasonOf),
 /* harmony export */   W: () => (/* binding */ explain)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
 /* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(4364);
 
 
@@ -29087,7 +29087,7 @@ function elapsed(milliseconds) {
 
 __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependencies__, __webpack_async_result__) => { try {
 /* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3218);
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(8071);
 /* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(4364);
 /* harmony import */ var _env_vars_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(3808);
 /* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5717);
@@ -32263,7 +32263,7 @@ function getIDToken(aud) {
 
 /***/ }),
 
-/***/ 3709:
+/***/ 8071:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -32314,75 +32314,9 @@ function notFound() {
     return new ApiError('not_found', 'There is no such resource, or this API key may not see it.');
 }
 //# sourceMappingURL=errors.js.map
-;// CONCATENATED MODULE: ./server/dist/contract/routes.js
-const resources = (/* unused pure expression or super */ null && (['projects', 'deployments', 'webhooks']));
-const routes = {
-    'projects.list': { method: 'GET', path: '/projects', scope: 'projects:read', status: 200 },
-    'projects.create': { method: 'POST', path: '/projects', scope: 'projects:write', status: 201 },
-    'projects.get': { method: 'GET', path: '/projects/:project_id', scope: 'projects:read', status: 200 },
-    'deployments.list': {
-        method: 'GET',
-        path: '/projects/:project_id/deployments',
-        scope: 'deployments:read',
-        status: 200,
-    },
-    'deployments.create': {
-        method: 'POST',
-        path: '/projects/:project_id/deployments',
-        scope: 'deployments:write',
-        status: 201,
-    },
-    'deployments.get': {
-        method: 'GET',
-        path: '/projects/:project_id/deployments/:id',
-        scope: 'deployments:read',
-        status: 200,
-    },
-    'webhooks.list': { method: 'GET', path: '/webhooks', scope: 'webhooks:read', status: 200 },
-    'webhooks.create': { method: 'POST', path: '/webhooks', scope: 'webhooks:write', status: 201 },
-    'webhooks.delete': { method: 'DELETE', path: '/webhooks/:id', scope: 'webhooks:write', status: 204 },
-};
-//# sourceMappingURL=routes.js.map
-;// CONCATENATED MODULE: ./server/dist/contract/client.js
+;// CONCATENATED MODULE: ./server/dist/contract/client-answers.js
 
-
-
-/**
- * A typed client of the whole API. Methods reject with `ApiError` when the server answers with an error,
- * and with what `fetch` throws when there is no answer.
- */
-function createClient(options) {
-    const baseUrl = options.baseUrl.replace(/\/+$/, '');
-    const send = options.fetch ?? fetch;
-    const call = async (name, input = {}) => {
-        const { method, path } = routes[name];
-        const response = await send(baseUrl + fill(path, input.params ?? {}), {
-            method,
-            headers: {
-                authorization: `Bearer ${options.apiKey}`,
-                ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
-            },
-            ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
-            ...(input.signal === undefined ? {} : { signal: input.signal }),
-            // An API never redirects; a proxy that does would turn a POST into a GET.
-            redirect: 'manual',
-        });
-        const text = await response.text();
-        if (!response.ok)
-            throw readError(response, text);
-        return text === '' ? undefined : readJson(text, response);
-    };
-    const client = {};
-    for (const name of Object.keys(routes)) {
-        const [resource, verb] = name.split('.');
-        client[resource] ??= {};
-        client[resource][verb] = (input) => call(name, input);
-    }
-    return client;
-}
-function fill(path, params) {
-    return path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''));
-}
+/** Reads a JSON answer; throws the error of a foreign answer when it is none. */
 function readJson(text, response) {
     try {
         return JSON.parse(text);
@@ -32391,6 +32325,7 @@ function readJson(text, response) {
         throw foreignAnswer(response);
     }
 }
+/** The `ApiError` that an answer carries. */
 function readError(response, text) {
     try {
         const { error } = JSON.parse(text);
@@ -32403,14 +32338,184 @@ function readError(response, text) {
     }
     return foreignAnswer(response);
 }
-function isRecord(value) {
-    return typeof value === 'object' && value !== null;
-}
+/** What was answered did not come from a Fairlead server. */
 function foreignAnswer(response) {
     return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
 }
+function isRecord(value) {
+    return typeof value === 'object' && value !== null;
+}
 function requestIdOf(response) {
     return response.headers.get('x-request-id') ?? undefined;
+}
+//# sourceMappingURL=client-answers.js.map
+;// CONCATENATED MODULE: ./server/dist/contract/client-retries.js
+/** Nobody waits longer than this for the next attempt; a server that asks for more is believed and not asked again. */
+const longestWaitMs = 60_000;
+const firstWaitMs = 500;
+/**
+ * The first answer that is neither 429 nor 5xx, or the last one after `retries` repetitions, which come after
+ * `Retry-After`, else with exponential back-off and full jitter.
+ */
+async function withRetries(retries, attempt, signal) {
+    for (let made = 0;; made++) {
+        const last = made >= retries;
+        const answer = await attempt().catch((error) => {
+            // Without an answer nobody knows what happened; whoever gave up is not kept waiting.
+            if (last || signal?.aborted)
+                throw error;
+            return undefined;
+        });
+        if (answer !== undefined && (last || !isTemporary(answer.status)))
+            return answer;
+        const wait = retryAfterMs(answer?.headers.get('retry-after') ?? null);
+        if (answer !== undefined && wait !== undefined && wait > longestWaitMs)
+            return answer;
+        await answer?.body?.cancel();
+        await pause(wait ?? Math.random() * firstWaitMs * 2 ** made, signal);
+    }
+}
+function isTemporary(status) {
+    return status === 429 || status >= 500;
+}
+/** RFC 9110 §10.2.3: seconds, or a date. */
+function retryAfterMs(value) {
+    if (value === null)
+        return undefined;
+    if (/^\d+$/.test(value))
+        return Number(value) * 1000;
+    const at = Date.parse(value);
+    return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
+}
+function pause(ms, signal) {
+    return new Promise((resolve, reject) => {
+        const stop = () => {
+            clearTimeout(timer);
+            reject(signal?.reason);
+        };
+        const timer = setTimeout(() => {
+            signal?.removeEventListener('abort', stop);
+            resolve();
+        }, ms);
+        if (signal?.aborted)
+            stop();
+        else
+            signal?.addEventListener('abort', stop, { once: true });
+    });
+}
+//# sourceMappingURL=client-retries.js.map
+;// CONCATENATED MODULE: ./server/dist/contract/routes.js
+/** What permissions are given for. */
+const scopeResources = (/* unused pure expression or super */ null && (['projects', 'deployments', 'databases', 'storage', 'webhooks']));
+const routes = {
+    'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
+    'projects.create': { method: 'POST', path: '/projects', access: 'projects:write', status: 201 },
+    'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
+    'deployments.list': {
+        method: 'GET',
+        path: '/projects/:project_id/deployments',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'deployments.create': {
+        method: 'POST',
+        path: '/projects/:project_id/deployments',
+        access: 'deployments:write',
+        status: 201,
+    },
+    'deployments.get': {
+        method: 'GET',
+        path: '/projects/:project_id/deployments/:id',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'webhooks.list': { method: 'GET', path: '/webhooks', access: 'webhooks:read', status: 200, list: true },
+    'webhooks.create': { method: 'POST', path: '/webhooks', access: 'webhooks:write', status: 201 },
+    'webhooks.delete': { method: 'DELETE', path: '/webhooks/:id', access: 'webhooks:write', status: 204 },
+};
+//# sourceMappingURL=routes.js.map
+;// CONCATENATED MODULE: ./server/dist/contract/client.js
+
+
+
+
+/**
+ * A typed client of the whole API. Methods reject with `ApiError` when the server answers with an error,
+ * and with what `fetch` throws when there is no answer.
+ */
+function createClient(options) {
+    const baseUrl = options.baseUrl.replace(/\/+$/, '');
+    const send = options.fetch ?? fetch;
+    const retries = options.retries ?? 3;
+    const request = async (route, url, input) => {
+        const attempt = () => send(url, requestInit(route, input, options.apiKey, key));
+        const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
+        // An upload cannot be made again: its body has gone, and no key tells that it is the same one.
+        const response = await withRetries(route.upload ? 0 : retries, attempt, input.signal);
+        if (!response.ok)
+            throw readError(response, await response.text());
+        return response;
+    };
+    const read = async (route, response) => {
+        if (route.text)
+            return response;
+        const text = await response.text();
+        if (route.status === 204)
+            return undefined;
+        return text === '' ? Promise.reject(foreignAnswer(response)) : readJson(text, response);
+    };
+    const methodFor = (name) => {
+        const route = routes[name];
+        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
+        if (!route.list)
+            return call;
+        const pages = async function* (input = {}) {
+            let url = baseUrl + target(route, input);
+            while (url !== undefined) {
+                const response = await request(route, url, input);
+                yield await read(route, response);
+                url = nextPage(response, url);
+            }
+        };
+        return Object.assign(call, { pages });
+    };
+    const client = {};
+    for (const name of Object.keys(routes)) {
+        const [group, verb] = name.split('.');
+        client[group] ??= {};
+        client[group][verb] = methodFor(name);
+    }
+    return client;
+}
+function requestInit(route, input, apiKey, key) {
+    const json = input.body !== undefined && !route.upload;
+    return {
+        method: route.method,
+        headers: {
+            ...input.headers,
+            ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+            ...(key === undefined ? {} : { 'idempotency-key': key }),
+            ...(json ? { 'content-type': 'application/json' } : {}),
+        },
+        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
+        ...(input.signal === undefined ? {} : { signal: input.signal }),
+        // An API never redirects; a proxy that does would turn a POST into a GET.
+        redirect: 'manual',
+    };
+}
+function target(route, { params = {}, query = {} }) {
+    const path = route.path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''));
+    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
+    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+}
+/** The address of the next page. Only its query is believed: the key is sent nowhere else. */
+function nextPage(response, current) {
+    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
+    if (link === undefined)
+        return undefined;
+    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
+    return current.replace(/\?.*$/, '') + query;
 }
 //# sourceMappingURL=client.js.map
 

@@ -9,7 +9,7 @@ import { type App, createApps } from './deployments/apps.ts'
 import { workOn } from './deployments/deployer.ts'
 import { createDeployments, deployTask } from './deployments/deployments.ts'
 import { createGit } from './deployments/git.ts'
-import { deploymentOperations } from './deployments/operations.ts'
+import { deploymentHandlers } from './deployments/handlers.ts'
 import type { DeployParts } from './deployments/parts.ts'
 import { createKeeper, type Keeper } from './deployments/reconcile.ts'
 import { createReleases } from './deployments/releases.ts'
@@ -29,11 +29,11 @@ import { openSecretBox } from './platform/secret-key.ts'
 import type { SecretBox } from './platform/secrets.ts'
 import { takeServerLock } from './platform/server-lock.ts'
 import { isRoot, openState, type State } from './platform/state.ts'
-import { projectOperations } from './projects/operations.ts'
+import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
 import { createTenancy } from './projects/tenancy.ts'
 import { deliver } from './webhooks/deliver.ts'
-import { webhookOperations } from './webhooks/operations.ts'
+import { webhookHandlers } from './webhooks/handlers.ts'
 import { announce, deliverTask } from './webhooks/outbox.ts'
 import { createSender } from './webhooks/send.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
@@ -170,13 +170,14 @@ async function compose(composition: Composition): Promise<void> {
   stack.defer('jobs', () => workers.stop())
 
   application.mount({
+    database,
     authenticate: keys.authenticate,
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
     strict: composition.strictResponses ?? false,
     handlers: {
-      ...projectOperations(projects),
-      ...deploymentOperations(deployments),
-      ...webhookOperations(webhooks),
+      ...projectHandlers(projects),
+      ...deploymentHandlers(deployments),
+      ...webhookHandlers(webhooks),
     },
   })
   application.setReadiness(async () => {

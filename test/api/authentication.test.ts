@@ -48,9 +48,9 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   })
 
   it('answers 403 to a key without the scope, before it looks at body or existence', async () => {
-    const preset = operation.scope.endsWith(':write') ? 'read' : 'deploy'
+    const preset = operation.access.endsWith(':write') ? 'read' : 'deploy'
     const answer = await ask(operation, `Bearer ${await server.key({ preset })}`)
-    if (operation.scope.startsWith('webhooks') || operation.scope.endsWith(':write')) {
+    if (operation.access.startsWith('webhooks') || operation.access.endsWith(':write')) {
       expect(answer).toEqual({ status: 403, code: 'forbidden' })
     } else {
       expect(answer.status).not.toBe(403)

@@ -101,7 +101,7 @@ export function createKeys({ database }: { database: Database }): Keys {
       }
       return {
         accountId: row.account_id,
-        keyId: row.id,
+        actor: { type: 'key', id: row.id },
         scopes: new Set(row.scopes),
         projectIds: row.project_ids === null ? null : new Set(row.project_ids),
       }

@@ -1,7 +1,7 @@
-import { resources, type Scope } from '../contract/routes.ts'
+import { type Scope, scopeResources } from '../contract/routes.ts'
 
-const read: readonly Scope[] = resources.map((resource): Scope => `${resource}:read`)
-const write: readonly Scope[] = resources.map((resource): Scope => `${resource}:write`)
+const read: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:read`)
+const write: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:write`)
 
 /** Named sets of scopes. `deploy` is what a pipeline needs: it deploys into projects that others make. */
 export const presets = {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { DeploymentStage } from '../contract/schemas.ts'
+import type { DeploymentStage } from '../contract/resources/deployments.ts'
 import { DeploymentError, withLastLines } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { planRelease, readSourceTree } from './plan.ts'

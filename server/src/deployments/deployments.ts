@@ -1,8 +1,9 @@
 import { invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { AppsConfig } from '../platform/config.ts'
-import type { Database } from '../platform/database.ts'
+import type { Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { enqueue } from '../platform/jobs.ts'
 import type { SecretBox } from '../platform/secrets.ts'
@@ -15,7 +16,6 @@ import type { DeploymentRow, DeploymentStore } from './store.ts'
 export const deployTask = 'deployments.deploy'
 
 export interface DeploymentsDependencies {
-  readonly database: Database
   readonly store: DeploymentStore
   readonly apps: Apps
   readonly secrets: SecretBox
@@ -26,42 +26,44 @@ export interface DeploymentsDependencies {
 
 export interface Deployments {
   /** Accepts a deployment: its row and its job in one transaction. Throws `invalid_request` on a hostile address or branch. */
-  create(project: TenantProject, input: BodyOutput<'deployments.create'>): Promise<ResponseBody<'deployments.create'>>
-  list(project: TenantProject): Promise<ResponseBody<'deployments.list'>>
+  create(
+    transaction: Transaction,
+    project: TenantProject,
+    input: BodyOutput<'deployments.create'>,
+  ): Promise<ResponseBody<'deployments.create'>>
+  list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'deployments.list'>>>
   get(project: TenantProject, id: string): Promise<ResponseBody<'deployments.get'>>
 }
 
 export function createDeployments(dependencies: DeploymentsDependencies): Deployments {
-  const { database, store, apps, secrets, appsConfig } = dependencies
+  const { store, apps, secrets, appsConfig } = dependencies
 
   const itemOf = (row: DeploymentRow, name: string, url: string) => {
     return { id: row.id, name, status: row.status, url, created_at: row.created_at.toISOString() }
   }
 
   return {
-    async create(project, input) {
+    async create(transaction, project, input) {
       await checkSource(input, dependencies)
       const app = await apps.findOrCreate(project.id, input.name)
       const id = newId('deployment')
       const variables = secrets.encrypt(JSON.stringify(input.env_vars ?? {}), id)
-      const row = await database.transaction().execute(async (trx) => {
-        const added = await store.add(trx, {
-          id,
-          projectId: project.id,
-          appId: app.id,
-          gitUrl: input.git_url,
-          branch: input.branch ?? null,
-          variables,
-        })
-        await enqueue(trx, { task: deployTask, payload: { deployment_id: id }, queue: app.id })
-        return added
+      const row = await store.add(transaction, {
+        id,
+        projectId: project.id,
+        appId: app.id,
+        gitUrl: input.git_url,
+        branch: input.branch ?? null,
+        variables,
       })
+      await enqueue(transaction, { task: deployTask, payload: { deployment_id: id }, queue: app.id })
       return itemOf(row, app.name, publicUrl(app.address, appsConfig))
     },
 
-    async list(project) {
-      const rows = await store.list(project.id)
-      return { deployments: rows.map((row) => itemOf(row, row.app_name, publicUrl(addressOf(row), appsConfig))) }
+    async list(project, page) {
+      const { rows, next } = cutPage(await store.list(project.id, page), page)
+      const items = rows.map((row) => itemOf(row, row.app_name, publicUrl(addressOf(row), appsConfig)))
+      return { body: { deployments: items }, next }
     },
 
     async get(project, id) {

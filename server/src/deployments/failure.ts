@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { DeploymentFailure, DeploymentStage } from '../contract/schemas.ts'
+import type { DeploymentFailure, DeploymentStage } from '../contract/resources/deployments.ts'
 import { maskValues } from './masking.ts'
 
 /** A deployment that cannot go on, with what its owner is told. */

@@ -1,5 +1,6 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
-import type { DeploymentFailure } from '../contract/schemas.ts'
+import type { DeploymentFailure } from '../contract/resources/deployments.ts'
+import type { PageRequest } from '../http/page.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Instance, Plan } from './runner/runner.ts'
 import type { DeploymentsTables } from './tables.ts'
@@ -41,7 +42,8 @@ export interface DeploymentStore {
   /** Notes the process that a running release has been started as again. */
   setInstance(id: string, instance: Instance): Promise<void>
   get(projectId: string, id: string): Promise<(DeploymentRow & AppOfRow) | undefined>
-  list(projectId: string): Promise<(DeploymentRow & AppOfRow)[]>
+  /** Newest first; one more than the page holds, when there are more. */
+  list(projectId: string, page: PageRequest): Promise<(DeploymentRow & AppOfRow)[]>
   running(): Promise<DeploymentRow[]>
   /** The deployment if it is (still) running. */
   stillRunning(id: string): Promise<DeploymentRow | undefined>
@@ -189,8 +191,12 @@ export function createDeploymentStore({ database }: { database: Database }): Dep
         .executeTakeFirst()
     },
 
-    list(projectId) {
-      return withApps.where('deployments.project_id', '=', projectId).orderBy('deployments.id', 'desc').execute()
+    list(projectId, page) {
+      const rows = withApps.where('deployments.project_id', '=', projectId)
+      return (page.after === undefined ? rows : rows.where('deployments.id', '<', page.after))
+        .orderBy('deployments.id', 'desc')
+        .limit(page.limit + 1)
+        .execute()
     },
 
     running: () => db.selectFrom('deployments').selectAll().where('status', '=', 'running').execute(),

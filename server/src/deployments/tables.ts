@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType } from 'kysely'
-import type { DeploymentFailure, DeploymentStatus } from '../contract/schemas.ts'
+import type { DeploymentFailure, DeploymentStatus } from '../contract/resources/deployments.ts'
 import type { Instance, Plan } from './runner/runner.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>

@@ -27,7 +27,7 @@ export function accessLog(logger: Logger): Middleware {
         path: ctx.path,
         status: ctx.status,
         ms: Math.round(performance.now() - start),
-        key: ctx.state['principal']?.keyId,
+        actor: ctx.state['principal']?.actor.id,
       },
       'request',
     )

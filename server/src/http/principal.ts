@@ -1,12 +1,12 @@
 import { ApiError } from '../contract/errors.ts'
-import type { Scope } from '../contract/routes.ts'
+import type { Access, Scope } from '../contract/routes.ts'
 
-/** Who asks: an API key of an account, as found by authentication. */
+/** Who asks, as found by authentication: an API key of an account, or a signed-in user of it. */
 export interface Principal {
   readonly accountId: string
-  readonly keyId: string
+  readonly actor: { readonly type: 'key' | 'user'; readonly id: string }
   readonly scopes: ReadonlySet<Scope>
-  /** The projects that the key is bound to; `null` for all of the account. */
+  /** The projects that a key is bound to; `null` for all of the account. */
   readonly projectIds: ReadonlySet<string> | null
 }
 
@@ -14,6 +14,10 @@ export interface Principal {
 export interface TenantProject {
   readonly id: string
   readonly accountId: string
+  readonly name: string
+  readonly region: string
+  readonly plan: string
+  readonly createdAt: Date
 }
 
 /** Whether the principal may touch a project of its account, judged by the key alone. */
@@ -21,10 +25,14 @@ export function mayUseProject(principal: Principal, projectId: string): boolean 
   return principal.projectIds === null || principal.projectIds.has(projectId)
 }
 
-/** Throws `forbidden` unless the key holds the scope and is not bound to other projects. */
-export function authorize(principal: Principal, scope: Scope, projectId: string | undefined): void {
-  if (!holdsScope(principal, scope)) {
-    throw new ApiError('forbidden', `This API key lacks the permission ${scope}.`, { scope })
+/** Throws `forbidden` unless the principal has the access that is asked for and is not bound to other projects. */
+export function authorize(principal: Principal, access: Access, projectId: string | undefined): void {
+  if (access === 'user') {
+    if (principal.actor.type === 'user') return
+    throw new ApiError('forbidden', 'API keys cannot do this; sign in to the dashboard.')
+  }
+  if (access !== 'any' && !holdsScope(principal, access)) {
+    throw new ApiError('forbidden', `This API key lacks the permission ${access}.`, { scope: access })
   }
   if (projectId !== undefined && !mayUseProject(principal, projectId)) {
     throw new ApiError('forbidden', 'This API key is bound to other projects.')

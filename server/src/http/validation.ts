@@ -17,3 +17,14 @@ function problemOf(issue: z.core.$ZodIssue): FieldProblem {
   const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message
   return { field: issue.path.length === 0 ? 'body' : issue.path.map(String).join('.'), message }
 }
+
+/** The same for query parameters; each may be given once. */
+export function parseQuery(
+  schema: z.ZodObject,
+  query: Readonly<Record<string, string | string[] | undefined>>,
+): unknown {
+  for (const name of Object.keys(schema.shape)) {
+    if (Array.isArray(query[name])) throw invalidRequest({ field: name, message: 'must be given once' })
+  }
+  return parseBody(schema, { ...query })
+}

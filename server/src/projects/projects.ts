@@ -1,7 +1,8 @@
-import { invalidRequest, notFound } from '../contract/errors.ts'
+import { invalidRequest } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
-import { mayUseProject, type Principal, type TenantProject } from '../http/principal.ts'
-import type { Database } from '../platform/database.ts'
+import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import type { Principal, TenantProject } from '../http/principal.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { defaultPlan, plansForTier } from './plans.ts'
 import type { ProjectsTables } from './tables.ts'
@@ -18,9 +19,13 @@ export interface ProjectsDependencies {
 }
 
 export interface Projects {
-  list(principal: Principal): Promise<ResponseBody<'projects.list'>>
+  list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
   /** Throws `invalid_request` on a region or plan that the account may not use. */
-  create(principal: Principal, input: BodyOutput<'projects.create'>): Promise<ResponseBody<'projects.create'>>
+  create(
+    transaction: Transaction,
+    principal: Principal,
+    input: BodyOutput<'projects.create'>,
+  ): Promise<ResponseBody<'projects.create'>>
   get(project: TenantProject): Promise<ResponseBody<'projects.get'>>
 }
 
@@ -43,23 +48,25 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
   }
 
   return {
-    async list(principal) {
-      const rows = await db
-        .selectFrom('projects')
-        .selectAll()
-        .where('account_id', '=', principal.accountId)
-        .orderBy('id', 'desc')
-        .execute()
-      const projects = rows
-        .filter((row) => mayUseProject(principal, row.id))
-        .map(({ id, name, region, status, created_at }) => {
-          return { id, name, region, status, created_at: created_at.toISOString() }
-        })
-      return { projects, total: projects.length }
+    async list(principal, page) {
+      const own = db.selectFrom('projects').where('account_id', '=', principal.accountId).where('status', '=', 'active')
+      const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
+      const [found, { total }] = await Promise.all([
+        (page.after === undefined ? visible : visible.where('id', '<', page.after))
+          .select(['id', 'name', 'region', 'status', 'created_at'])
+          .orderBy('id', 'desc')
+          .limit(page.limit + 1)
+          .execute(),
+        visible.select(({ fn }) => fn.countAll<string>().as('total')).executeTakeFirstOrThrow(),
+      ])
+      const { rows, next } = cutPage(found, page)
+      const projects = rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
+      return { body: { projects, total: Number(total) }, next }
     },
 
-    async create(principal, input) {
-      const { created_at, ...row } = await db
+    async create(transaction, principal, input) {
+      const { created_at, ...row } = await transaction
+        .withTables<ProjectsTables>()
         .insertInto('projects')
         .values({
           id: newId('project'),
@@ -74,17 +81,15 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
       return { ...row, created_at: created_at.toISOString() }
     },
 
-    async get(project) {
-      const row = await db.selectFrom('projects').selectAll().where('id', '=', project.id).executeTakeFirst()
-      if (row === undefined) throw notFound()
+    async get({ id, name, region, plan, createdAt }) {
       return {
-        id: row.id,
-        name: row.name,
-        region: row.region,
-        plan: row.plan,
+        id,
+        name,
+        region,
+        plan,
         // Databases and files are not part of this server yet, so a project has none.
-        resources: { deployments: await dependencies.countDeployments(row.id), databases: 0, storage_gb: 0 },
-        created_at: row.created_at.toISOString(),
+        resources: { deployments: await dependencies.countDeployments(id), databases: 0, storage_gb: 0 },
+        created_at: createdAt.toISOString(),
       }
     },
   }

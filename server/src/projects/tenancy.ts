@@ -12,17 +12,26 @@ export interface Tenancy {
 }
 
 export function createTenancy({ database }: { database: Database }): Tenancy {
-  const db = database.withTables<ProjectsTables>()
-  const owners = db.selectFrom('projects').select(['id', 'account_id as accountId'])
+  const projects = database.withTables<ProjectsTables>().selectFrom('projects').where('status', '=', 'active')
 
   return {
     async find(accountId, projectId) {
       // What cannot be an id is not asked for: the database would choke on some of it.
       if (!isId('project', projectId)) return undefined
-      return owners.where('id', '=', projectId).where('account_id', '=', accountId).executeTakeFirst()
+      return projects
+        .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
+        .where('id', '=', projectId)
+        .where('account_id', '=', accountId)
+        .executeTakeFirst()
     },
     async accountOf(projectId) {
-      return (await owners.where('id', '=', projectId).executeTakeFirstOrThrow()).accountId
+      const row = await database
+        .withTables<ProjectsTables>()
+        .selectFrom('projects')
+        .select('account_id')
+        .where('id', '=', projectId)
+        .executeTakeFirstOrThrow()
+      return row.account_id
     },
   }
 }

@@ -1,8 +1,9 @@
 import { generateSecret } from '@fairlead/receiver'
 import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import { mayUseProject, type Principal } from '../http/principal.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { Outbound } from '../platform/outbound.ts'
 import type { SecretBox } from '../platform/secrets.ts'
@@ -19,10 +20,14 @@ export interface WebhooksDependencies {
 
 export interface Webhooks {
   /** Throws `invalid_request` on an address that nothing may be sent to, or a project that is not the account's. */
-  create(principal: Principal, input: BodyOutput<'webhooks.create'>): Promise<ResponseBody<'webhooks.create'>>
-  list(principal: Principal): Promise<ResponseBody<'webhooks.list'>>
+  create(
+    transaction: Transaction,
+    principal: Principal,
+    input: BodyOutput<'webhooks.create'>,
+  ): Promise<ResponseBody<'webhooks.create'>>
+  list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'webhooks.list'>>>
   /** Throws `not_found`. */
-  delete(principal: Principal, id: string): Promise<void>
+  delete(transaction: Transaction, principal: Principal, id: string): Promise<void>
 }
 
 const fields = ['id', 'url', 'events', 'project_id', 'status', 'created_at'] as const
@@ -50,14 +55,15 @@ export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
   }
 
   return {
-    async create(principal, input) {
+    async create(transaction, principal, input) {
       const projectId = input.project_id ?? null
       await checkProject(principal, projectId)
       const problem = urlProblem(input.url, outbound)
       if (problem !== undefined) throw invalidRequest({ field: 'url', message: problem })
       const id = newId('webhook')
       const secret = generateSecret()
-      const row = await db
+      const row = await transaction
+        .withTables<WebhooksTables>()
         .insertInto('webhooks')
         .values({
           id,
@@ -73,15 +79,22 @@ export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
       return { ...row, created_at: row.created_at.toISOString(), secret }
     },
 
-    async list(principal) {
-      const rows = await visible(principal).orderBy('id', 'desc').execute()
-      return { webhooks: rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() })) }
+    async list(principal, page) {
+      const all = visible(principal)
+      const { rows, next } = cutPage(
+        await (page.after === undefined ? all : all.where('id', '<', page.after))
+          .orderBy('id', 'desc')
+          .limit(page.limit + 1)
+          .execute(),
+        page,
+      )
+      return { body: { webhooks: rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() })) }, next }
     },
 
-    async delete(principal, id) {
+    async delete(transaction, principal, id) {
       const row = await visible(principal).where('id', '=', id).executeTakeFirst()
       if (row === undefined) throw notFound()
-      await db.deleteFrom('webhooks').where('id', '=', id).execute()
+      await transaction.withTables<WebhooksTables>().deleteFrom('webhooks').where('id', '=', id).execute()
     },
   }
 }

@@ -1,15 +1,15 @@
 import { ApiError } from '../contract/errors.ts'
-import type { Handlers } from '../http/mount.ts'
+import type { HandlersOf } from '../http/call.ts'
 import type { Projects } from './projects.ts'
 
-export function projectOperations(projects: Projects): Handlers<'projects.list' | 'projects.create' | 'projects.get'> {
+export function projectHandlers(projects: Projects): HandlersOf<'projects'> {
   return {
-    'projects.list': ({ principal }) => projects.list(principal),
-    'projects.create': async ({ principal, body }) => {
+    'projects.list': ({ principal, page }) => projects.list(principal, page),
+    'projects.create': async ({ principal, transaction, body }) => {
       if (principal.projectIds !== null) {
         throw new ApiError('forbidden', 'This API key is bound to its projects and cannot create others.')
       }
-      return projects.create(principal, body)
+      return projects.create(transaction, principal, body)
     },
     'projects.get': ({ project }) => projects.get(project),
   }

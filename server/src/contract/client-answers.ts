@@ -1,0 +1,41 @@
+import { ApiError, type ErrorBody, errorStatuses } from './errors.ts'
+
+/** Reads a JSON answer; throws the error of a foreign answer when it is none. */
+export function readJson(text: string, response: Response): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw foreignAnswer(response)
+  }
+}
+
+/** The `ApiError` that an answer carries. */
+export function readError(response: Response, text: string): ApiError {
+  try {
+    const { error } = JSON.parse(text) as ErrorBody
+    if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isRecord(error.details)) {
+      return new ApiError(error.code, error.message, error.details, requestIdOf(response))
+    }
+  } catch {
+    // Not an answer of this API: a proxy's page, or another server.
+  }
+  return foreignAnswer(response)
+}
+
+/** What was answered did not come from a Fairlead server. */
+export function foreignAnswer(response: Response): ApiError {
+  return new ApiError(
+    'server_error',
+    `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`,
+    { status: response.status },
+    requestIdOf(response),
+  )
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+function requestIdOf(response: Response): string | undefined {
+  return response.headers.get('x-request-id') ?? undefined
+}

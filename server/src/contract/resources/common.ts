@@ -1,0 +1,26 @@
+import { z } from 'zod'
+
+/** RFC 3339, UTC, milliseconds. */
+export const timestamp = z.iso.datetime({ precision: 3 })
+
+// Control characters are category Cc; a lone surrogate is not well-formed Unicode.
+const printable = /^\P{Cc}*$/u
+
+/** 1 to 100 characters of well-formed Unicode without control characters, trimmed. */
+export const name = z
+  .string({ error: (issue) => (issue.input === undefined ? 'is required' : 'must be a string') })
+  .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
+  .refine((value) => printable.test(value), 'must not contain control characters')
+  .transform((value) => value.trim())
+  .refine((value) => value.length > 0, 'must not be empty')
+  .refine((value) => [...value].length <= 100, 'must be at most 100 characters')
+
+/** A lower-case slug such as `eu-west-1`. */
+export const slug = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens, at most 63')
+
+/** How a missing or mistyped required field is told. */
+export const required = (what: string) => ({
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : `must be ${what}`),
+})
