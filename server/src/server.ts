@@ -120,6 +120,7 @@ async function compose(composition: Composition): Promise<void> {
     database,
     regions: config.regions,
     defaultRegion: config.defaultRegion,
+    plans: config.plans,
     tierOf: async (accountId) => (await accounts.get(accountId))?.plan ?? 'free',
     countDeployments: store.count,
   })

@@ -1,7 +1,7 @@
 import type { Database } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import type { Tier } from '../platform/plans.ts'
 import type { AccountsTables } from './tables.ts'
-import type { Tier } from './tiers.ts'
 
 export interface Account {
   readonly id: string

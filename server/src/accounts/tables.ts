@@ -1,6 +1,6 @@
 import type { Generated } from 'kysely'
 import type { Scope } from '../contract/routes.ts'
-import type { Tier } from './tiers.ts'
+import type { Tier } from '../platform/plans.ts'
 
 /** The tables of this feature. */
 export type AccountsTables = {

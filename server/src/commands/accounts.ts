@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { isTier, type Tier, tiers } from '../accounts/tiers.ts'
+import { isTier, type Tier, tiers } from '../platform/plans.ts'
 import { CommandError, dataDirOption, nameOf, printTable, type StateFlags, withState } from './shared.ts'
 
 interface AccountFlags extends StateFlags {

@@ -8,6 +8,12 @@ export const idPrefixes = {
   webhook: 'wh',
   event: 'evt',
   delivery: 'dlv',
+  database: 'db',
+  snapshot: 'snap',
+  file: 'file',
+  user: 'user',
+  session: 'ses',
+  auditEntry: 'aud',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { blockList } from './outbound.ts'
+import { type Plans, plansFile, shippedPlans } from './plans.ts'
 
 /** Everything that an operator can set, checked. Made once by `loadConfig`; nothing else reads the environment. */
 export interface Config {
@@ -20,6 +22,7 @@ export interface Config {
   /** Regions that projects may name; empty for any slug. */
   readonly regions: readonly string[]
   readonly defaultRegion: string
+  readonly plans: Plans
   readonly outbound: { readonly mode: 'public' | 'any'; readonly allow: readonly string[] }
   readonly trustedProxies: readonly string[]
   /** Unprivileged uids that the server hands out when it is root: the first to clusters, the others to apps. */
@@ -129,6 +132,16 @@ const hostname = z
     'must be a host name in lower case or an IP address',
   )
 
+/** For settings that are too large for a variable. */
+function readJsonFile(path: string, context: z.RefinementCtx): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as unknown
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: `cannot be read as JSON: ${(error as Error).message}` })
+    return z.NEVER
+  }
+}
+
 const variables = z.object({
   DATABASE_URL: z
     .string()
@@ -155,6 +168,7 @@ const variables = z.object({
   FAIRLEAD_GATEWAY_PORT: port.default(8080),
   FAIRLEAD_REGIONS: list.pipe(z.array(slug)).default([]),
   FAIRLEAD_DEFAULT_REGION: slug.optional(),
+  FAIRLEAD_PLANS_FILE: z.string().transform(readJsonFile).pipe(plansFile).optional(),
   FAIRLEAD_OUTBOUND: z.enum(['public', 'any']).optional(),
   FAIRLEAD_OUTBOUND_ALLOW: networks.default([]),
   FAIRLEAD_TRUSTED_PROXIES: networks.default([]),
@@ -223,6 +237,7 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     apps: appsConfig(set),
     regions: set.FAIRLEAD_REGIONS,
     defaultRegion: set.FAIRLEAD_DEFAULT_REGION ?? set.FAIRLEAD_REGIONS[0] ?? 'local',
+    plans: set.FAIRLEAD_PLANS_FILE ?? shippedPlans,
     outbound: { mode: set.FAIRLEAD_OUTBOUND ?? (localMode ? 'any' : 'public'), allow: set.FAIRLEAD_OUTBOUND_ALLOW },
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
     uids: set.FAIRLEAD_UIDS,

@@ -4,7 +4,7 @@ import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { Principal, TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { defaultPlan, plansForTier } from './plans.ts'
+import { type Plans, plansForTier } from '../platform/plans.ts'
 import type { ProjectsTables } from './tables.ts'
 
 export interface ProjectsDependencies {
@@ -12,6 +12,7 @@ export interface ProjectsDependencies {
   /** Regions that may be named; empty for any. */
   readonly regions: readonly string[]
   readonly defaultRegion: string
+  readonly plans: Plans
   /** The tier of an account. */
   readonly tierOf: (accountId: string) => Promise<string>
   /** How many resources a project has. */
@@ -29,11 +30,13 @@ export interface Projects {
   get(project: TenantProject): Promise<ResponseBody<'projects.get'>>
 }
 
+const defaultPlan = 'free'
+
 export function createProjects(dependencies: ProjectsDependencies): Projects {
   const db = dependencies.database.withTables<ProjectsTables>()
 
   const choosePlan = async (principal: Principal, plan: string): Promise<string> => {
-    const allowed = plansForTier(await dependencies.tierOf(principal.accountId))
+    const allowed = plansForTier(dependencies.plans, await dependencies.tierOf(principal.accountId))
     if (!allowed.includes(plan)) {
       throw invalidRequest({ field: 'plan', message: `must be one of: ${allowed.join(', ')}` })
     }
