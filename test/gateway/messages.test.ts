@@ -36,6 +36,36 @@ it('answers HEAD, 204 and 304 without a body and keeps the connection in order',
   expect(answers[2]?.headers).toMatchObject({ etag: '"x"', 'content-length': '9' })
 })
 
+it('passes every byte of an answer on, whatever its length, its framing and its pieces', async () => {
+  const bodyOf = (length: number) => Buffer.from({ length }, (_, i) => (i * 31 + (i >> 8)) % 256)
+  const app = await startApp(scope, (req, res) => {
+    const [, framing, pieces, length] = (req.url ?? '').split('/')
+    const body = bodyOf(Number(length))
+    if (framing === 'length') res.setHeader('Content-Length', body.length)
+    else res.setHeader('Transfer-Encoding', 'chunked')
+    if (pieces === '1') {
+      res.end(body)
+      return
+    }
+    res.write(body.subarray(0, 1))
+    setImmediate(() => res.end(body.subarray(1)))
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  scope.defer(() => agent.destroy())
+  for (const length of [0, 1, 2, 256, 8191, 8192, 8193, 65_535, 65_536, 65_537, 300_000]) {
+    for (const framing of ['length', 'chunks']) {
+      for (const pieces of [1, 2]) {
+        const outgoing = request({ host: HOST, port, agent, path: `/${framing}/${pieces}/${length}` }).end()
+        const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+        const body = Buffer.concat(await incoming.toArray())
+        expect([framing, pieces, length, body.equals(bodyOf(length))]).toEqual([framing, pieces, length, true])
+        expect(incoming.headers['content-length']).toBe(framing === 'length' ? String(length) : undefined)
+      }
+    }
+  }
+})
+
 it('passes bodies on with any method and either framing', async () => {
   const app = await startApp(scope, async (req, res) => {
     const body = await textOf(req)
