@@ -116,8 +116,8 @@ export function exchange({
   }
 
   function relayBody(request: ClientRequest): void {
-    // The app sees the head before the first byte of the body, and may answer without waiting for it.
-    request.flushHeaders()
+    const length = contentLength(head.headers)
+    let flowing = false
     const resume = guarded(() => req.resume())
     request.on('drain', resume)
     request.on('finish', guarded(settle))
@@ -127,15 +127,25 @@ export function exchange({
     req.on(
       'data',
       guarded((chunk: Buffer) => {
-        if (!request.destroyed && !request.write(chunk)) req.pause()
+        flowing = true
+        if (request.destroyed) return
+        if (chunk.length === length) endWith(request, chunk)
+        else if (!request.write(chunk)) req.pause()
       }),
     )
     req.on(
       'end',
       guarded(() => {
-        if (request.destroyed) return
+        // The only chunk has ended it.
+        if (request.destroyed || request.writableEnded) return
         request.addTrailers(trailerFields(req.rawTrailers))
         request.end()
+      }),
+    )
+    // Where the body lets the app wait, the app sees the head before its first byte, and may answer to that alone.
+    setImmediate(
+      guarded(() => {
+        if (!flowing && !request.destroyed) request.flushHeaders()
       }),
     )
   }
@@ -179,7 +189,7 @@ export function exchange({
     const onData = (chunk: Buffer) => {
       flowing = true
       if (chunk.length === length) {
-        endWith(chunk)
+        endWith(res, chunk)
         return
       }
       if (res.write(chunk)) return
@@ -207,10 +217,10 @@ export function exchange({
     setImmediate(guarded(flushHead))
   }
 
-  /** Sends head and body in one piece: of a short body Node makes one string with the head, and one write. */
-  function endWith(body: Buffer): void {
-    if (body.length <= MAX_JOINED_BYTES) res.end(body.toString('latin1'), 'latin1')
-    else res.end(body)
+  /** Sends the whole body with the head: of a short one Node makes one string with the head, and one write. */
+  function endWith(message: ServerResponse | ClientRequest, body: Buffer): void {
+    if (body.length <= MAX_JOINED_BYTES) message.end(body.toString('latin1'), 'latin1')
+    else message.end(body)
   }
 
   /** Throws when the app's framing is not understood. */
