@@ -5,11 +5,13 @@ import { createLoad, type Round } from './load.ts'
 import { startPlatform } from './platform.ts'
 import { caddy, nginx, startProxy } from './proxies.ts'
 import type { Bench, Row } from './row.ts'
-import { median } from './statistics.ts'
+import { median, quantile } from './statistics.ts'
 
 const connections = 16
-const rounds = 7
-const roundSeconds = 3
+const warmUpSeconds = 3
+/** Many short ones: whatever else the machine does, it does to all alike. */
+const rounds = 21
+const roundSeconds = 1
 const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 
 /** Where the load goes, and what came of it. */
@@ -44,7 +46,7 @@ export const benchGateway: Bench = async (signal) => {
   }
 
   await using load = await createLoad({ connections })
-  for (const { address } of targets) await load.run(address, 1, signal)
+  for (const { address } of targets) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
     // Everyone begins once in a while, so that nobody always comes after the same one.
     const first = round % targets.length
@@ -58,7 +60,7 @@ export const benchGateway: Bench = async (signal) => {
     notes: [
       `Medians of the ratios in ${rounds} rounds of ${roundSeconds} s in turns; ${connections} connections of ` +
         `${load.name}, as fast as they go; app, proxies and clients share ${availableParallelism()} cores.`,
-      ...targets.map(describe),
+      ...targets.map((target) => describe(target, gateway)),
     ],
   }
 }
@@ -73,20 +75,27 @@ const app = {
 
 /** The gateway against another way to the same app. Rounds are compared with their neighbours: machines have moods. */
 function comparison(gateway: Target, other: Target): Row[] {
-  const ratioOf = (figure: keyof Round) =>
-    median(gateway.measured.map((round, at) => round[figure] / (other.measured[at]?.[figure] ?? Number.NaN)))
-  const throughput = ratioOf('perSecond')
+  const throughput = median(ratios(gateway, other, 'perSecond'))
   return [
     {
       name: 'gateway: requests/s',
       measured: `${throughput.toFixed(2)} of ${other.name}`,
       ...(other.aim !== undefined && { aim: { text: `≥ ${other.aim}`, met: throughput >= other.aim } }),
     },
-    { name: 'gateway: p99', measured: `${ratioOf('p99Ms').toFixed(2)} × ${other.name}` },
+    { name: 'gateway: p99', measured: `${median(ratios(gateway, other, 'p99Ms')).toFixed(2)} × ${other.name}` },
   ]
 }
 
-function describe({ name, measured }: Target): string {
-  const of = (figure: keyof Round) => median(measured.map((round) => round[figure]))
-  return `${name}: ${Math.round(of('perSecond'))} requests/s, p99 ${of('p99Ms').toFixed(1)} ms.`
+function ratios(gateway: Target, other: Target, figure: keyof Round): number[] {
+  return gateway.measured.map((round, at) => round[figure] / (other.measured[at]?.[figure] ?? Number.NaN))
+}
+
+/** What was measured by itself, and how far the rounds agree on the gateway's throughput against it. */
+function describe(target: Target, gateway: Target): string {
+  const of = (figure: keyof Round) => median(target.measured.map((round) => round[figure]))
+  const itself = `${target.name}: ${Math.round(of('perSecond'))} requests/s, p99 ${of('p99Ms').toFixed(1)} ms`
+  if (target === gateway) return `${itself}.`
+  const parts = ratios(gateway, target, 'perSecond')
+  const [low, high] = [quantile(parts, 0.25), quantile(parts, 0.75)]
+  return `${itself}; half of the rounds gave the gateway ${low.toFixed(2)} to ${high.toFixed(2)} of its requests/s.`
 }
