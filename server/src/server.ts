@@ -31,6 +31,7 @@ import { takeServerLock } from './platform/server-lock.ts'
 import { isRoot, openState, type State } from './platform/state.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
+import { removeProject, removeProjectTask } from './projects/removal.ts'
 import { createTenancy } from './projects/tenancy.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { webhookHandlers } from './webhooks/handlers.ts'
@@ -59,6 +60,7 @@ export interface ServerOptions {
 /** Deployments under way; their builds wait for one of fewer places. */
 const deployConcurrency = 20
 const deliveryConcurrency = 20
+const removalConcurrency = 2
 const finishTimeoutMs = 10_000
 
 /**
@@ -165,6 +167,10 @@ async function compose(composition: Composition): Promise<void> {
           [deliverTask]: (job, signal) =>
             deliver({ database, secrets, sender, logger }, String(job['delivery_id']), signal),
         },
+      },
+      {
+        concurrency: removalConcurrency,
+        tasks: { [removeProjectTask]: (job) => removeProject({ database, removers: [] }, String(job['project_id'])) },
       },
     ],
   })
