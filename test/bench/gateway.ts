@@ -1,19 +1,13 @@
 import { availableParallelism } from 'node:os'
-import autocannon from 'autocannon'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
+import { describe, load, type Round, summary } from './load.ts'
 import { startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
-import { median, quantile } from './statistics.ts'
 
 const connections = 16
 const rounds = 5
 const roundSeconds = 3
-
-interface Round {
-  readonly perSecond: number
-  readonly p99Ms: number
-}
 
 /** The same app under the same load, by its address and by the port that it listens on, in turns. */
 export const benchGateway: Bench = async (signal) => {
@@ -25,13 +19,14 @@ export const benchGateway: Bench = async (signal) => {
   const port = await (await fetch(new URL('/port', made.url), { signal })).text()
   const addresses = { direct: `http://127.0.0.1:${port}/`, gateway: made.url }
 
-  await load(addresses.direct, 1, signal)
-  await load(addresses.gateway, 1, signal)
+  const measure = (url: string, seconds: number) => load({ url }, { connections, seconds, signal })
+  await measure(addresses.direct, 1)
+  await measure(addresses.gateway, 1)
   const direct: Round[] = []
   const gateway: Round[] = []
   for (let round = 0; round < rounds; round++) {
-    direct.push(await load(addresses.direct, roundSeconds, signal))
-    gateway.push(await load(addresses.gateway, roundSeconds, signal))
+    direct.push(await measure(addresses.direct, roundSeconds))
+    gateway.push(await measure(addresses.gateway, roundSeconds))
   }
 
   const [plain, through] = [summary(direct), summary(gateway)]
@@ -54,34 +49,4 @@ const app = {
   .createServer((request, response) => response.end(request.url === '/port' ? process.env.PORT : 'Hello'))
   .listen(process.env.PORT)
 `,
-}
-
-function summary(all: readonly Round[]): Round {
-  return { perSecond: median(all.map((round) => round.perSecond)), p99Ms: median(all.map((round) => round.p99Ms)) }
-}
-
-function describe({ perSecond, p99Ms }: Round): string {
-  return `${Math.round(perSecond)} requests/s, p99 ${p99Ms.toFixed(1)} ms`
-}
-
-/** One round. Rejects when any request fails. */
-async function load(url: string, seconds: number, signal: AbortSignal): Promise<Round> {
-  signal.throwIfAborted()
-  const times: number[] = []
-  const result = await new Promise<autocannon.Result>((done, fail) => {
-    const instance = autocannon({ url, connections, duration: seconds }, (error, outcome) => {
-      if (error) fail(error)
-      else done(outcome)
-    })
-    // Its own percentiles are whole milliseconds.
-    instance.on('response', (_client, _status, _bytes, milliseconds) => times.push(milliseconds))
-    const stop = () => instance.stop()
-    signal.addEventListener('abort', stop, { once: true })
-    instance.on('done', () => signal.removeEventListener('abort', stop))
-  })
-  signal.throwIfAborted()
-  if (result.errors > 0 || result.non2xx > 0) {
-    throw new Error(`${url}: ${result.errors} requests failed, ${result.non2xx} were refused`)
-  }
-  return { perSecond: result.requests.total / result.duration, p99Ms: quantile(times, 0.99) }
 }
