@@ -17,10 +17,11 @@ import { command } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { describe, load, type Round, summary, type Target } from './load.ts'
 import type { Bench, Row } from './row.ts'
+import { median } from './statistics.ts'
 
 const connections = 32
-const rounds = 5
-const roundSeconds = 3
+const rounds = 9
+const roundSeconds = 2
 
 const few = 1_000
 const many = 100_000
@@ -74,9 +75,11 @@ export const benchApi: Bench = async (signal) => {
     signal,
   )
 
-  const [getRate, getP99] = [get[0].perSecond / get[1].perSecond, get[0].p99Ms / get[1].p99Ms]
-  const longer = list[0].meanMs / list[1].meanMs
-  const postRate = post[0].perSecond / post[1].perSecond
+  const rate = ([one, other]: Pair) => one.perSecond / other.perSecond
+  const getRate = median(get.map(rate))
+  const getP99 = median(get.map(([one, other]) => one.p99Ms / other.p99Ms))
+  const longer = median(list.map(([one, other]) => one.meanMs / other.meanMs))
+  const postRate = median(post.map(rate))
   return {
     rows: [
       atLeast('api: GET /projects/:id, requests/s', getRate, aims.get),
@@ -85,11 +88,11 @@ export const benchApi: Bench = async (signal) => {
       atLeast('api: POST /projects, requests/s', postRate, aims.post),
     ],
     notes: [
-      `Medians of ${rounds} rounds of ${roundSeconds} s in turns, ${connections} connections, as fast as they go; ` +
-        `server, bare Koa, PostgreSQL and clients share ${availableParallelism()} cores.`,
-      `GET: ${describe(get[0])}; bare Koa with its one query: ${describe(get[1])}.`,
-      `List: ${describe(list[0])} with ${many} projects; ${describe(list[1])} with ${few}.`,
-      `POST: ${describe(post[0])}; bare Koa with the same inserts: ${describe(post[1])}.`,
+      `Medians of ${rounds} pairs of rounds of ${roundSeconds} s in turns, ${connections} connections, as fast as they ` +
+        `go; server, bare Koa, PostgreSQL and clients share ${availableParallelism()} cores.`,
+      `GET: ${sides(get, 'bare Koa with its one query')}.`,
+      `List: ${sides(list, `with ${few} projects`)}.`,
+      `POST: ${sides(post, 'bare Koa with the same inserts')}.`,
     ],
   }
 }
@@ -102,16 +105,22 @@ function atMost(name: string, ratio: number, aim: number, of = 'bare Koa'): Row 
   return { name, measured: `${ratio.toFixed(2)} × ${of}`, aim: { text: `≤ ${aim}`, met: ratio <= aim } }
 }
 
-async function inTurns(one: Target, other: Target, signal: AbortSignal): Promise<[Round, Round]> {
+/** What is measured, and beside it in time what it is measured against. */
+type Pair = readonly [Round, Round]
+
+function sides(pairs: readonly Pair[], other: string): string {
+  return `${describe(summary(pairs.map(([one]) => one)))}; ${other}: ${describe(summary(pairs.map(([, one]) => one)))}`
+}
+
+async function inTurns(one: Target, other: Target, signal: AbortSignal): Promise<Pair[]> {
   const measure = (target: Target, seconds: number) => load(target, { connections, seconds, signal })
   await measure(one, 1)
   await measure(other, 1)
-  const [ones, others]: [Round[], Round[]] = [[], []]
+  const pairs: Pair[] = []
   for (let round = 0; round < rounds; round++) {
-    ones.push(await measure(one, roundSeconds))
-    others.push(await measure(other, roundSeconds))
+    pairs.push([await measure(one, roundSeconds), await measure(other, roundSeconds)])
   }
-  return [summary(ones), summary(others)]
+  return pairs
 }
 
 /** An account with this many projects, a key of it, and a limit that no round reaches. */

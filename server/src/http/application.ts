@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import Koa, { type Middleware } from 'koa'
+import pLimit, { type LimitFunction } from 'p-limit'
 import type { Logger } from 'pino'
 import { ApiError } from '../contract/errors.ts'
 import { createAttemptLimiter } from '../platform/attempts.ts'
@@ -18,6 +19,12 @@ export interface Api extends MountOptions {
   readonly countRequest: (accountId: string, requestsPerHour: number) => Promise<RateLimit>
   readonly dashboard: Dashboard
 }
+
+/**
+ * At once, and fewer than the pool has connections: a handler may ask something outside of its transaction, and if all
+ * connections were held by transactions, each would wait for another to end.
+ */
+const mostTransactions = 14
 
 /** The HTTP side of the server. It listens, and says so on `/healthz`, before anything behind it is ready. */
 export interface Application {
@@ -71,11 +78,12 @@ export function createApplication(dependencies: {
   return {
     server,
     mount(api) {
+      const transactions = pLimit(mostTransactions)
       apis = {
-        v1: versionOne(api),
+        v1: versionOne(api, transactions),
         dashboard: dashboardApi({
           dashboard: api.dashboard,
-          operations: mountOperations(api).prefix('/dashboard/api').routes() as unknown as Middleware,
+          operations: mountOperations(api, transactions).prefix('/dashboard/api').routes() as unknown as Middleware,
           isTrustedProxy,
         }),
       }
@@ -89,8 +97,8 @@ export function createApplication(dependencies: {
 /** Failed authentication of one address. */
 const failuresAMinute = { most: 60, windowMs: 60_000 }
 
-function versionOne(api: Api): Middleware {
-  const routes = mountOperations(api).prefix('/v1').routes() as unknown as Middleware<ApiState>
+function versionOne(api: Api, transactions: LimitFunction): Middleware {
+  const routes = mountOperations(api, transactions).prefix('/v1').routes() as unknown as Middleware<ApiState>
   const failures = createAttemptLimiter(failuresAMinute)
   return async (ctx, next) => {
     const principal = await api.authenticate(ctx.get('Authorization'))

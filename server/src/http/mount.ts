@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Router, type RouterContext } from '@koa/router'
-import pLimit, { type LimitFunction } from 'p-limit'
+import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { notFound } from '../contract/errors.ts'
 import { type IdKind, isId } from '../contract/ids.ts'
@@ -30,12 +30,6 @@ export interface ApiState {
   address: string
 }
 
-/**
- * At once, and fewer than the pool has connections: a handler may ask something outside of its transaction, and if all
- * connections were held by transactions, each would wait for another to end.
- */
-const mostTransactions = 8
-
 /** What the parameters of paths name; `:id` is of its operation's group. */
 const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
@@ -47,12 +41,12 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
 }
 
 /**
- * Mounts every operation of the contract on a router. Expects `ctx.state.principal`.
+ * Mounts every operation of the contract on a router. Expects `ctx.state.principal`. Changes wait for one of the places
+ * for transactions.
  * Order of checks: permission (403), query and body (400), existence (404).
  */
-export function mountOperations(options: MountOptions): Router<ApiState> {
+export function mountOperations(options: MountOptions, transactions: LimitFunction): Router<ApiState> {
   const router = new Router<ApiState>()
-  const transactions = pLimit(mostTransactions)
   const readBody = jsonBody()
   for (const operation of operations) {
     router.register(

@@ -30,6 +30,7 @@ export interface Projects {
   get(project: TenantProject): Promise<ResponseBody<'projects.get'>>
 }
 
+/** Open to every tier, so that nobody need be asked. */
 const defaultPlan = 'free'
 
 export function createProjects(dependencies: ProjectsDependencies): Projects {
@@ -95,7 +96,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
           account_id: principal.accountId,
           name: input.name,
           region: chooseRegion(input.region ?? dependencies.defaultRegion),
-          plan: await choosePlan(transaction, principal, input.plan ?? defaultPlan),
+          plan: input.plan === undefined ? defaultPlan : await choosePlan(transaction, principal, input.plan),
           status: 'active',
         })
         .returning(['id', 'name', 'region', 'plan', 'created_at'])
