@@ -26,8 +26,11 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   ? { readonly params?: never }
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
+/** What a list takes besides; `Partial<undefined>` would leave nothing of the others. */
+type ListQuery<Given> = Given extends undefined ? unknown : Partial<Given>
+
 type Query<Name extends OperationName> = Name extends ListName
-  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & Partial<QueryInput<Name>> }
+  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & ListQuery<QueryInput<Name>> }
   : QueryInput<Name> extends undefined
     ? { readonly query?: never }
     : { readonly query?: QueryInput<Name> }
