@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
 import { keysCommand } from './commands/keys.ts'
 import { serveCommand } from './commands/serve.ts'
+import { usersCommand } from './commands/users.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -12,6 +13,7 @@ const program = new Command('fairlead')
   .addCommand(serveCommand())
   .addCommand(keysCommand())
   .addCommand(accountsCommand())
+  .addCommand(usersCommand())
 
 try {
   await program.parseAsync()

@@ -2,8 +2,19 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pLimit from 'p-limit'
-import { createAccounts } from './accounts/accounts.ts'
+import { createAccounts, describeAccount } from './accounts/accounts.ts'
+import { createApiKeys } from './accounts/api-keys.ts'
+import { createAuditLog } from './accounts/audit-log.ts'
+import { createAuthentication } from './accounts/authentication.ts'
+import { accountHandlers } from './accounts/handlers.ts'
+import { keepTidy } from './accounts/housekeeping.ts'
 import { createKeys } from './accounts/keys.ts'
+import { createPasswords } from './accounts/passwords.ts'
+import { createRateLimiter } from './accounts/rate-limiter.ts'
+import { createSessions } from './accounts/sessions.ts'
+import { dashboardBase, setupUrl } from './accounts/setup-url.ts'
+import { createSignIn } from './accounts/sign-in.ts'
+import { createUsers } from './accounts/users.ts'
 import { publicUrl } from './deployments/addresses.ts'
 import { type App, createApps } from './deployments/apps.ts'
 import { workOn } from './deployments/deployer.ts'
@@ -71,7 +82,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   const { config, logger } = options
   const stack = createReleaseStack(logger, options.signal)
   try {
-    const application = createApplication({ logger })
+    const application = createApplication({ logger, isTrustedProxy: addressMatcher(config.trustedProxies) })
     const { url, close } = await listen(application.server, config)
     stack.defer('http', close)
     sayWhereItStands(config, logger)
@@ -90,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       given: config.secretKey,
       file: state.directory.secretKeyFile,
     })
-    await compose({ ...options, state, secrets, application, stack })
+    await compose({ ...options, state, secrets, application, stack, port: Number(new URL(url).port || 80) })
     // The first to stop, too: requests end while everything that they need is still there.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
@@ -106,6 +117,8 @@ interface Composition extends ServerOptions {
   readonly secrets: SecretBox
   readonly application: Application
   readonly stack: ReleaseStack
+  /** That the server listens on. */
+  readonly port: number
 }
 
 /** Makes the features, hands each what it needs of the others, and starts the work. */
@@ -115,7 +128,9 @@ async function compose(composition: Composition): Promise<void> {
   const outbound = createOutbound(config.outbound)
   const accounts = createAccounts({ database })
   await accounts.ensureOperator()
-  const keys = createKeys({ database })
+  const users = createUsers({ database })
+  const sessions = createSessions({ database })
+  const auditLog = createAuditLog({ database })
   const store = createDeploymentStore({ database })
   const tenancy = createTenancy({ database })
   const projects = createProjects({
@@ -123,7 +138,7 @@ async function compose(composition: Composition): Promise<void> {
     regions: config.regions,
     defaultRegion: config.defaultRegion,
     plans: config.plans,
-    tierOf: async (accountId) => (await accounts.get(accountId))?.plan ?? 'free',
+    tierOf: async (transaction, accountId) => (await accounts.get(accountId, transaction))?.plan ?? 'free',
     countDeployments: store.count,
   })
   const webhooks = createWebhooks({
@@ -178,18 +193,54 @@ async function compose(composition: Composition): Promise<void> {
 
   application.mount({
     database,
-    authenticate: keys.authenticate,
+    authenticate: createAuthentication({ database, plans: config.plans }),
+    countRequest: createRateLimiter({ database }).count,
+    audit: auditLog.write,
+    dashboard: {
+      authenticate: sessions.authenticate,
+      handlers: createSignIn({
+        database,
+        accounts,
+        users,
+        sessions,
+        passwords: createPasswords(),
+        audit: auditLog.write,
+      }),
+    },
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers(deployments),
       ...webhookHandlers(webhooks),
+      ...accountHandlers({
+        describe: (accountId) => describeAccount({ database, plans: config.plans }, accountId),
+        apiKeys: createApiKeys({
+          keys: createKeys({ database }),
+          ownsProject: async (accountId, id) => (await tenancy.find(accountId, id)) !== undefined,
+        }),
+        auditLog,
+      }),
     },
   })
   application.setReadiness(async () => {
     await state.pool.query('select 1')
   })
+
+  const tidying = new AbortController()
+  const tidied = keepTidy([sessions.forget, users.forget, () => auditLog.forget(config.auditRetentionDays)], {
+    logger,
+    signal: tidying.signal,
+  })
+  stack.defer('housekeeping', async () => {
+    tidying.abort()
+    await tidied
+  })
+  if (!(await users.any())) {
+    const token = await users.createSetupLink(await accounts.ensureOperator())
+    const link = setupUrl(dashboardBase(config, composition.port), token)
+    logger.info({ link }, 'there is no user yet: open this link within an hour to make the first one')
+  }
 }
 
 async function deployParts(
@@ -204,7 +255,6 @@ async function deployParts(
     bin: directory.bin,
     user: appUids === null ? null : { uid: appUids.from + 1, gid: appUids.from + 1 },
   })
-  const trustedProxies = blockList(config.trustedProxies)
   const gateway = createGateway({
     logger,
     host: config.host,
@@ -212,7 +262,7 @@ async function deployParts(
       config.apps.mode === 'ports'
         ? { mode: 'ports' }
         : { mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme },
-    isTrustedProxy: (address) => trustedProxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4'),
+    isTrustedProxy: addressMatcher(config.trustedProxies),
   })
   stack.defer('gateway', () => gateway.stop({ timeoutMs: finishTimeoutMs }))
   try {
@@ -256,6 +306,12 @@ async function deployParts(
     urlOf: (app: App) => publicUrl(app.address, config.apps),
     logger,
   }
+}
+
+/** Whether an address is one of these addresses and networks. */
+function addressMatcher(entries: readonly string[]): (address: string) => boolean {
+  const list = blockList(entries)
+  return (address) => list.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
 }
 
 function gatewayPort(config: Config): number {

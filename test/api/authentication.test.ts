@@ -7,19 +7,29 @@ import { type TestServer, testServer } from '../harness/server.ts'
 let server: TestServer
 let projectId: string
 beforeAll(async () => {
-  server = await testServer()
+  // Failed attempts are limited by address: each of these comes from another one.
+  server = await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
   projectId = (await server.client.projects.create({ body: { name: 'p' } })).id
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-const missing = { dep: 'dep_01h455vb4pex5vsknk084sn02q', wh: 'wh_01h455vb4pex5vsknk084sn02q' }
+const prefixes: Readonly<Record<string, string>> = { deployments: 'dep', webhooks: 'wh', apiKeys: 'key' }
+
+let clients = 0
+const otherAddress = () => {
+  clients += 1
+  return `10.0.${clients >> 8}.${clients & 255}`
+}
 
 const ask = async (operation: (typeof operations)[number], authorization: string | undefined, project = projectId) => {
-  const id = operation.name.startsWith('webhooks') ? missing.wh : missing.dep
+  const id = `${prefixes[operation.name.split('.')[0] ?? '']}_01h455vb4pex5vsknk084sn02q`
   const path = operation.path.replace(':project_id', project).replace(':id', id)
   const response = await fetch(server.baseUrl + path, {
     method: operation.method,
-    headers: authorization === undefined ? {} : { authorization },
+    headers: {
+      'x-forwarded-for': otherAddress(),
+      ...(authorization === undefined ? {} : { authorization }),
+    },
   })
   const text = await response.text()
   return { status: response.status, code: text === '' ? undefined : JSON.parse(text).error?.code }
@@ -50,7 +60,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   it('answers 403 to a key without the scope, before it looks at body or existence', async () => {
     const preset = operation.access.endsWith(':write') ? 'read' : 'deploy'
     const answer = await ask(operation, `Bearer ${await server.key({ preset })}`)
-    if (operation.access.startsWith('webhooks') || operation.access.endsWith(':write')) {
+    if (operation.access.startsWith('webhooks') || /:write$|^user$/.test(operation.access)) {
       expect(answer).toEqual({ status: 403, code: 'forbidden' })
     } else {
       expect(answer.status).not.toBe(403)

@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
-import { createLoad, type Round } from './load.ts'
 import { startPlatform } from './platform.ts'
 import { caddy, nginx, startProxy } from './proxies.ts'
+import { createLoad, type ProxyRound } from './proxy-load.ts'
 import type { Bench, Row } from './row.ts'
 import { median, quantile } from './statistics.ts'
 
@@ -18,7 +18,7 @@ const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 interface Target {
   readonly name: string
   readonly address: string
-  readonly measured: Round[]
+  readonly measured: ProxyRound[]
   /** What part of its throughput the gateway is to reach. */
   readonly aim?: number
 }
@@ -86,13 +86,13 @@ function comparison(gateway: Target, other: Target): Row[] {
   ]
 }
 
-function ratios(gateway: Target, other: Target, figure: keyof Round): number[] {
+function ratios(gateway: Target, other: Target, figure: keyof ProxyRound): number[] {
   return gateway.measured.map((round, at) => round[figure] / (other.measured[at]?.[figure] ?? Number.NaN))
 }
 
 /** What was measured by itself, and how far the rounds agree on the gateway's throughput against it. */
 function describe(target: Target, gateway: Target): string {
-  const of = (figure: keyof Round) => median(target.measured.map((round) => round[figure]))
+  const of = (figure: keyof ProxyRound) => median(target.measured.map((round) => round[figure]))
   const itself = `${target.name}: ${Math.round(of('perSecond'))} requests/s, p99 ${of('p99Ms').toFixed(1)} ms`
   if (target === gateway) return `${itself}.`
   const parts = ratios(gateway, target, 'perSecond')

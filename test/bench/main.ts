@@ -1,3 +1,4 @@
+import { benchApi } from './api.ts'
 import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchReleases } from './releases.ts'
@@ -10,6 +11,7 @@ import { type Bench, type BenchResult, table } from './row.ts'
 const benches: Readonly<Record<string, Bench>> = {
   deploy: benchDeploy,
   gateway: benchGateway,
+  api: benchApi,
   releases: benchReleases,
 }
 

@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { type Client, createClient } from '@fairlead/server/client'
 import { pino } from 'pino'
 import { type Accounts, createAccounts } from '../../server/src/accounts/accounts.ts'
 import { createKeys, type Keys } from '../../server/src/accounts/keys.ts'
 import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
+import { createUsers } from '../../server/src/accounts/users.ts'
 import { loadConfig } from '../../server/src/platform/config.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { startServer } from '../../server/src/server.ts'
+import { type Browser, browser } from './browser.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { buildEnvironment } from './environment.ts'
 import { temporaryDirectory } from './temporary.ts'
@@ -26,8 +29,18 @@ export interface TestServer extends AsyncDisposable {
   /** Another key; of the operator's account unless told otherwise. */
   key(options: { accountId?: string; preset?: Preset; projectIds?: string[] }): Promise<string>
   clientFor(apiKey: string): Client
+  /** The token of a new setup link; of the operator's account unless told otherwise. */
+  setupLink(accountId?: string): Promise<string>
+  /** A browser in which a new user has signed in, made by a setup link as people are. */
+  signIn(options?: { accountId?: string }): Promise<SignedInBrowser>
   /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
+}
+
+export interface SignedInBrowser extends Browser {
+  readonly email: string
+  readonly password: string
+  readonly userId: string
 }
 
 /** A whole server in this process, on a database and a data directory of its own. */
@@ -75,6 +88,14 @@ export async function testServer(environment: Readonly<Record<string, string>> =
     })
     return made.key
   }
+  const users = createUsers({ database: handle.db })
+  const setupLink = async (accountId?: string) => users.createSetupLink(accountId ?? (await accounts.ensureOperator()))
+  const signIn: TestServer['signIn'] = async ({ accountId } = {}) => {
+    const opened = browser(server.url)
+    const given = { email: `${randomUUID()}@example.com`, password: 'correct horse battery staple' }
+    const { user } = await opened.dashboard.setup.complete({ body: { token: await setupLink(accountId), ...given } })
+    return { ...opened, ...given, userId: user.id }
+  }
   const apiKey = await key({})
   const owned = cleanup.move()
   return {
@@ -88,6 +109,8 @@ export async function testServer(environment: Readonly<Record<string, string>> =
     client: clientFor(apiKey),
     key,
     clientFor,
+    setupLink,
+    signIn,
     log,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

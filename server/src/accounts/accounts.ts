@@ -1,27 +1,35 @@
-import type { Database } from '../platform/database.ts'
+import { sql } from 'kysely'
+import type { ResponseBody } from '../contract/operations.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import type { Tier } from '../platform/plans.ts'
+import { type Plans, requestsPerHour, type Tier } from '../platform/plans.ts'
 import type { AccountsTables } from './tables.ts'
 
 export interface Account {
   readonly id: string
   readonly name: string
   readonly plan: Tier
+  /** Its own rate limit; `null` for that of its plan. */
+  readonly requestsPerHour: number | null
 }
+
+export type AccountChanges = Partial<Omit<Account, 'id'>>
 
 export interface Accounts {
   /** Makes the operator's account (tier `enterprise`) unless it is there; gives its id. */
   ensureOperator(): Promise<string>
-  create(account: { name: string; plan: Tier }): Promise<Account>
+  create(account: { name: string; plan: Tier; requestsPerHour?: number | null }): Promise<Account>
   list(): Promise<Account[]>
   /** `undefined` when there is no such account. */
-  update(id: string, changes: { name?: string; plan?: Tier }): Promise<Account | undefined>
-  get(id: string): Promise<Account | undefined>
+  update(id: string, changes: AccountChanges): Promise<Account | undefined>
+  /** Asked inside a transaction, it needs no connection besides that one. */
+  get(id: string, within?: Transaction): Promise<Account | undefined>
 }
+
+const fields = ['id', 'name', 'plan', 'requests_per_hour as requestsPerHour'] as const
 
 export function createAccounts({ database }: { database: Database }): Accounts {
   const db = database.withTables<AccountsTables>()
-  const fields = ['id', 'name', 'plan'] as const
 
   return {
     async ensureOperator() {
@@ -34,20 +42,52 @@ export function createAccounts({ database }: { database: Database }): Accounts {
       return id
     },
 
-    create(account) {
+    create({ name, plan, requestsPerHour = null }) {
       return db
         .insertInto('accounts')
-        .values({ id: newId('account'), ...account })
+        .values({ id: newId('account'), name, plan, requests_per_hour: requestsPerHour })
         .returning(fields)
         .executeTakeFirstOrThrow()
     },
 
     list: () => db.selectFrom('accounts').select(fields).orderBy('id').execute(),
 
-    update(id, changes) {
-      return db.updateTable('accounts').set(changes).where('id', '=', id).returning(fields).executeTakeFirst()
+    update(id, { requestsPerHour, ...changes }) {
+      return db
+        .updateTable('accounts')
+        .set({ ...changes, ...(requestsPerHour === undefined ? {} : { requests_per_hour: requestsPerHour }) })
+        .where('id', '=', id)
+        .returning(fields)
+        .executeTakeFirst()
     },
 
-    get: (id) => db.selectFrom('accounts').select(fields).where('id', '=', id).executeTakeFirst(),
+    get: (id, within) =>
+      (within ?? database)
+        .withTables<AccountsTables>()
+        .selectFrom('accounts')
+        .select(fields)
+        .where('id', '=', id)
+        .executeTakeFirst(),
   }
+}
+
+/** The account as its own keys and users see it, with the window of its rate limit. */
+export async function describeAccount(
+  { database, plans }: { readonly database: Database; readonly plans: Plans },
+  accountId: string,
+): Promise<ResponseBody<'account.get'>> {
+  const row = await database
+    .withTables<AccountsTables>()
+    .selectFrom('accounts')
+    .leftJoin('rate_windows', (join) =>
+      join.onRef('account_id', '=', 'accounts.id').on('started_at', '>', sql<Date>`now() - interval '1 hour'`),
+    )
+    .select(['id', 'name', 'plan', 'requests_per_hour', 'used', 'started_at'])
+    .where('id', '=', accountId)
+    .executeTakeFirstOrThrow()
+  const limit = row.requests_per_hour ?? requestsPerHour(plans, row.plan)
+  // Requests that were refused are counted a little further.
+  const used = Math.min(limit, Number(row.used ?? 0))
+  const reset = row.started_at === null ? null : Math.ceil(row.started_at.getTime() / 1000) + 3600
+  return { id: row.id, name: row.name, plan: row.plan, rate_limit: { limit, used, remaining: limit - used, reset } }
 }

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Scope } from '../contract/routes.ts'
-import type { Principal } from '../http/principal.ts'
-import type { Database } from '../platform/database.ts'
+import type { PageRequest } from '../http/page.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { generateKey, hashKey, isWellFormedKey } from './key-format.ts'
+import { generateKey, hashKey } from './key-format.ts'
 import type { AccountsTables } from './tables.ts'
 
 export interface NewKey {
@@ -12,99 +12,149 @@ export interface NewKey {
   readonly scopes: readonly Scope[]
   /** `null` for all projects of the account. */
   readonly projectIds: readonly string[] | null
+  /** Never, unless told otherwise. */
+  readonly expiresAt?: Date | null
 }
 
-export interface KeySummary {
+/** A key as it is stored, without its hash. */
+export interface StoredKey {
   readonly id: string
   readonly accountId: string
   readonly name: string
+  readonly hint: string | null
+  readonly scopes: readonly Scope[]
+  readonly projectIds: readonly string[] | null
   readonly createdAt: Date
   readonly lastUsedAt: Date | null
+  readonly expiresAt: Date | null
   readonly revokedAt: Date | null
 }
 
-export interface Keys {
-  /** Gives the key itself, which is stored as a hash and cannot be shown again. */
-  create(key: NewKey): Promise<{ id: string; key: string }>
-  list(): Promise<KeySummary[]>
-  /** Holds at once on every server; false when there is no such key. */
-  revoke(id: string): Promise<boolean>
-  /** The principal of an `Authorization` header's value; `undefined` when it names no valid key. */
-  authenticate(authorization: string): Promise<Principal | undefined>
+/** A key that was just made: the only time that it is known itself. */
+export interface MadeKey extends StoredKey {
+  readonly key: string
 }
 
-const bearer = /^Bearer +(\S+)$/i
+/** Where keys are kept. What is given as `within` is a transaction that the change is part of. */
+export interface Keys {
+  create(key: NewKey, within?: Transaction): Promise<MadeKey>
+  /** All keys, or a page of one account's and one row more. */
+  list(of?: { readonly accountId: string; readonly page: PageRequest }): Promise<StoredKey[]>
+  /** Holds at once on every server; gives the key, or `undefined` when there is none such. */
+  revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
+  /**
+   * Makes a key with the same name, rights and lifetime, and lets the old one go on for the overlap.
+   * `undefined` when there is no such key, `'ended'` when it is revoked or expired.
+   */
+  rotate(id: string, overlapHours: number, options?: OwnKey): Promise<MadeKey | 'ended' | undefined>
+}
+
+export interface OwnKey {
+  /** Keys of other accounts are not there. */
+  readonly accountId?: string
+  readonly within?: Transaction
+}
+
+/** How much of a key is kept to recognise it by; 26 characters of it stay unknown. */
+const hintLength = 'fl_'.length + 4
+
+const fields = [
+  'id',
+  'account_id',
+  'name',
+  'hint',
+  'scopes',
+  'project_ids',
+  'created_at',
+  'last_used_at',
+  'expires_at',
+  'revoked_at',
+] as const
 
 export function createKeys({ database }: { database: Database }): Keys {
-  const db = database.withTables<AccountsTables>()
+  const tables = (within: Transaction | undefined) => (within ?? database).withTables<AccountsTables>()
+
+  const create: Keys['create'] = async ({ accountId, name, scopes, projectIds, expiresAt }, within) => {
+    const key = generateKey()
+    const row = await tables(within)
+      .insertInto('api_keys')
+      .values({
+        id: newId('key'),
+        account_id: accountId,
+        name,
+        hash: hashKey(key),
+        hint: key.slice(0, hintLength),
+        scopes: [...scopes],
+        project_ids: projectIds === null ? null : [...projectIds],
+        expires_at: expiresAt ?? null,
+      })
+      .returning(fields)
+      .executeTakeFirstOrThrow()
+    return { ...fromRow(row), key }
+  }
+
+  const change = (id: string, { accountId, within }: OwnKey) => {
+    const all = tables(within).updateTable('api_keys').where('id', '=', id)
+    return accountId === undefined ? all : all.where('account_id', '=', accountId)
+  }
 
   return {
-    async create({ accountId, name, scopes, projectIds }) {
-      const id = newId('key')
-      const key = generateKey()
-      await db
-        .insertInto('api_keys')
-        .values({
-          id,
-          account_id: accountId,
-          name,
-          hash: hashKey(key),
-          scopes: [...scopes],
-          project_ids: projectIds === null ? null : [...projectIds],
-        })
-        .execute()
-      return { id, key }
+    create,
+
+    async list(of) {
+      const all = tables(undefined).selectFrom('api_keys').select(fields)
+      if (of === undefined) return (await all.orderBy('id').execute()).map(fromRow)
+      const { accountId, page } = of
+      const own = all
+        .where('account_id', '=', accountId)
+        .orderBy('id', 'desc')
+        .limit(page.limit + 1)
+      const rows = await (page.after === undefined ? own : own.where('id', '<', page.after)).execute()
+      return rows.map(fromRow)
     },
 
-    async list() {
-      const rows = await db.selectFrom('api_keys').selectAll().orderBy('id').execute()
-      return rows.map((row) => ({
-        id: row.id,
-        accountId: row.account_id,
-        name: row.name,
-        createdAt: row.created_at,
-        lastUsedAt: row.last_used_at,
-        revokedAt: row.revoked_at,
-      }))
-    },
-
-    async revoke(id) {
-      const { numUpdatedRows } = await db
-        .updateTable('api_keys')
+    async revoke(id, options = {}) {
+      const row = await change(id, options)
         .set({ revoked_at: sql<Date>`coalesce(revoked_at, now())` })
-        .where('id', '=', id)
+        .returning(fields)
         .executeTakeFirst()
-      return numUpdatedRows > 0n
+      return row && fromRow(row)
     },
 
-    async authenticate(authorization) {
-      const key = bearer.exec(authorization)?.[1]
-      // The checksum spares the database a question about what cannot be a key.
-      if (key === undefined || !isWellFormedKey(key)) return undefined
-      const row = await db
-        .selectFrom('api_keys')
-        .select([
-          'id',
-          'account_id',
-          'scopes',
-          'project_ids',
-          sql<boolean>`last_used_at > now() - interval '1 minute'`.as('used_lately'),
-        ])
-        .where('hash', '=', hashKey(key))
-        .where('revoked_at', 'is', null)
-        .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`now()`)]))
-        .executeTakeFirst()
-      if (row === undefined) return undefined
-      // To the minute: a write for every request would cost more than the answer is worth.
-      if (row.used_lately !== true) {
-        await db.updateTable('api_keys').set({ last_used_at: sql<Date>`now()` }).where('id', '=', row.id).execute()
-      }
-      return {
-        accountId: row.account_id,
-        actor: { type: 'key', id: row.id },
-        scopes: new Set(row.scopes),
-        projectIds: row.project_ids === null ? null : new Set(row.project_ids),
-      }
+    async rotate(id, overlapHours, options = {}) {
+      const until = sql<Date>`least(expires_at, now() + make_interval(hours => ${overlapHours}))`
+      const { rows } = await sql<Selectable<AccountsTables['api_keys']> & { ended: boolean; life: number | null }>`
+        select *, revoked_at is not null or coalesce(expires_at <= now(), false) as ended,
+          extract(epoch from expires_at - created_at)::float8 as life
+        from api_keys where id = ${id} and account_id = coalesce(${options.accountId ?? null}, account_id) for update
+      `.execute(options.within ?? database)
+      const old = rows[0]
+      if (old === undefined) return undefined
+      if (old.ended) return 'ended'
+      const made = await create(
+        {
+          ...fromRow(old),
+          expiresAt: old.life === null ? null : new Date(Date.now() + old.life * 1000),
+        },
+        options.within,
+      )
+      await change(id, options).set({ expires_at: until }).execute()
+      return made
     },
+  }
+}
+
+function fromRow(row: Omit<Selectable<AccountsTables['api_keys']>, 'hash'>): StoredKey {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    hint: row.hint,
+    scopes: row.scopes,
+    projectIds: row.project_ids,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
   }
 }

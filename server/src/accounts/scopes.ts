@@ -1,17 +1,34 @@
+import type { Preset } from '../contract/resources/accounts.ts'
 import { type Scope, scopeResources } from '../contract/routes.ts'
+
+export type { Preset } from '../contract/resources/accounts.ts'
 
 const read: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:read`)
 const write: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:write`)
 
+/** All that there are. */
+export const allScopes: readonly Scope[] = [...read, ...write]
+
 /** Named sets of scopes. `deploy` is what a pipeline needs: it deploys into projects that others make. */
-export const presets = {
-  full: [...read, ...write],
+export const presets: Readonly<Record<Preset, readonly Scope[]>> = {
+  full: allScopes,
   read,
   deploy: ['projects:read', 'deployments:read', 'deployments:write'],
-} as const satisfies Record<string, readonly Scope[]>
-
-export type Preset = keyof typeof presets
+}
 
 export function isPreset(value: string): value is Preset {
   return Object.hasOwn(presets, value)
+}
+
+export function isScope(value: string): value is Scope {
+  return (allScopes as readonly string[]).includes(value)
+}
+
+/** The preset with exactly these scopes, if there is one. */
+export function presetOf(scopes: readonly Scope[]): Preset | null {
+  const asked = new Set(scopes)
+  const found = Object.entries(presets).find(
+    ([, preset]) => preset.length === asked.size && preset.every((scope) => asked.has(scope)),
+  )
+  return (found?.[0] as Preset | undefined) ?? null
 }

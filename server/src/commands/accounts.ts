@@ -1,25 +1,35 @@
 import { Command, Option } from 'commander'
 import { isTier, type Tier, tiers } from '../platform/plans.ts'
-import { CommandError, dataDirOption, nameOf, printTable, type StateFlags, withState } from './shared.ts'
+import { CommandError, dataDirOption, nameOf, printTable, type StateFlags, wholeNumber, withState } from './shared.ts'
 
 interface AccountFlags extends StateFlags {
   readonly name?: string
   readonly plan?: string
+  readonly requestsPerHour?: number | null
 }
 
 /** `fairlead accounts create|list|update` */
 export function accountsCommand(): Command {
   const planOption = () => new Option('--plan <plan>', 'the tier of the account').choices(tiers)
+  const limitOption = () =>
+    new Option('--requests-per-hour <n>', "its own rate limit; 'plan' for that of its plan").argParser((given) =>
+      given === 'plan' ? null : wholeNumber(1, 100_000_000)(given),
+    )
   const accounts = new Command('accounts').description('make, list and change accounts')
   accounts
     .command('create')
     .description('make an account and print its id')
     .requiredOption('--name <name>', 'whose account it is')
     .addOption(planOption().default('free'))
+    .addOption(limitOption())
     .addOption(dataDirOption())
     .action((flags: AccountFlags) =>
       withState(flags, async ({ accounts }) => {
-        const { id } = await accounts.create({ name: nameOf(flags.name ?? ''), plan: tierOf(flags.plan) })
+        const { id } = await accounts.create({
+          name: nameOf(flags.name ?? ''),
+          plan: tierOf(flags.plan),
+          requestsPerHour: flags.requestsPerHour ?? null,
+        })
         process.stdout.write(`${id}\n`)
       }),
     )
@@ -29,23 +39,32 @@ export function accountsCommand(): Command {
     .addOption(dataDirOption())
     .action((flags: StateFlags) =>
       withState(flags, async ({ accounts }) => {
-        const rows = (await accounts.list()).map(({ id, plan, name }) => [id, plan, name])
-        printTable([['ID', 'PLAN', 'NAME'], ...rows])
+        const rows = (await accounts.list()).map(({ id, plan, requestsPerHour, name }) => [
+          id,
+          plan,
+          requestsPerHour?.toString() ?? 'plan',
+          name,
+        ])
+        printTable([['ID', 'PLAN', 'REQUESTS/H', 'NAME'], ...rows])
       }),
     )
   accounts
     .command('update')
-    .description('change the name or the plan of an account')
+    .description('change the name, the plan or the rate limit of an account')
     .argument('<id>', 'the id of the account (acct_…)')
     .option('--name <name>', 'the new name')
     .addOption(planOption())
+    .addOption(limitOption())
     .addOption(dataDirOption())
     .action(async (id: string, flags: AccountFlags) => {
-      if (flags.name === undefined && flags.plan === undefined) throw new CommandError('Give --name, --plan or both.')
+      if (flags.name === undefined && flags.plan === undefined && flags.requestsPerHour === undefined) {
+        throw new CommandError('Give --name, --plan or --requests-per-hour.')
+      }
       await withState(flags, async ({ accounts }) => {
         const changed = await accounts.update(id, {
           ...(flags.name === undefined ? {} : { name: nameOf(flags.name) }),
           ...(flags.plan === undefined ? {} : { plan: tierOf(flags.plan) }),
+          ...(flags.requestsPerHour === undefined ? {} : { requestsPerHour: flags.requestsPerHour }),
         })
         if (changed === undefined) throw new CommandError(`There is no account ${id}. See: fairlead accounts list`)
       })

@@ -1,25 +1,44 @@
 import { Command, Option } from 'commander'
-import { isPreset, presets } from '../accounts/scopes.ts'
+import type { StoredKey } from '../accounts/keys.ts'
+import { allScopes, isPreset, isScope, presets } from '../accounts/scopes.ts'
 import type { Administration } from '../administration.ts'
-import { CommandError, dataDirOption, nameOf, printTable, type StateFlags, withState } from './shared.ts'
+import type { Scope } from '../contract/routes.ts'
+import {
+  CommandError,
+  change,
+  dataDirOption,
+  nameOf,
+  printTable,
+  type StateFlags,
+  wholeNumber,
+  withState,
+} from './shared.ts'
 
 interface CreateFlags extends StateFlags {
   readonly name: string
   readonly preset: string
+  readonly scopes?: string[]
   readonly project?: string[]
   readonly account?: string
+  readonly expiresInDays?: number
 }
 
-/** `fairlead keys create|list|revoke` */
+interface RotateFlags extends StateFlags {
+  readonly overlapHours: number
+}
+
+/** `fairlead keys create|list|rotate|revoke` */
 export function keysCommand(): Command {
-  const keys = new Command('keys').description('make, list and revoke API keys')
+  const keys = new Command('keys').description('make, list, rotate and revoke API keys')
   keys
     .command('create')
     .description('make an API key and print it; it is shown this one time')
     .requiredOption('--name <name>', 'what the key is for')
     .addOption(new Option('--preset <preset>', 'what it may do').choices(Object.keys(presets)).default('full'))
+    .option('--scopes <scope...>', `what it may do instead, one by one: ${allScopes.join(', ')}`)
     .option('--project <id...>', 'bind it to these projects')
     .option('--account <id>', "the account it belongs to (the operator's)")
+    .option('--expires-in-days <days>', 'when it ends (never)', wholeNumber(1, 3650))
     .addOption(dataDirOption())
     .action((flags: CreateFlags) =>
       withState(flags, async (administration) => {
@@ -35,12 +54,32 @@ export function keysCommand(): Command {
         const rows = (await keys.list()).map((key) => [
           key.id,
           key.accountId,
+          key.hint === null ? '-' : `${key.hint}…`,
           key.createdAt.toISOString(),
           key.lastUsedAt?.toISOString() ?? '-',
-          key.revokedAt === null ? 'active' : 'revoked',
+          key.expiresAt?.toISOString() ?? '-',
+          stateOf(key),
           key.name,
         ])
-        printTable([['ID', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE', 'NAME'], ...rows])
+        printTable([['ID', 'ACCOUNT', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'NAME'], ...rows])
+      }),
+    )
+  keys
+    .command('rotate')
+    .description('make a new API key with the same rights and print it; the old one goes on for a while')
+    .argument('<id>', 'the id of the key (key_…)')
+    .option('--overlap-hours <hours>', 'how long the old one goes on', wholeNumber(0, 168), 24)
+    .addOption(dataDirOption())
+    .action((id: string, flags: RotateFlags) =>
+      withState(flags, async (administration) => {
+        const made = await change(administration, async (transaction, record) => {
+          const rotated = await administration.keys.rotate(id, flags.overlapHours, { within: transaction })
+          if (rotated === undefined) throw new CommandError(`There is no key ${id}. See: fairlead keys list`)
+          if (rotated === 'ended') throw new CommandError(`The key ${id} is revoked or expired; create a new one.`)
+          await record({ accountId: rotated.accountId, operation: 'apiKeys.rotate', resourceId: rotated.id })
+          return rotated
+        })
+        process.stdout.write(`${made.key}\n`)
       }),
     )
   keys
@@ -49,14 +88,19 @@ export function keysCommand(): Command {
     .argument('<id>', 'the id of the key (key_…)')
     .addOption(dataDirOption())
     .action((id: string, flags: StateFlags) =>
-      withState(flags, async ({ keys }) => {
-        if (!(await keys.revoke(id))) throw new CommandError(`There is no key ${id}. See: fairlead keys list`)
-      }),
+      withState(flags, (administration) =>
+        change(administration, async (transaction, record) => {
+          const revoked = await administration.keys.revoke(id, { within: transaction })
+          if (revoked === undefined) throw new CommandError(`There is no key ${id}. See: fairlead keys list`)
+          await record({ accountId: revoked.accountId, operation: 'apiKeys.delete', resourceId: id })
+        }),
+      ),
     )
   return keys
 }
 
-async function createKey({ accounts, keys, tenancy }: Administration, flags: CreateFlags): Promise<string> {
+async function createKey(administration: Administration, flags: CreateFlags): Promise<string> {
+  const { accounts, keys, tenancy } = administration
   const accountId = flags.account ?? (await accounts.ensureOperator())
   if ((await accounts.get(accountId)) === undefined) {
     throw new CommandError(`There is no account ${accountId}. See: fairlead accounts list`)
@@ -66,12 +110,34 @@ async function createKey({ accounts, keys, tenancy }: Administration, flags: Cre
       throw new CommandError(`The account ${accountId} has no project ${id}.`)
     }
   }
-  if (!isPreset(flags.preset)) throw new CommandError(`There is no preset ${flags.preset}.`)
-  const { key } = await keys.create({
-    accountId,
-    name: nameOf(flags.name),
-    scopes: presets[flags.preset],
-    projectIds: flags.project ?? null,
+  const days = flags.expiresInDays
+  const made = await change(administration, async (transaction, record) => {
+    const created = await keys.create(
+      {
+        accountId,
+        name: nameOf(flags.name),
+        scopes: scopesOf(flags),
+        projectIds: flags.project ?? null,
+        expiresAt: days === undefined ? null : new Date(Date.now() + days * 24 * 60 * 60 * 1000),
+      },
+      transaction,
+    )
+    await record({ accountId, operation: 'apiKeys.create', resourceId: created.id })
+    return created
   })
-  return key
+  return made.key
+}
+
+function scopesOf({ preset, scopes }: CreateFlags): readonly Scope[] {
+  if (scopes === undefined) return isPreset(preset) ? presets[preset] : []
+  // Joined by commas as well as apart.
+  return [...new Set(scopes.flatMap((given) => given.split(',')))].map((scope) => {
+    if (!isScope(scope)) throw new CommandError(`There is no scope ${scope}. There are: ${allScopes.join(', ')}.`)
+    return scope
+  })
+}
+
+function stateOf({ revokedAt, expiresAt }: StoredKey): string {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt.getTime() <= Date.now() ? 'expired' : 'active'
 }

@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs'
-import { Option } from 'commander'
+import { userInfo } from 'node:os'
+import { InvalidArgumentError, Option } from 'commander'
 import { type Administration, administer } from '../administration.ts'
+import type { AuditEntry } from '../http/audit.ts'
 import { loadConfig } from '../platform/config.ts'
+import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
 
 /** Something that the user of a command can put right; its message is all that is shown. */
@@ -28,6 +31,35 @@ export function withState<T>(flags: StateFlags, work: (administration: Administr
   return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
 }
 
+type Recorded = Pick<AuditEntry, 'accountId' | 'operation' | 'resourceId'>
+
+/** Changes something in one transaction with its entry in the audit log, under the name of the system's user. */
+export function change<T>(
+  { database, auditLog }: Administration,
+  work: (transaction: Transaction, record: (what: Recorded) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  return database.transaction().execute((transaction) =>
+    work(transaction, (what) =>
+      auditLog.write(transaction, {
+        ...what,
+        actor: { type: 'command', id: null, name: userName() },
+        address: null,
+        requestId: null,
+        projectId: null,
+      }),
+    ),
+  )
+}
+
+/** A container's user need not have a name. */
+function userName(): string | null {
+  try {
+    return userInfo().username
+  } catch {
+    return null
+  }
+}
+
 /** Checks the `--name` of something. */
 export function nameOf(name: string): string {
   const trimmed = name.trim()
@@ -45,5 +77,14 @@ export function printTable(rows: readonly (readonly string[])[]): void {
         .join('  ')
         .trimEnd()}\n`,
     )
+  }
+}
+
+/** Reads an option's value; commander says what is wrong with it. */
+export function wholeNumber(least: number, most: number): (given: string) => number {
+  return (given) => {
+    const value = Number(given)
+    if (/^\d{1,9}$/.test(given) && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
   }
 }

@@ -26,10 +26,11 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   ? { readonly params?: never }
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
-type Filters<Name extends OperationName> = QueryInput<Name> extends undefined ? unknown : Partial<QueryInput<Name>>
+/** What a list takes besides; `Partial<undefined>` would leave nothing of the others. */
+type ListQuery<Given> = Given extends undefined ? unknown : Partial<Given>
 
 type Query<Name extends OperationName> = Name extends ListName
-  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & Filters<Name> }
+  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & ListQuery<QueryInput<Name>> }
   : QueryInput<Name> extends undefined
     ? { readonly query?: never }
     : { readonly query?: QueryInput<Name> }
@@ -70,6 +71,9 @@ export type Client = {
   }
 }
 
+/** Who may ask is the server's to know. */
+type RouteShape = Omit<Route, 'access'>
+
 interface AnyInput {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
@@ -84,11 +88,19 @@ interface AnyInput {
  * and with what `fetch` throws when there is no answer.
  */
 export function createClient(options: ClientOptions): Client {
+  return createMethods(routes, options) as unknown as Client
+}
+
+/** One method for each route of a table, by group and verb; the caller knows their types. */
+export function createMethods(
+  table: Readonly<Record<string, RouteShape>>,
+  options: ClientOptions,
+): Record<string, Record<string, unknown>> {
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
   const send = options.fetch ?? fetch
   const retries = options.retries ?? 3
 
-  const request = async (route: Route, url: string, input: AnyInput): Promise<Response> => {
+  const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Response> => {
     const attempt = () => send(url, requestInit(route, input, options.apiKey, key))
     const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
     // An upload cannot be made again: its body has gone, and no key tells that it is the same one.
@@ -97,15 +109,14 @@ export function createClient(options: ClientOptions): Client {
     return response
   }
 
-  const read = async (route: Route, response: Response): Promise<unknown> => {
+  const read = async (route: RouteShape, response: Response): Promise<unknown> => {
     if (route.text) return response
     const text = await response.text()
     if (route.status === 204) return undefined
     return text === '' ? Promise.reject(foreignAnswer(response)) : readJson(text, response)
   }
 
-  const methodFor = (name: OperationName) => {
-    const route: Route = routes[name]
+  const methodFor = (route: RouteShape) => {
     const call = async (input: AnyInput = {}) =>
       read(route, await request(route, baseUrl + target(route, input), input))
     if (!route.list) return call
@@ -121,15 +132,20 @@ export function createClient(options: ClientOptions): Client {
   }
 
   const client: Record<string, Record<string, unknown>> = {}
-  for (const name of Object.keys(routes) as OperationName[]) {
+  for (const [name, route] of Object.entries(table)) {
     const [group, verb] = name.split('.') as [string, string]
     client[group] ??= {}
-    client[group][verb] = methodFor(name)
+    client[group][verb] = methodFor(route)
   }
-  return client as unknown as Client
+  return client
 }
 
-function requestInit(route: Route, input: AnyInput, apiKey: string | undefined, key: string | undefined): RequestInit {
+function requestInit(
+  route: RouteShape,
+  input: AnyInput,
+  apiKey: string | undefined,
+  key: string | undefined,
+): RequestInit {
   const json = input.body !== undefined && !route.upload
   return {
     method: route.method,
@@ -146,7 +162,7 @@ function requestInit(route: Route, input: AnyInput, apiKey: string | undefined, 
   }
 }
 
-function target(route: Route, { params = {}, query = {} }: AnyInput): string {
+function target(route: RouteShape, { params = {}, query = {} }: AnyInput): string {
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)] as [string, string]],

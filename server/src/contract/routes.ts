@@ -54,6 +54,15 @@ export const routes = {
   'webhooks.list': { method: 'GET', path: '/webhooks', access: 'webhooks:read', status: 200, list: true },
   'webhooks.create': { method: 'POST', path: '/webhooks', access: 'webhooks:write', status: 201 },
   'webhooks.delete': { method: 'DELETE', path: '/webhooks/:id', access: 'webhooks:write', status: 204 },
+
+  'account.get': { method: 'GET', path: '/account', access: 'any', status: 200 },
+
+  'apiKeys.list': { method: 'GET', path: '/api-keys', access: 'user', status: 200, list: true },
+  'apiKeys.create': { method: 'POST', path: '/api-keys', access: 'user', status: 201 },
+  'apiKeys.delete': { method: 'DELETE', path: '/api-keys/:id', access: 'user', status: 204 },
+  'apiKeys.rotate': { method: 'POST', path: '/api-keys/:id/rotate', access: 'user', status: 200 },
+
+  'auditLog.list': { method: 'GET', path: '/audit-log', access: 'user', status: 200, list: true },
 } as const satisfies Record<string, Route>
 
 export type OperationName = keyof typeof routes
@@ -61,7 +70,8 @@ export type OperationName = keyof typeof routes
 /** The first part of an operation's name: `projects` of `projects.list`. */
 export type Group = OperationName extends infer Name ? (Name extends `${infer G}.${string}` ? G : never) : never
 
-type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
+/** The names of the parameters in a path. */
+export type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Tail}`
     ? Name | ParamsOf<Tail>
     : Rest

@@ -1,6 +1,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import type { DeploymentFailure } from '../contract/resources/deployments.ts'
 import type { PageRequest } from '../http/page.ts'
+import { createBatcher } from '../platform/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Instance, Plan } from './runner/runner.ts'
 import type { DeploymentsTables } from './tables.ts'
@@ -219,13 +220,15 @@ export function createDeploymentStore({ database }: { database: Database }): Dep
       return new Set(rows.map((row) => row.id))
     },
 
-    async count(projectId) {
-      const { count } = await db
+    count: createBatcher(async (projectIds: readonly string[]) => {
+      const rows = await db
         .selectFrom('deployments')
-        .select(({ fn }) => fn.countAll<string>().as('count'))
-        .where('project_id', '=', projectId)
-        .executeTakeFirstOrThrow()
-      return Number(count)
-    },
+        .select(['project_id', ({ fn }) => fn.countAll<string>().as('count')])
+        .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
+        .groupBy('project_id')
+        .execute()
+      const counts = new Map(rows.map((row) => [row.project_id, Number(row.count)]))
+      return projectIds.map((id) => counts.get(id) ?? 0)
+    }),
   }
 }

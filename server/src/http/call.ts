@@ -17,6 +17,10 @@ export interface Call<Name extends OperationName> {
   readonly body: BodyOutput<Name>
   /** Everything that the operation changes is changed in here, and holds when the answer is sent. */
   readonly transaction: Name extends ChangeName ? Transaction : undefined
+  /** An upload writes its audit entry itself, in the transaction that makes the file. */
+  readonly audit: Routes[Name] extends { upload: true }
+    ? (transaction: Transaction, resourceId: string) => Promise<void>
+    : undefined
   /** Does something once the change holds; not called when it was rolled back. */
   readonly afterCommit: (work: () => void) => void
   readonly request: RequestFacts

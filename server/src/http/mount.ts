@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Router, type RouterContext } from '@koa/router'
+import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { notFound } from '../contract/errors.ts'
 import { type IdKind, isId } from '../contract/ids.ts'
 import { type Operation, operations } from '../contract/operations.ts'
 import type { Group } from '../contract/routes.ts'
 import type { Database, Transaction } from '../platform/database.ts'
+import type { Audit } from './audit.ts'
 import { jsonBody } from './body.ts'
 import type { Call, Handlers, RequestFacts, TextAnswer } from './call.ts'
 import { nextLink, type Page, pageQuery, pageRequest } from './page.ts'
@@ -19,11 +21,13 @@ export interface MountOptions {
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
   /** Whether a response with a field that is not declared is an error instead of being stripped; for tests. */
   readonly strict: boolean
+  readonly audit: Audit
 }
 
 export interface ApiState {
   principal: Principal
   requestId: string
+  address: string
 }
 
 /** What the parameters of paths name; `:id` is of its operation's group. */
@@ -31,13 +35,17 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   deployments: 'deployment',
   webhooks: 'webhook',
+  account: 'account',
+  apiKeys: 'key',
+  auditLog: 'auditEntry',
 }
 
 /**
- * Mounts every operation of the contract on a router. Expects `ctx.state.principal`.
+ * Mounts every operation of the contract on a router. Expects `ctx.state.principal`. Changes wait for one of the places
+ * for transactions.
  * Order of checks: permission (403), query and body (400), existence (404).
  */
-export function mountOperations(options: MountOptions): Router<ApiState> {
+export function mountOperations(options: MountOptions, transactions: LimitFunction): Router<ApiState> {
   const router = new Router<ApiState>()
   const readBody = jsonBody()
   for (const operation of operations) {
@@ -50,7 +58,7 @@ export function mountOperations(options: MountOptions): Router<ApiState> {
           await next()
         },
         ...(operation.body ? [readBody] : []),
-        (ctx) => answer(ctx, operation, options),
+        (ctx) => answer(ctx, operation, options, transactions),
       ],
     )
   }
@@ -61,7 +69,12 @@ export function mountOperations(options: MountOptions): Router<ApiState> {
 type AnyCall = { readonly [Part in keyof Call<'projects.get'>]: unknown }
 type AnyHandler = (call: AnyCall) => Promise<unknown>
 
-async function answer(ctx: RouterContext<ApiState>, operation: Operation, options: MountOptions): Promise<void> {
+async function answer(
+  ctx: RouterContext<ApiState>,
+  operation: Operation,
+  options: MountOptions,
+  transactions: LimitFunction,
+): Promise<void> {
   const { principal } = ctx.state
   const listed = operation.list && parseQuery(pageQuery, ctx.query)
   const query = operation.query && parseQuery(operation.query, ctx.query)
@@ -73,6 +86,16 @@ async function answer(ctx: RouterContext<ApiState>, operation: Operation, option
 
   const handle = options.handlers[operation.name] as AnyHandler
   const afterCommit: (() => void)[] = []
+  const audit = (transaction: Transaction, resourceId: string | null) =>
+    options.audit(transaction, {
+      accountId: principal.accountId,
+      actor: principal.actor,
+      address: ctx.state.address,
+      requestId: ctx.state.requestId,
+      operation: operation.name,
+      projectId: projectId ?? null,
+      resourceId,
+    })
   const callIn = (transaction: Transaction | undefined) =>
     handle({
       principal,
@@ -82,15 +105,27 @@ async function answer(ctx: RouterContext<ApiState>, operation: Operation, option
       page: listed && pageRequest(listed as z.output<typeof pageQuery>),
       body,
       transaction,
+      audit: operation.upload && audit,
       afterCommit: (work: () => void) => void afterCommit.push(work),
       request: requestFacts(ctx),
     })
   const result = changes(operation)
-    ? await options.database.transaction().execute((transaction) => callIn(transaction))
+    ? await transactions(() =>
+        options.database.transaction().execute(async (transaction) => {
+          const changed = await callIn(transaction)
+          await audit(transaction, resourceId(ctx.params, changed))
+          return changed
+        }),
+      )
     : await callIn(undefined)
   for (const work of afterCommit) work()
 
   send(ctx, operation, result, options.strict)
+}
+
+/** What was changed: what the answer is about, else the last thing that the path names. */
+function resourceId(params: Readonly<Record<string, string>>, result: unknown): string | null {
+  return (result as { id?: string } | undefined)?.id ?? params['id'] ?? params['project_id'] ?? null
 }
 
 function changes(operation: Operation): boolean {
@@ -127,7 +162,7 @@ function send(ctx: RouterContext<ApiState>, operation: Operation, result: unknow
 function requestFacts(ctx: RouterContext<ApiState>): RequestFacts {
   return {
     id: ctx.state.requestId,
-    address: ctx.ip,
+    address: ctx.state.address,
     message: ctx.req,
     get signal() {
       const gone = new AbortController()

@@ -4,10 +4,13 @@ import type { Access, Scope } from '../contract/routes.ts'
 /** Who asks, as found by authentication: an API key of an account, or a signed-in user of it. */
 export interface Principal {
   readonly accountId: string
-  readonly actor: { readonly type: 'key' | 'user'; readonly id: string }
+  /** `name` is the key's, or the user's e-mail address. */
+  readonly actor: { readonly type: 'key' | 'user'; readonly id: string; readonly name: string }
   readonly scopes: ReadonlySet<Scope>
   /** The projects that a key is bound to; `null` for all of the account. */
   readonly projectIds: ReadonlySet<string> | null
+  /** The rate limit of its account; `null` for users, whose requests are not counted. */
+  readonly requestsPerHour: number | null
 }
 
 /** A project that the principal may see: the way to everything inside it. */

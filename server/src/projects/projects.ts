@@ -15,8 +15,8 @@ export interface ProjectsDependencies {
   readonly regions: readonly string[]
   readonly defaultRegion: string
   readonly plans: Plans
-  /** The tier of an account. */
-  readonly tierOf: (accountId: string) => Promise<string>
+  /** The tier of an account, asked inside the transaction. */
+  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
   /** How many resources a project has. */
   readonly countDeployments: (projectId: string) => Promise<number>
 }
@@ -43,13 +43,14 @@ export interface Projects {
   delete(transaction: Transaction, project: TenantProject): Promise<void>
 }
 
+/** Open to every tier, so that nobody need be asked. */
 const defaultPlan = 'free'
 
 export function createProjects(dependencies: ProjectsDependencies): Projects {
   const db = dependencies.database.withTables<ProjectsTables>()
 
-  const choosePlan = async (principal: Principal, plan: string): Promise<string> => {
-    const allowed = plansForTier(dependencies.plans, await dependencies.tierOf(principal.accountId))
+  const choosePlan = async (transaction: Transaction, principal: Principal, plan: string): Promise<string> => {
+    const allowed = plansForTier(dependencies.plans, await dependencies.tierOf(transaction, principal.accountId))
     if (!allowed.includes(plan)) {
       throw invalidRequest({ field: 'plan', message: `must be one of: ${allowed.join(', ')}` })
     }
@@ -74,21 +75,39 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     return { id, name, region, plan, resources: await resourcesOf(id), created_at: createdAt.toISOString() }
   }
 
+  /** Counting them takes the longer the more there are, so all of an account's are counted as they come and go. */
+  const countVisible = async ({ accountId, projectIds }: Principal): Promise<number> => {
+    const { total } =
+      projectIds === null
+        ? await db
+            .selectFrom('project_counts')
+            .select(({ fn }) => fn.sum<string | null>('total').as('total'))
+            .where('account_id', '=', accountId)
+            .executeTakeFirstOrThrow()
+        : await db
+            .selectFrom('projects')
+            .select(({ fn }) => fn.countAll<string>().as('total'))
+            .where('account_id', '=', accountId)
+            .where('id', 'in', [...projectIds])
+            .executeTakeFirstOrThrow()
+    return Number(total ?? 0)
+  }
+
   return {
     async list(principal, page) {
       const own = db.selectFrom('projects').where('account_id', '=', principal.accountId)
       const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
-      const [found, { total }] = await Promise.all([
+      const [found, total] = await Promise.all([
         (page.after === undefined ? visible : visible.where('id', '<', page.after))
           .select(['id', 'name', 'region', 'status', 'created_at'])
           .orderBy('id', 'desc')
           .limit(page.limit + 1)
           .execute(),
-        visible.select(({ fn }) => fn.countAll<string>().as('total')).executeTakeFirstOrThrow(),
+        countVisible(principal),
       ])
       const { rows, next } = cutPage(found, page)
       const projects = rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
-      return { body: { projects, total: Number(total) }, next }
+      return { body: { projects, total }, next }
     },
 
     async create(transaction, principal, input) {
@@ -100,7 +119,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
           account_id: principal.accountId,
           name: input.name,
           region: chooseRegion(input.region ?? dependencies.defaultRegion),
-          plan: await choosePlan(principal, input.plan ?? defaultPlan),
+          plan: input.plan === undefined ? defaultPlan : await choosePlan(transaction, principal, input.plan),
           status: 'active',
         })
         .returning(['id', 'name', 'region', 'plan', 'created_at'])
@@ -111,7 +130,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     get: (project) => describe(project),
 
     async update(transaction, principal, project, changes) {
-      const plan = changes.plan === undefined ? project.plan : await choosePlan(principal, changes.plan)
+      const plan = changes.plan === undefined ? project.plan : await choosePlan(transaction, principal, changes.plan)
       const name = changes.name ?? project.name
       await transaction
         .withTables<ProjectsTables>()

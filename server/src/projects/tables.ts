@@ -11,4 +11,10 @@ export type ProjectsTables = {
     status: 'active' | 'deleting'
     created_at: Generated<Date>
   }
+  /** How many active projects an account has is the sum of its slots; triggers of the database keep it. */
+  project_counts: {
+    account_id: string
+    slot: number
+    total: string
+  }
 }

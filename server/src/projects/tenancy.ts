@@ -1,5 +1,7 @@
+import { sql } from 'kysely'
 import { isId } from '../contract/ids.ts'
 import type { TenantProject } from '../http/principal.ts'
+import { createBatcher } from '../platform/batcher.ts'
 import type { Database } from '../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
 
@@ -14,15 +16,24 @@ export interface Tenancy {
 export function createTenancy({ database }: { database: Database }): Tenancy {
   const projects = database.withTables<ProjectsTables>().selectFrom('projects').where('status', '=', 'active')
 
+  // Nearly every request asks this.
+  const ask = createBatcher(async (asked: readonly { readonly accountId: string; readonly projectId: string }[]) => {
+    const rows = await projects
+      .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
+      .where('id', '=', sql<string>`any(${asked.map(({ projectId }) => projectId)}::text[])`)
+      .execute()
+    const found = new Map(rows.map((row) => [row.id, row]))
+    return asked.map(({ accountId, projectId }): TenantProject | undefined => {
+      const project = found.get(projectId)
+      return project?.accountId === accountId ? project : undefined
+    })
+  })
+
   return {
     async find(accountId, projectId) {
       // What cannot be an id is not asked for: the database would choke on some of it.
       if (!isId('project', projectId)) return undefined
-      return projects
-        .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
-        .where('id', '=', projectId)
-        .where('account_id', '=', accountId)
-        .executeTakeFirst()
+      return ask({ accountId, projectId })
     },
     async accountOf(projectId) {
       const row = await database

@@ -1,0 +1,96 @@
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
+import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import type { Transaction } from '../platform/database.ts'
+import type { Keys, StoredKey } from './keys.ts'
+import { presetOf, presets } from './scopes.ts'
+
+export interface ApiKeysDependencies {
+  readonly keys: Keys
+  /** Whether a project is the account's. */
+  readonly ownsProject: (accountId: string, projectId: string) => Promise<boolean>
+}
+
+/** API keys as the users of an account see and change them. */
+export interface ApiKeys {
+  list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'apiKeys.list'>>>
+  /** Throws `invalid_request` on a project that is not the account's. */
+  create(
+    transaction: Transaction,
+    accountId: string,
+    input: BodyOutput<'apiKeys.create'>,
+  ): Promise<ResponseBody<'apiKeys.create'>>
+  /** Throws `not_found`. */
+  revoke(transaction: Transaction, accountId: string, id: string): Promise<void>
+  /** Throws `not_found`, and `invalid_request` when the key is revoked or expired. */
+  rotate(
+    transaction: Transaction,
+    accountId: string,
+    id: string,
+    overlapHours: number,
+  ): Promise<ResponseBody<'apiKeys.rotate'>>
+}
+
+const dayMs = 24 * 60 * 60 * 1000
+
+export function createApiKeys({ keys, ownsProject }: ApiKeysDependencies): ApiKeys {
+  const checkProjects = async (accountId: string, ids: readonly string[]): Promise<void> => {
+    const owned = await Promise.all(ids.map((id) => ownsProject(accountId, id)))
+    const unknown = ids.find((_, at) => owned[at] !== true)
+    if (unknown !== undefined) {
+      throw invalidRequest({ field: 'project_ids', message: `there is no project ${unknown}` })
+    }
+  }
+
+  return {
+    async list(accountId, page) {
+      const { rows, next } = cutPage(await keys.list({ accountId, page }), page)
+      return { body: { api_keys: rows.map(describe) }, next }
+    },
+
+    async create(transaction, accountId, input) {
+      const projectIds = input.project_ids == null ? null : [...new Set(input.project_ids)]
+      await checkProjects(accountId, projectIds ?? [])
+      const days = input.expires_in_days ?? null
+      const made = await keys.create(
+        {
+          accountId,
+          name: input.name,
+          scopes: input.preset === undefined ? [...new Set(input.scopes)] : presets[input.preset],
+          projectIds,
+          expiresAt: days === null ? null : new Date(Date.now() + days * dayMs),
+        },
+        transaction,
+      )
+      return { ...describe(made), key: made.key }
+    },
+
+    async revoke(transaction, accountId, id) {
+      if ((await keys.revoke(id, { accountId, within: transaction })) === undefined) throw notFound()
+    },
+
+    async rotate(transaction, accountId, id, overlapHours) {
+      const made = await keys.rotate(id, overlapHours, { accountId, within: transaction })
+      if (made === undefined) throw notFound()
+      if (made === 'ended') {
+        throw new ApiError('invalid_request', 'This API key is revoked or expired; create a new one.')
+      }
+      return { ...describe(made), key: made.key }
+    },
+  }
+}
+
+function describe(key: StoredKey): ResponseBody<'apiKeys.list'>['api_keys'][number] {
+  return {
+    id: key.id,
+    name: key.name,
+    preset: presetOf(key.scopes),
+    scopes: [...key.scopes],
+    project_ids: key.projectIds === null ? null : [...key.projectIds],
+    hint: key.hint,
+    created_at: key.createdAt.toISOString(),
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+  }
+}

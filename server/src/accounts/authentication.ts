@@ -1,0 +1,68 @@
+import { sql } from 'kysely'
+import type { Principal } from '../http/principal.ts'
+import { createBatcher } from '../platform/batcher.ts'
+import type { Database } from '../platform/database.ts'
+import { type Plans, requestsPerHour } from '../platform/plans.ts'
+import { hashKey, isWellFormedKey } from './key-format.ts'
+import type { AccountsTables } from './tables.ts'
+
+const bearer = /^Bearer +(\S+)$/i
+
+/**
+ * Finds the principal of an `Authorization` header's value; `undefined` when it names no valid key. Every request asks
+ * the database after it came, so a revocation holds at once; those that come together ask together.
+ */
+export function createAuthentication({
+  database,
+  plans,
+}: {
+  database: Database
+  plans: Plans
+}): (authorization: string) => Promise<Principal | undefined> {
+  const db = database.withTables<AccountsTables>()
+
+  const find = createBatcher(async (hashes: readonly Buffer[]) => {
+    const rows = await db
+      .selectFrom('api_keys')
+      .innerJoin('accounts', 'accounts.id', 'api_keys.account_id')
+      .select([
+        'api_keys.id',
+        'api_keys.name',
+        'account_id',
+        'hash',
+        'scopes',
+        'project_ids',
+        'plan',
+        'requests_per_hour',
+        sql<boolean>`coalesce(last_used_at > now() - interval '1 minute', false)`.as('used_lately'),
+      ])
+      .where('hash', '=', sql<Buffer>`any(${[...hashes]}::bytea[])`)
+      .where('revoked_at', 'is', null)
+      .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`now()`)]))
+      .execute()
+    // To the minute: a write for every request would cost more than the answer is worth.
+    const unseen = rows.filter((row) => !row.used_lately).map(({ id }) => id)
+    if (unseen.length > 0) {
+      await db.updateTable('api_keys').set({ last_used_at: sql<Date>`now()` }).where('id', 'in', unseen).execute()
+    }
+    const principals = new Map(
+      rows.map((row): [string, Principal] => [
+        row.hash.toString('hex'),
+        {
+          accountId: row.account_id,
+          actor: { type: 'key', id: row.id, name: row.name },
+          scopes: new Set(row.scopes),
+          projectIds: row.project_ids === null ? null : new Set(row.project_ids),
+          requestsPerHour: row.requests_per_hour ?? requestsPerHour(plans, row.plan),
+        },
+      ]),
+    )
+    return hashes.map((hash) => principals.get(hash.toString('hex')))
+  })
+
+  return async (authorization) => {
+    const key = bearer.exec(authorization)?.[1]
+    // The checksum spares the database a question about what cannot be a key.
+    return key === undefined || !isWellFormedKey(key) ? undefined : find(hashKey(key))
+  }
+}

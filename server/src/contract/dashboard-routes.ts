@@ -1,0 +1,26 @@
+import type { ParamsOf, Route } from './routes.ts'
+
+/**
+ * What the dashboard needs besides the operations of /v1: where a user comes from, signs in and out. Mounted beside
+ * those under `/dashboard/api`; plain data for the same reason. What goes in and out stands in `resources/session.ts`.
+ */
+export interface DashboardRoute extends Pick<Route, 'method' | 'path' | 'status'> {
+  /** `open` to everybody; `user` for signed-in users alone. */
+  readonly access: 'open' | 'user'
+}
+
+export const dashboardRoutes = {
+  'setup.check': { method: 'POST', path: '/setup/check', access: 'open', status: 200 },
+  'setup.complete': { method: 'POST', path: '/setup', access: 'open', status: 200 },
+  'session.create': { method: 'POST', path: '/session', access: 'open', status: 200 },
+  'session.get': { method: 'GET', path: '/session', access: 'user', status: 200 },
+  'session.delete': { method: 'DELETE', path: '/session', access: 'user', status: 204 },
+  'password.change': { method: 'POST', path: '/password', access: 'user', status: 204 },
+  'sessions.list': { method: 'GET', path: '/sessions', access: 'user', status: 200 },
+  'sessions.revoke': { method: 'DELETE', path: '/sessions/:id', access: 'user', status: 204 },
+} as const satisfies Record<string, DashboardRoute>
+
+export type DashboardRouteName = keyof typeof dashboardRoutes
+
+/** The names of the path parameters of a route. */
+export type DashboardParam<Name extends DashboardRouteName> = ParamsOf<(typeof dashboardRoutes)[Name]['path']>

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import type { DashboardRouteName } from '../dashboard-routes.ts'
+import type { Declaration } from '../declaration.ts'
+import { required, timestamp } from './common.ts'
+
+const shortestPassword = 12
+const longestPassword = 200
+
+/** NFC, so that a password is the same from every keyboard (NIST SP 800-63B §3.1.1.2). */
+const password = z
+  .string(required('a string'))
+  .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
+  .transform((value) => value.normalize('NFC'))
+
+const newPassword = password
+  .refine((value) => [...value].length >= shortestPassword, `must be at least ${shortestPassword} characters`)
+  .refine((value) => value.length <= longestPassword, `must be at most ${longestPassword} characters`)
+
+/** What is only compared may be anything that is not too long to hash. */
+const givenPassword = password.refine((value) => value.length <= longestPassword, 'is too long')
+
+const email = z
+  .string(required('a string'))
+  .max(254, 'must be at most 254 characters')
+  .transform((value) => value.trim().toLowerCase())
+
+const newEmail = email.pipe(z.email('must be an e-mail address'))
+
+const token = z.string(required('a string')).max(100, 'is not a token of a setup link')
+
+/** Who is signed in. */
+const signedIn = z.object({
+  user: z.object({ id: z.string(), email: z.string() }),
+  account: z.object({ id: z.string(), name: z.string(), plan: z.enum(['free', 'pro', 'enterprise']) }),
+  session: z.object({ id: z.string(), created_at: timestamp, expires_at: timestamp }),
+})
+
+export const session = z.object({
+  id: z.string(),
+  /** Whether it is the one that asks. */
+  current: z.boolean(),
+  address: z.string(),
+  user_agent: z.string().nullable(),
+  created_at: timestamp,
+  last_seen_at: timestamp,
+  expires_at: timestamp,
+})
+
+export const dashboardDeclarations = {
+  'setup.check': {
+    summary: 'Look at a setup link',
+    description: 'The account that a user would be made in; 404 when the link is used, expired or was never made.',
+    body: z.object({ token }),
+    response: z.object({ account: z.object({ id: z.string(), name: z.string() }), expires_at: timestamp }),
+  },
+  'setup.complete': {
+    summary: 'Make a user by a setup link',
+    description: 'Uses the link up, makes the user and signs in.',
+    body: z.object({ token, email: newEmail, password: newPassword }),
+    response: signedIn,
+  },
+  'session.create': {
+    summary: 'Sign in',
+    description: 'Answers with the cookie of a new session. A session that the browser had before ends.',
+    body: z.object({ email, password: givenPassword }),
+    response: signedIn,
+  },
+  'session.get': {
+    summary: 'Who is signed in',
+    description: 'The user, the account, the session.',
+    response: signedIn,
+  },
+  'session.delete': { summary: 'Sign out', description: 'Ends the session of the cookie.' },
+  'password.change': {
+    summary: 'Change the password',
+    description: 'Ends all other sessions of the user.',
+    body: z.object({ current_password: givenPassword, new_password: newPassword }),
+  },
+  'sessions.list': {
+    summary: 'List sessions',
+    description: 'The sessions of the user, newest first.',
+    response: z.object({ sessions: z.array(session) }),
+  },
+  'sessions.revoke': { summary: 'End a session', description: 'One of the user; it holds at once.' },
+} as const satisfies Record<DashboardRouteName, Declaration>

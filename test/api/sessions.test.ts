@@ -1,0 +1,331 @@
+import { createDashboardClient } from '@fairlead/server/dashboard-client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { browser } from '../harness/browser.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+
+let server: TestServer
+let api: string
+beforeAll(async () => {
+  server = await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
+  api = `${server.url}/dashboard/api`
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(api + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin', ...headers },
+    body: JSON.stringify(body),
+  })
+
+let addresses = 0
+/** Attempts are limited by address: this one has made none yet. */
+const elsewhere = () => {
+  addresses += 1
+  return { 'x-forwarded-for': `192.0.2.${addresses}` }
+}
+
+const newUser = { email: 'first@example.com', password: 'correct horse battery staple' }
+
+describe('the first start', () => {
+  it('prints a link that makes the first user, and none once there is one', async () => {
+    await using fresh = await testServer()
+    const line = fresh.log.find((entry) => 'link' in entry)
+    expect(line?.['msg']).toContain('there is no user yet')
+    const link = new URL(String(line?.['link']))
+    expect(link.origin).toBe(fresh.url)
+    expect(link.pathname).toBe('/setup')
+    const token = link.hash.slice(1)
+    const opened = browser(fresh.url)
+    expect(await opened.dashboard.setup.check({ body: { token } })).toMatchObject({ account: { name: 'Operator' } })
+    const made = await opened.dashboard.setup.complete({ body: { token, ...newUser } })
+    expect(await opened.dashboard.session.get()).toEqual(made)
+    expect(made).toMatchObject({ user: { email: newUser.email }, account: { name: 'Operator', plan: 'enterprise' } })
+  })
+})
+
+describe('a setup link', () => {
+  it('makes one user, however many open it at once', async () => {
+    const token = await server.setupLink()
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, (_, i) =>
+        post('/setup', { token, email: `racer${i}@example.com`, password: newUser.password }, elsewhere()),
+      ),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 404, 404, 404, 404])
+    expect((await post('/setup/check', { token }, elsewhere())).status).toBe(404)
+  })
+
+  it('dies after an hour', async () => {
+    const token = await server.setupLink()
+    await server.database.query("update setup_links set expires_at = expires_at - interval '1 hour'")
+    expect((await post('/setup', { token, ...newUser }, elsewhere())).status).toBe(404)
+  })
+
+  it('is not used up by a mistake', async () => {
+    const user = await server.signIn()
+    const token = await server.setupLink()
+    for (const [body, field] of [
+      [{ token, email: 'nonsense', password: newUser.password }, 'email'],
+      [{ token, email: 'a@example.com', password: 'too short' }, 'password'],
+      [{ token, email: user.email.toUpperCase(), password: newUser.password }, 'email'],
+    ] as const) {
+      const response = await post('/setup', body, elsewhere())
+      expect(response.status).toBe(400)
+      expect(await response.json()).toMatchObject({ error: { details: { field } } })
+    }
+    expect((await post('/setup', { token, email: 'b@example.com', password: newUser.password })).status).toBe(200)
+  })
+
+  it('is stored as a hash, as sessions are, and passwords by argon2id', async () => {
+    const user = await server.signIn()
+    const token = await server.setupLink()
+    const rows = await server.database.query<{ row: string }>(
+      'select setup_links::text as row from setup_links union all select sessions::text from sessions union all select users::text from users',
+    )
+    for (const secret of [token, user.cookie().split('=')[1] ?? '', user.password]) {
+      expect(rows.some(({ row }) => row.includes(secret))).toBe(false)
+    }
+    const [stored] = await server.database.query<{ hash: string }>(
+      'select password_hash as hash from users where id = $1',
+      [user.userId],
+    )
+    expect(stored?.hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  })
+})
+
+describe('signing in', () => {
+  it('gives a cookie that scripts and other sites do not get, another one each time', async () => {
+    const user = await server.signIn()
+    const former = user.cookie()
+    const response = await user.fetch(`${api}/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email: ` ${user.email.toUpperCase()} `, password: user.password }),
+    })
+    expect(response.status).toBe(200)
+    expect(response.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^fairlead_session=[\w-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Strict$/),
+    ])
+    expect(user.cookie()).not.toBe(former)
+    // The session before ended with the new one.
+    expect((await fetch(`${api}/session`, { headers: { cookie: former } })).status).toBe(401)
+    expect((await user.dashboard.sessions.list()).sessions).toHaveLength(1)
+  })
+
+  it('gives a cookie of this host alone over HTTPS, and takes no other there', async () => {
+    const { email, password, cookie } = await server.signIn()
+    const https = { 'x-forwarded-proto': 'https' }
+    const response = await post('/session', { email, password }, https)
+    const [set = ''] = response.headers.getSetCookie()
+    expect(set).toMatch(/^__Host-fairlead_session=[\w-]{43}; .*Path=\/; HttpOnly; SameSite=Strict; Secure$/)
+    const secure = set.split(';')[0] ?? ''
+    expect((await fetch(`${api}/session`, { headers: { ...https, cookie: secure } })).status).toBe(200)
+    expect((await fetch(`${api}/session`, { headers: { ...https, cookie: cookie() } })).status).toBe(401)
+  })
+
+  it('answers the same to a wrong password and to an unknown user', async () => {
+    const { email } = await server.signIn()
+    const wrong = await post('/session', { email, password: 'wrong password' }, elsewhere())
+    const unknown = await post('/session', { email: 'nobody@example.com', password: 'wrong password' }, elsewhere())
+    expect([wrong.status, unknown.status]).toEqual([401, 401])
+    expect(await wrong.text()).toBe(await unknown.text())
+    expect(wrong.headers.getSetCookie()).toEqual([])
+  })
+
+  it('is limited by user, for one that there is not as well, and by address', async () => {
+    const { email, password } = await server.signIn()
+    for (const tried of [email, 'nobody-again@example.com']) {
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, () => post('/session', { email: tried, password: 'wrong password' }, elsewhere())),
+      )
+      expect(answers.map(({ status }) => status).sort()).toEqual([...Array<number>(10).fill(401), 429, 429])
+    }
+    const late = await post('/session', { email, password }, elsewhere())
+    expect(late.status).toBe(429)
+    expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(800)
+    expect(await late.json()).toMatchObject({ error: { code: 'rate_limit_exceeded' } })
+
+    const one = elsewhere()
+    const answers = await Promise.all(
+      Array.from({ length: 22 }, (_, i) => post('/session', { email: `n${i}@example.com`, password: 'wrong' }, one)),
+    )
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
+  })
+
+  it('does not count what succeeds', async () => {
+    const { email, password } = await server.signIn()
+    const one = elsewhere()
+    for (let i = 0; i < 15; i++) expect((await post('/session', { email, password }, one)).status).toBe(200)
+  })
+
+  it('leaves entries in the audit log, of failures too', async () => {
+    const user = await server.signIn()
+    await post('/session', { email: user.email, password: 'wrong password' }, elsewhere())
+    await post('/session', { email: 'secret-typed-here', password: 'wrong password' }, elsewhere())
+    const { dashboard } = browser(server.url)
+    await dashboard.session.create({ body: { email: user.email, password: user.password } })
+    await dashboard.session.delete()
+    const { entries } = await user.client.auditLog.list({ query: { limit: 5 } })
+    const actor = { type: 'user', id: user.userId, name: user.email }
+    expect(entries.map(({ operation, actor }) => ({ operation, actor }))).toEqual([
+      { operation: 'session.delete', actor },
+      { operation: 'session.create', actor },
+      { operation: 'session.create_failed', actor: { type: 'user', id: null, name: null } },
+      { operation: 'session.create_failed', actor },
+      { operation: 'setup.complete', actor },
+    ])
+  })
+})
+
+describe('a session', () => {
+  it('may do all that the API does, in its own account', async () => {
+    const user = await server.signIn()
+    const project = await user.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
+    expect((await user.client.projects.get({ params: { project_id: project.id } })).name).toBe('p')
+    const { id } = await server.accounts.create({ name: 'other', plan: 'free' })
+    const other = await server.signIn({ accountId: id })
+    expect((await other.client.projects.list()).projects).toEqual([])
+    await expect(other.client.projects.get({ params: { project_id: project.id } })).rejects.toMatchObject({
+      code: 'not_found',
+    })
+  })
+
+  it('ends by signing out', async () => {
+    const user = await server.signIn()
+    const cookie = user.cookie()
+    await user.dashboard.session.delete()
+    expect(user.cookie()).toBe('')
+    expect((await fetch(`${api}/projects`, { headers: { cookie } })).status).toBe(401)
+  })
+
+  it.each([
+    ['seven days without a request', "last_seen_at = now() - interval '7 days'"],
+    ['thirty days in all', 'expires_at = now()'],
+  ])('ends after %s', async (_, change) => {
+    const user = await server.signIn()
+    await user.dashboard.session.get()
+    await server.database.query(`update sessions set ${change} where user_id = $1`, [user.userId])
+    await expect(user.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
+  it('goes on as long as it is used', async () => {
+    const user = await server.signIn()
+    await server.database.query("update sessions set last_seen_at = now() - interval '6 days' where user_id = $1", [
+      user.userId,
+    ])
+    await user.dashboard.session.get()
+    const [row] = await server.database.query<{ recent: boolean }>(
+      "select last_seen_at > now() - interval '1 minute' as recent from sessions where user_id = $1",
+      [user.userId],
+    )
+    expect(row?.recent).toBe(true)
+  })
+
+  it('is listed with where it came from, and is ended from another one', async () => {
+    const user = await server.signIn()
+    const other = browser(server.url)
+    await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
+    const { sessions } = await user.dashboard.sessions.list()
+    expect(sessions.map(({ current }) => current)).toEqual([false, true])
+    expect(sessions[0]).toMatchObject({ address: '127.0.0.1', user_agent: 'node' })
+    const id = sessions[0]?.id ?? ''
+    await user.dashboard.sessions.revoke({ params: { id } })
+    await expect(other.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
+    await expect(user.dashboard.sessions.revoke({ params: { id } })).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  it('cannot end those of another user', async () => {
+    const [one, other] = [await server.signIn(), await server.signIn()]
+    const { session } = await other.dashboard.session.get()
+    await expect(one.dashboard.sessions.revoke({ params: { id: session.id } })).rejects.toMatchObject({
+      code: 'not_found',
+    })
+    await other.dashboard.session.get()
+  })
+})
+
+describe('changing the password', () => {
+  it('ends all other sessions and the old password', async () => {
+    const user = await server.signIn()
+    const other = browser(server.url)
+    await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
+    const changed = { current_password: user.password, new_password: 'another horse, another battery' }
+    await user.dashboard.password.change({ body: changed })
+    await user.dashboard.session.get()
+    await expect(other.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
+    const signIn = (password: string) => other.dashboard.session.create({ body: { email: user.email, password } })
+    await expect(signIn(user.password)).rejects.toMatchObject({ code: 'unauthorized' })
+    await signIn(changed.new_password)
+  })
+
+  it('needs the current one, and counts attempts at it', async () => {
+    const user = await server.signIn()
+    const change = (current_password: string) =>
+      user.dashboard.password.change({ body: { current_password, new_password: 'another horse, another battery' } })
+    for (let i = 0; i < 10; i++) {
+      await expect(change('wrong password')).rejects.toMatchObject({
+        code: 'invalid_request',
+        details: { field: 'current_password' },
+      })
+    }
+    await expect(change(user.password)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  })
+
+  it('takes a password from whatever keyboard wrote it', async () => {
+    const user = await server.signIn()
+    const composed = 'm\u00fcller m\u00fcller m\u00fcller'
+    await user.dashboard.password.change({ body: { current_password: user.password, new_password: composed } })
+    const { status } = await post('/session', { email: user.email, password: composed.normalize('NFD') }, elsewhere())
+    expect(status).toBe(200)
+  })
+})
+
+describe('a request that changes something', () => {
+  const create = (headers: Record<string, string>) =>
+    fetch(`${api}/projects`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ name: 'p' }),
+    })
+
+  it.each([
+    ['another site', { 'sec-fetch-site': 'cross-site' }],
+    ['another port of this host', { 'sec-fetch-site': 'same-site' }],
+    ['the address bar', { 'sec-fetch-site': 'none' }],
+    ['another port of this host, by its origin', { origin: 'http://127.0.0.1:1' }],
+    ['a page without an origin', { origin: 'null' }],
+    ['nobody knows where', {}],
+  ])('is refused from %s', async (_, headers: Record<string, string>) => {
+    const user = await server.signIn()
+    const { total } = await user.client.projects.list()
+    expect((await create({ cookie: user.cookie(), ...headers })).status).toBe(403)
+    expect((await user.client.projects.list()).total).toBe(total)
+  })
+
+  it('is taken from the dashboard, told by the origin where the browser says no more', async () => {
+    const user = await server.signIn()
+    expect((await create({ cookie: user.cookie(), origin: server.url })).status).toBe(201)
+    const proxied = { 'x-forwarded-host': 'fairlead.example.com', origin: 'https://fairlead.example.com' }
+    expect((await create({ cookie: user.cookie(), ...proxied })).status).toBe(201)
+  })
+})
+
+describe('without a session', () => {
+  it.each(['/session', '/sessions', '/projects', '/account', '/nothing'])('GET %s answers 401', async (path) => {
+    expect((await fetch(api + path)).status).toBe(401)
+    expect((await fetch(api + path, { headers: { cookie: 'fairlead_session=nonsense' } })).status).toBe(401)
+  })
+
+  it('an API key is nobody under /dashboard/api, and a cookie nobody under /v1', async () => {
+    const headers = { authorization: `Bearer ${server.apiKey}` }
+    expect((await fetch(`${api}/projects`, { headers })).status).toBe(401)
+    const cookie = (await server.signIn()).cookie()
+    expect((await fetch(`${server.baseUrl}/projects`, { headers: { cookie } })).status).toBe(401)
+  })
+
+  it('the client of the dashboard rejects with what the server says', async () => {
+    const { session } = createDashboardClient({ baseUrl: api })
+    await expect(session.get()).rejects.toMatchObject({ code: 'unauthorized', message: 'Sign in first.' })
+  })
+})

@@ -1,0 +1,187 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { open, readFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createKeys } from '../../server/src/accounts/keys.ts'
+import { presets } from '../../server/src/accounts/scopes.ts'
+import { loadConfig } from '../../server/src/platform/config.ts'
+import { newId } from '../../server/src/platform/ids.ts'
+import { openState, type State } from '../../server/src/platform/state.ts'
+import { command } from '../harness/process.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { describe, load, type Round, summary, type Target } from './load.ts'
+import type { Bench, Row } from './row.ts'
+import { median } from './statistics.ts'
+
+const connections = 32
+const rounds = 9
+const roundSeconds = 2
+
+const few = 1_000
+const many = 100_000
+
+const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
+
+/**
+ * Three operations with all that a request goes through (key, limit, log, audit), against bare Koa routes that do the
+ * same work in the database, and a long list against a short one.
+ */
+export const benchApi: Bench = async (signal) => {
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const dataDirectory = join(directory.path, 'data')
+  const state = await openState({
+    config: loadConfig({ dataDir: dataDirectory }),
+    logger: pino({ level: 'silent' }),
+    supervise: false,
+    signal,
+  })
+  cleanup.defer(() => state.close())
+  const small = await account(state, few)
+  const large = await account(state, many)
+  await state.pool.query('vacuum analyze projects')
+
+  const platform = cleanup.use(await platformServer(dataDirectory, join(directory.path, 'log')))
+  const bare = cleanup.use(await bareServer(state, small.id))
+  const authorized = (target: Target, key: string): Target => ({
+    ...target,
+    headers: { ...target.headers, authorization: `Bearer ${key}` },
+  })
+  const posted = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'A project' }),
+  } as const
+  const v1 = `${platform.url}/v1/projects`
+  const get = await inTurns(
+    authorized({ url: `${v1}/${small.projectId}` }, small.key),
+    { url: `${bare.url}/projects/${small.projectId}` },
+    signal,
+  )
+  const list = await inTurns(
+    authorized({ url: `${v1}?limit=100` }, large.key),
+    authorized({ url: `${v1}?limit=100` }, small.key),
+    signal,
+  )
+  const post = await inTurns(
+    authorized({ url: v1, ...posted }, small.key),
+    { url: `${bare.url}/projects`, ...posted },
+    signal,
+  )
+
+  const rate = ([one, other]: Pair) => one.perSecond / other.perSecond
+  const getRate = median(get.map(rate))
+  const getP99 = median(get.map(([one, other]) => one.p99Ms / other.p99Ms))
+  const longer = median(list.map(([one, other]) => one.meanMs / other.meanMs))
+  const postRate = median(post.map(rate))
+  return {
+    rows: [
+      atLeast('api: GET /projects/:id, requests/s', getRate, aims.get),
+      atMost('api: GET /projects/:id, p99', getP99, aims.p99),
+      atMost(`api: GET /projects?limit=100 of ${many}, time`, longer, aims.list, `that of ${few}`),
+      atLeast('api: POST /projects, requests/s', postRate, aims.post),
+    ],
+    notes: [
+      `Medians of ${rounds} pairs of rounds of ${roundSeconds} s in turns, ${connections} connections, as fast as they ` +
+        `go; server, bare Koa, PostgreSQL and clients share ${availableParallelism()} cores.`,
+      `GET: ${sides(get, 'bare Koa with its one query')}.`,
+      `List: ${sides(list, `with ${few} projects`)}.`,
+      `POST: ${sides(post, 'bare Koa with the same inserts')}.`,
+    ],
+  }
+}
+
+function atLeast(name: string, ratio: number, aim: number): Row {
+  return { name, measured: `${ratio.toFixed(2)} of bare Koa`, aim: { text: `≥ ${aim}`, met: ratio >= aim } }
+}
+
+function atMost(name: string, ratio: number, aim: number, of = 'bare Koa'): Row {
+  return { name, measured: `${ratio.toFixed(2)} × ${of}`, aim: { text: `≤ ${aim}`, met: ratio <= aim } }
+}
+
+/** What is measured, and beside it in time what it is measured against. */
+type Pair = readonly [Round, Round]
+
+function sides(pairs: readonly Pair[], other: string): string {
+  return `${describe(summary(pairs.map(([one]) => one)))}; ${other}: ${describe(summary(pairs.map(([, one]) => one)))}`
+}
+
+async function inTurns(one: Target, other: Target, signal: AbortSignal): Promise<Pair[]> {
+  const measure = (target: Target, seconds: number) => load(target, { connections, seconds, signal })
+  await measure(one, 1)
+  await measure(other, 1)
+  const pairs: Pair[] = []
+  for (let round = 0; round < rounds; round++) {
+    pairs.push([await measure(one, roundSeconds), await measure(other, roundSeconds)])
+  }
+  return pairs
+}
+
+/** An account with this many projects, a key of it, and a limit that no round reaches. */
+async function account(state: State, projects: number): Promise<{ id: string; key: string; projectId: string }> {
+  const { id } = await createAccounts({ database: state.db }).create({
+    name: `${projects} projects`,
+    plan: 'enterprise',
+    requestsPerHour: 100_000_000,
+  })
+  const { key } = await createKeys({ database: state.db }).create({
+    accountId: id,
+    name: 'bench',
+    scopes: presets.full,
+    projectIds: null,
+  })
+  const ids = Array.from({ length: projects }, () => newId('project'))
+  await state.pool.query(
+    `insert into projects (id, account_id, name, region, plan, status)
+     select id, $2, 'A project', 'local', 'free', 'active' from unnest($1::text[]) as given (id)`,
+    [ids, id],
+  )
+  return { id, key, projectId: ids[0] ?? '' }
+}
+
+interface Process extends AsyncDisposable {
+  readonly url: string
+}
+
+/** The server as users run it, with its log in a file: what reads a pipe would take time from what is measured. */
+async function platformServer(dataDirectory: string, logPath: string): Promise<Process> {
+  const log = await open(logPath, 'w')
+  const child = spawn(process.execPath, [command, 'serve', '--port', '0', '--data-dir', dataDirectory], {
+    env: { PATH: process.env['PATH'] },
+    stdio: ['ignore', log.fd, 'inherit'],
+  })
+  await log.close()
+  for (;;) {
+    const url = /"url":"([^"]+)","msg":"ready"/.exec(await readFile(logPath, 'utf8'))?.[1]
+    if (url !== undefined) return running(child, url)
+    if (child.exitCode !== null) throw new Error(`the server ended: ${await readFile(logPath, 'utf8')}`)
+    await sleep(50)
+  }
+}
+
+async function bareServer(state: State, accountId: string): Promise<Process> {
+  const script = fileURLToPath(new URL('bare-koa.ts', import.meta.url))
+  const child = spawn(process.execPath, [script, JSON.stringify(state.connection), accountId], {
+    env: { PATH: process.env['PATH'] },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [url] = await once(createInterface({ input: child.stdout }), 'line')
+  return running(child, String(url))
+}
+
+function running(child: ChildProcess, url: string): Process {
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    },
+  }
+}

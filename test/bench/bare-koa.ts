@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { Router } from '@koa/router'
+import Koa from 'koa'
+import koaBody from 'koa-body'
+import { Pool } from 'pg'
+import { newId } from '../../server/src/platform/ids.ts'
+
+/**
+ * What one would write without a platform, as a process of its own: `node bare-koa.ts <connection as JSON> <account>`.
+ * It asks one query, or makes the inserts of one creation, and knows neither keys nor limits nor a log.
+ * Prints its address.
+ */
+const [connection = '{}', accountId = ''] = process.argv.slice(2)
+const pool = new Pool({ max: 20, ...(JSON.parse(connection) as object) })
+
+const router = new Router()
+router.get('/projects/:id', async (ctx) => {
+  const { rows } = await pool.query(
+    `select id, name, region, plan, created_at,
+       (select count(*) from deployments where project_id = projects.id)::int as deployments
+     from projects where id = $1 and account_id = $2 and status = 'active'`,
+    [ctx.params['id'], accountId],
+  )
+  const { deployments, ...project } = rows[0]
+  ctx.body = { ...project, resources: { deployments, databases: 0, storage_gb: 0 } }
+})
+router.post('/projects', koaBody(), async (ctx) => {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const { rows } = await client.query(
+      `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, $3, 'local', 'free', 'active')
+       returning id, name, region, plan, created_at`,
+      [newId('project'), accountId, (ctx.request.body as { name: string }).name],
+    )
+    await client.query(
+      `insert into audit_entries (id, account_id, actor_type, operation, resource_id)
+       values ($1, $2, 'key', 'projects.create', $3)`,
+      [newId('auditEntry'), accountId, rows[0].id],
+    )
+    await client.query('commit')
+    ctx.status = 201
+    ctx.body = rows[0]
+  } finally {
+    client.release()
+  }
+})
+
+const app = new Koa()
+app.use(router.routes())
+const server = app.listen(0, '127.0.0.1')
+await once(server, 'listening')
+console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)

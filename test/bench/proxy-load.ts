@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { programEnvironment, versionOf } from './children.ts'
+import { load, type Round } from './load.ts'
+
+/** Beyond the time of a round, until `wrk` must have ended. */
+const graceMs = 10_000
+
+export type ProxyRound = Pick<Round, 'perSecond' | 'p99Ms'>
+
+export interface Load extends AsyncDisposable {
+  /** What makes the load, in words. */
+  readonly name: string
+  /** One round against an address. Rejects when any request fails. */
+  run(url: string, seconds: number, signal: AbortSignal): Promise<ProxyRound>
+}
+
+/**
+ * Clients that keep their connections and ask as fast as they are answered. What they cost is taken from what is measured,
+ * since all of it shares the cores, and draws every ratio towards 1: so it is `wrk` where that is installed, which costs
+ * a few microseconds a request, and `autocannon` only where it is not.
+ */
+export async function createLoad({ connections }: { connections: number }): Promise<Load> {
+  const version = await versionOf('wrk', ['-v'])
+  return version === null ? autocannonLoad(connections) : wrkLoad(connections, version)
+}
+
+const script = `done = function(summary, latency, requests)
+  local errors = summary.errors
+  local broken = errors.connect + errors.read + errors.write + errors.timeout
+  io.write(string.format('result %d %d %d %d %d\\n',
+    summary.requests, summary.duration, latency:percentile(99), broken, errors.status))
+end
+`
+
+async function wrkLoad(connections: number, version: string): Promise<Load> {
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const file = join(directory.path, 'report.lua')
+  await writeFile(file, script)
+  const owned = cleanup.move()
+  return {
+    name: `wrk ${version}`,
+    async run(url, seconds, signal) {
+      const args = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', file, url]
+      const { stdout } = await promisify(execFile)('wrk', args, {
+        env: programEnvironment(),
+        timeout: seconds * 1000 + graceMs,
+        signal,
+      })
+      const [, ...numbers] = /^result (\d+) (\d+) (\d+) (\d+) (\d+)$/m.exec(stdout) ?? []
+      const [requests = 0, microseconds = 0, p99 = 0, failed = 0, refused = 0] = numbers.map(Number)
+      assertAnswered(url, { requests, failed, refused })
+      return { perSecond: requests / (microseconds / 1e6), p99Ms: p99 / 1000 }
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+function autocannonLoad(connections: number): Load {
+  return {
+    name: 'autocannon (wrk is not installed)',
+    run: (url, seconds, signal) => load({ url }, { connections, seconds, signal }),
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+function assertAnswered(url: string, count: { requests: number; failed: number; refused: number }): void {
+  if (count.requests > 0 && count.failed === 0 && count.refused === 0) return
+  throw new Error(`${url}: ${count.failed} of ${count.requests} requests failed, ${count.refused} were refused`)
+}
