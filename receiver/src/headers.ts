@@ -1,8 +1,8 @@
 import { ReceiverError } from './errors.ts'
 import type { SignatureHeaders } from './signature.ts'
 
-/** Headers as Node has them (`req.headers`, `req.headersDistinct`) or as a plain object; names in any case. */
-export type WebhookHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
+/** Headers as Node has them (`req.headers`, `req.headersDistinct`), as `fetch` has them, or as a plain object; names in any case. */
+export type WebhookHeaders = Readonly<Record<string, string | readonly string[] | undefined>> | Headers
 
 /**
  * Picks the three headers of Standard Webhooks.
@@ -15,22 +15,25 @@ export const readHeaders = (headers: WebhookHeaders): SignatureHeaders => ({
 })
 
 function readHeader(headers: WebhookHeaders, name: string): string {
-  const found = headers[name] ?? findInAnyCase(headers, name)
-  const values = typeof found === 'string' ? [found] : (found ?? [])
-  const [value] = values
+  const found = headers instanceof Headers ? headers.get(name) : (headers[name] ?? findInAnyCase(headers, name))
+  if (typeof found === 'string' && found !== '') return found
+  const [value, ...others] = typeof found === 'string' ? [] : (found ?? [])
   if (value === undefined || value === '') {
     throw new ReceiverError(
       'missing_header',
       `The header ${name} is missing. Send the webhook with its three Standard Webhooks headers, and let proxies pass them on.`,
     )
   }
-  if (values.length > 1) {
+  if (others.length > 0) {
     throw new ReceiverError('duplicate_header', `The header ${name} came more than once. Send it once.`)
   }
   return value
 }
 
-function findInAnyCase(headers: WebhookHeaders, name: string): string | readonly string[] | undefined {
+function findInAnyCase(
+  headers: Exclude<WebhookHeaders, Headers>,
+  name: string,
+): string | readonly string[] | undefined {
   const key = Object.keys(headers).find((candidate) => candidate.toLowerCase() === name)
   return key === undefined ? undefined : headers[key]
 }

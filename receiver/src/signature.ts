@@ -81,21 +81,37 @@ export function sign({ key, id, timestamp, body }: SignInput): string {
 }
 
 /**
- * Checks a webhook's timestamp and signature over the raw bytes of its body. Returns when both are right.
+ * Checks a webhook's timestamp and signature over the raw bytes of its body.
+ * @returns the index of the key that signed it
  * @throws ReceiverError `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`
  */
-export function verify(input: VerifyInput): void {
-  const { keys, id, timestamp, body, now, tolerance = DEFAULT_TOLERANCE } = input
+export function verify({ keys, body, now, tolerance = DEFAULT_TOLERANCE, ...headers }: VerifyInput): number {
+  requireTimely(headers, now(), tolerance)
+  return findSigner(keys, headers, body)
+}
+
+/**
+ * Refuses a webhook with a malformed id or timestamp, or one from another time.
+ * @param now Unix milliseconds
+ * @param tolerance seconds
+ * @throws ReceiverError `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`
+ */
+export function requireTimely({ id, timestamp }: SignatureHeaders, now: number, tolerance: number): void {
   requireId(id)
   requireTimestamp(timestamp)
-  requireFresh(Number(timestamp), Math.floor(now() / 1000), tolerance)
+  requireFresh(Number(timestamp), Math.floor(now / 1000), tolerance)
+}
 
-  const entries = input.signature.split(' ', MAX_SIGNATURES).filter((entry) => entry.startsWith(VERSION_PREFIX))
-  if (entries.length > 0) {
-    for (const key of keys) {
-      const expected = Buffer.from(signature(key, id, timestamp, body))
-      if (entries.some((entry) => equal(Buffer.from(entry), expected))) return
-    }
+/**
+ * The index of the key that signed the webhook. The headers must have passed `requireTimely`.
+ * @throws ReceiverError `no_matching_signature`
+ */
+export function findSigner(keys: readonly KeyObject[], headers: SignatureHeaders, body: Uint8Array): number {
+  const entries = headers.signature.split(' ', MAX_SIGNATURES)
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] as KeyObject
+    const expected = Buffer.from(signature(key, headers.id, headers.timestamp, body))
+    for (const entry of entries) if (equal(entry, expected)) return index
   }
   throw new ReceiverError(
     'no_matching_signature',
@@ -108,8 +124,13 @@ function signature(key: KeyObject, id: string, timestamp: string, body: Uint8Arr
   return VERSION_PREFIX + createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
 }
 
-// Texts are compared, not what they decode to: base64 spells some bytes in several ways, and one of them was signed.
-const equal = (a: Buffer, b: Buffer): boolean => a.length === b.length && timingSafeEqual(a, b)
+// Texts are compared, version and all, not what they decode to: base64 spells some bytes in several ways, and one of
+// them was signed.
+function equal(entry: string, expected: Buffer): boolean {
+  if (entry.length !== expected.length) return false
+  const bytes = Buffer.from(entry)
+  return bytes.length === expected.length && timingSafeEqual(bytes, expected)
+}
 
 // A dot in the id or the timestamp would let bytes move between the three parts under the same signature.
 function requireId(id: string): void {
