@@ -55,6 +55,7 @@ interface CommonOptions<Own extends Schemas> {
 /** Handlers run before the answer. */
 interface AckAfter {
   readonly ack?: 'after'
+  readonly enqueue?: never
 }
 
 /** The answer is given once `enqueue` has made the webhook durable; handlers run where `receiver.run` is called. */
@@ -84,8 +85,11 @@ export interface Receiver<Own extends Schemas = NoSchemas> {
    * @throws ReceiverError
    */
   verify(headers: WebhookHeaders, rawBytes: Uint8Array): Promise<VerifiedWebhook<Own>>
-  /** Verifies and handles a request whose raw bytes are at hand, whatever the framework. Never rejects. */
-  receive(headers: WebhookHeaders, rawBytes: Uint8Array): Promise<WebhookAnswer>
+  /**
+   * Verifies and handles a request whose raw bytes are at hand, whatever the framework. Never rejects.
+   * @param rawBytes a Buffer or Uint8Array; anything else that a framework may have left is answered with 500
+   */
+  receive(headers: WebhookHeaders, rawBytes: unknown): Promise<WebhookAnswer>
   /** Verifies and handles a request of anything that speaks `fetch`. Never rejects. */
   handle(request: Request): Promise<Response>
   /** Middleware for Koa 2 and 3 that takes `POST` on exactly `path`. Mount it before body parsers. */
@@ -221,8 +225,7 @@ const late = (patterns: string | readonly string[]) =>
   )
 
 function enqueueOf(options: AckAfter | AckEnqueue): AckEnqueue['enqueue'] | undefined {
-  const { ack = 'after' } = options
-  const enqueue = 'enqueue' in options ? options.enqueue : undefined
+  const { ack = 'after', enqueue } = options
   if (ack === 'after' ? enqueue !== undefined : ack !== 'enqueue' || typeof enqueue !== 'function') {
     throw new ReceiverError(
       'invalid_option',

@@ -73,14 +73,10 @@ describe('the list of signatures', () => {
     expect(codeOf(() => verify({ ...input, keys: [] }))).toBe('no_matching_signature')
   })
 
-  it('accepts a signature of any of several keys', () => {
+  it('accepts a signature of any of several keys, and says of which', () => {
     const other = parseSecret(generateSecret())
-    for (const keys of [
-      [other, ...input.keys],
-      [...input.keys, other],
-    ]) {
-      expect(codeOf(() => verify({ ...input, keys }))).toBeUndefined()
-    }
+    expect(verify({ ...input, keys: [other, ...input.keys] })).toBe(1)
+    expect(verify({ ...input, keys: [...input.keys, other] })).toBe(0)
     expect(codeOf(() => verify({ ...input, keys: [other] }))).toBe('no_matching_signature')
   })
 })
