@@ -74,6 +74,15 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
     }
   }
 
+  const attemptAll = async (event: AnyEvent, route: readonly Registered[]): Promise<Outcome> => {
+    const results = await Promise.allSettled(route.map((registered) => attempt(event, registered)))
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    if (failures.length > 1) throw handlerFailed(event.event, new AggregateError(failures, 'Several handlers failed.'))
+    if (failures.length === 1) throw failures[0]
+    const ran = results.some((result) => result.status === 'fulfilled' && result.value === 'handled')
+    return ran ? 'handled' : 'duplicate'
+  }
+
   return {
     add(patterns, handler) {
       requireHandler(handler, patterns)
@@ -89,18 +98,11 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
       for (const [name, registered] of added) routes.set(name, [...(routes.get(name) ?? []), registered])
     },
 
-    async run(event) {
-      const route = routes.get(event.event) ?? []
+    run(event) {
+      const route = routes.get(event.event)
+      if (!route) return Promise.resolve('ignored')
       const [only] = route
-      if (!only) return 'ignored'
-      if (route.length === 1) return attempt(event, only)
-      const results = await Promise.allSettled(route.map((registered) => attempt(event, registered)))
-      const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
-      if (failures.length > 1)
-        throw handlerFailed(event.event, new AggregateError(failures, 'Several handlers failed.'))
-      if (failures.length === 1) throw failures[0]
-      const ran = results.some((result) => result.status === 'fulfilled' && result.value === 'handled')
-      return ran ? 'handled' : 'duplicate'
+      return only && route.length === 1 ? attempt(event, only) : attemptAll(event, route)
     },
   }
 }
