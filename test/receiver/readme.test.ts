@@ -50,7 +50,9 @@ describe('the README', () => {
       types: ['node'],
     }
     await writeFile(join(directory.path, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
-    const { status, stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', directory.path], { encoding: 'utf8' })
+    const { status, stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', directory.path], {
+      encoding: 'utf8',
+    })
     expect([status, stdout]).toEqual([0, ''])
   })
 
