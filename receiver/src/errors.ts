@@ -18,6 +18,10 @@ const statuses = {
   body_consumed: 500,
   not_raw_bytes: 500,
   handler_failed: 500,
+  deadline_exceeded: 500,
+  enqueue_failed: 500,
+  // Another copy of the webhook is being handled: should that fail, this one is needed.
+  in_progress: 503,
   internal_error: 500,
   // Thrown while the application sets its receiver up.
   invalid_secret: 500,
@@ -38,7 +42,7 @@ export class ReceiverError extends Error {
   override readonly name = 'ReceiverError'
   readonly code: ReceiverErrorCode
   /** The HTTP status that the middleware answers with. */
-  readonly status: 400 | 405 | 500
+  readonly status: 400 | 405 | 500 | 503
 
   constructor(code: ReceiverErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)

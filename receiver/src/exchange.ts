@@ -1,23 +1,47 @@
-import type { ReceiverError } from './errors.ts'
+import { ReceiverError } from './errors.ts'
+import type { Outcome } from './handlers.ts'
 import type { WebhookHeaders } from './headers.ts'
-
-/** One request, whatever the framework. */
-export interface WebhookRequest {
-  readonly headers: WebhookHeaders
-  /** The body's raw bytes; rejects with a ReceiverError when they cannot be had. */
-  readonly body: () => Promise<Uint8Array>
-}
 
 /** What the sender is told, whatever the framework. */
 export interface WebhookAnswer {
   readonly status: number
-  readonly body: { outcome: 'handled' | 'ignored' } | { error: { code: string; message: string } }
-  /** An error that nobody has been told of yet. */
-  readonly unreported?: ReceiverError
+  readonly headers: Readonly<Record<string, string>>
+  /** For JSON. */
+  readonly body: { outcome: Outcome | 'enqueued' } | { error: { code: string; message: string } }
 }
+
+/**
+ * Answers one request; never rejects. How a framework is served: `body` gives the raw bytes or rejects with a
+ * ReceiverError, and `unheard` is told of errors of status 500 that no `onError` hears of.
+ */
+export type Respond = (
+  headers: WebhookHeaders,
+  body: () => unknown,
+  unheard: (error: ReceiverError) => void,
+) => Promise<WebhookAnswer>
+
+const noHeaders = {}
+
+export const successAnswer = (outcome: Outcome | 'enqueued'): WebhookAnswer => ({
+  status: 200,
+  headers: noHeaders,
+  body: { outcome },
+})
 
 /** The answer to a request that ended in `error`: its code and message, and nothing else of it. */
 export const errorAnswer = ({ status, code, message }: ReceiverError): WebhookAnswer => ({
   status,
+  headers: headersOf(status),
   body: { error: { code, message } },
 })
+
+function headersOf(status: number): Readonly<Record<string, string>> {
+  if (status === 405) return { Allow: 'POST' }
+  // Soon: what goes on has a deadline of seconds.
+  if (status === 503) return { 'Retry-After': '5' }
+  return noHeaders
+}
+
+/** The answer to another method than POST. */
+export const methodAnswer = (): WebhookAnswer =>
+  errorAnswer(new ReceiverError('method_not_allowed', 'Webhooks are sent here with POST alone.'))

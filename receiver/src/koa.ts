@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { ReceiverError } from './errors.ts'
-import { errorAnswer, type WebhookAnswer, type WebhookRequest } from './exchange.ts'
+import { methodAnswer, type Respond, type WebhookAnswer } from './exchange.ts'
 import { readRawBody } from './raw-body.ts'
 
 /** The part of a Koa context that the middleware uses; contexts of Koa 2 and 3 fit. */
@@ -8,7 +8,7 @@ export interface KoaContext {
   readonly method: string
   readonly path: string
   readonly req: IncomingMessage
-  /** Body parsers leave the unparsed body here as `rawBody`. */
+  /** Body parsers leave the unparsed body here. */
   readonly request: object
   readonly app: { emit(event: 'error', error: Error, ctx: unknown): boolean }
   status: number
@@ -25,40 +25,27 @@ export interface KoaOptions {
 }
 
 /**
- * Makes the middleware. `POST` on `path` is answered by `receive`, another method on it with 405, and every other
+ * Makes the middleware. `POST` on `path` is answered by `respond`, another method on it with 405, and every other
  * path goes to the next middleware.
  * @throws ReceiverError `invalid_option`
  */
-export function koaMiddleware(
-  { path }: KoaOptions,
-  receive: (request: WebhookRequest) => Promise<WebhookAnswer>,
-): KoaMiddleware {
+export function koaMiddleware({ path }: KoaOptions, respond: Respond): KoaMiddleware {
   if (typeof path !== 'string' || !/^\/[^?#]*$/.test(path)) {
     throw new ReceiverError('invalid_option', '`path` is not a path. Pass one like "/webhooks/fairlead".')
   }
   return async (ctx, next) => {
     if (ctx.path !== path) return next()
-    if (ctx.method !== 'POST') {
-      ctx.set('Allow', 'POST')
-      return answer(
-        ctx,
-        errorAnswer(new ReceiverError('method_not_allowed', 'Webhooks are sent here with POST alone.')),
-      )
-    }
-    return answer(
-      ctx,
-      await receive({ headers: distinctHeaders(ctx.req), body: () => readRawBody(ctx.req, left(ctx)) }),
-    )
+    if (ctx.method !== 'POST') return send(ctx, methodAnswer())
+    const unheard = (error: ReceiverError) => ctx.app.emit('error', error, ctx)
+    return send(ctx, await respond(distinctHeaders(ctx.req), () => readRawBody(ctx.req, ctx.request), unheard))
   }
 }
 
-function answer(ctx: KoaContext, { status, body, unreported }: WebhookAnswer): void {
+function send(ctx: KoaContext, { status, headers, body }: WebhookAnswer): void {
   ctx.status = status
+  for (const [name, value] of Object.entries(headers)) ctx.set(name, value)
   ctx.body = body
-  if (unreported) ctx.app.emit('error', unreported, ctx)
 }
 
 // `req.headers` joins a repeated header into one text that looks like a list. HTTP/2 requests have only that.
 const distinctHeaders = (req: IncomingMessage) => req.headersDistinct ?? req.headers
-
-const left = ({ request }: KoaContext): unknown => ('rawBody' in request ? request.rawBody : undefined)

@@ -16,14 +16,14 @@ export function requireSize(bytes: number): void {
  * The bytes of a request's body as they came over the wire: from the request itself or, where a body parser has been at
  * it before, from what that parser left. Whatever is refused is also drained, so that the answer reaches a client
  * that is still sending and the connection stays usable.
- * @param left what a parser left as `rawBody`: bytes, decoded text, or nothing
+ * @param request the framework's request, where a parser may have left what it read: bytes, decoded text, or nothing
  * @throws ReceiverError `body_too_large`, `request_aborted`, `body_consumed`
  */
-export async function readRawBody(req: IncomingMessage, left: unknown): Promise<Uint8Array> {
+export async function readRawBody(req: IncomingMessage, request: object): Promise<Uint8Array> {
   try {
     requireSize(Number(req.headers['content-length'] ?? 0))
     if (req.destroyed && !req.complete) throw aborted()
-    return isUntouched(req) ? await collect(req) : takeLeftover(left, req.headers['content-length'])
+    return isUntouched(req) ? await collect(req) : takeLeftover(req, request)
   } catch (error) {
     req.resume()
     throw error
@@ -61,20 +61,41 @@ function collect(req: IncomingMessage): Promise<Uint8Array> {
   })
 }
 
-function takeLeftover(left: unknown, contentLength: string | undefined): Uint8Array {
-  if (isUint8Array(left)) return left
-  if (typeof left === 'string') {
-    const bytes = Buffer.from(left)
-    // U+FFFD may stand for bytes that could not be decoded, and a byte order mark may be gone: then these are not the
-    // bytes that were sent.
-    const sameLength = contentLength === undefined || Number(contentLength) === bytes.length
-    if (sameLength && !left.toWellFormed().includes('\uFFFD')) return bytes
-  }
-  throw new ReceiverError(
-    'body_consumed',
-    'The body was read before it reached the webhook receiver, and its exact bytes are gone, so the signature cannot be checked. ' +
-      'Mount the receiver before the body parser: app.use(receiver.middleware({ path })) above app.use(koaBody()).',
-  )
+function takeLeftover(req: IncomingMessage, request: object): Uint8Array {
+  const left = leftovers(req, request)
+  const bytes = left.find(isUint8Array)
+  if (bytes) return bytes
+  const text = left.find((value) => typeof value === 'string')
+  if (text === undefined) throw consumed(parserOf(request))
+  const encoded = Buffer.from(text)
+  // U+FFFD may stand for bytes that could not be decoded, and a byte order mark may be gone: then these are not the
+  // bytes that were sent.
+  const length = req.headers['content-length']
+  const sameLength = length === undefined || Number(length) === encoded.length
+  if (sameLength && !text.toWellFormed().includes('\uFFFD')) return encoded
+  throw consumed('A body parser, which kept it as text that is not what was sent,')
 }
 
-const aborted = () => new ReceiverError('request_aborted', 'The connection closed before the whole body had arrived.')
+/** What body parsers leave: most of them `rawBody`; koa-body up to 6, a symbol on what it parsed. */
+function leftovers(req: IncomingMessage, request: object): readonly unknown[] {
+  const parsed = property(request, 'body')
+  return [property(request, 'rawBody'), property(req, 'rawBody'), property(parsed, Symbol.for('unparsedBody'))]
+}
+
+/** koa-body is the one parser that leaves a parsed body and no `rawBody`, not even an empty one. */
+const parserOf = (request: object): string =>
+  'body' in request && !('rawBody' in request) ? 'A body parser, by the look of it koa-body,' : 'Something'
+
+const property = (value: unknown, name: string | symbol): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+
+const consumed = (who: string) =>
+  new ReceiverError(
+    'body_consumed',
+    `${who} read the body before it reached the webhook receiver, and its exact bytes are gone, so the signature ` +
+      'cannot be checked. Mount the receiver before the body parser: app.use(receiver.middleware({ path })) above ' +
+      'app.use(koaBody()). Where that cannot be: koaBody({ includeUnparsed: true }).',
+  )
+
+export const aborted = () =>
+  new ReceiverError('request_aborted', 'The connection closed before the whole body had arrived.')

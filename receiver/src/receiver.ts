@@ -1,125 +1,223 @@
 import { isUint8Array } from 'node:util/types'
+import {
+  createCatalogue,
+  type EventOf,
+  type NameOf,
+  type NoSchemas,
+  type PatternOf,
+  type Schemas,
+} from './catalogue.ts'
+import { Deadline } from './deadline.ts'
+import type { DedupeStore } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
-import { type EventName, events, isEventName } from './events.ts'
-import { errorAnswer, type WebhookAnswer, type WebhookRequest } from './exchange.ts'
+import { errorAnswer, type Respond, successAnswer, type WebhookAnswer } from './exchange.ts'
+import { fetchHandler } from './fetch.ts'
+import {
+  type AnyEvent,
+  createHandlers,
+  type Handler,
+  type HandlerContext,
+  handlerFailed,
+  type Outcome,
+} from './handlers.ts'
 import { readHeaders, type WebhookHeaders } from './headers.ts'
+import { createKeys, type Secrets } from './keys.ts'
 import { type KoaMiddleware, type KoaOptions, koaMiddleware } from './koa.ts'
-import { parsePayload, type ReceivedEvent, type VerifiedWebhook } from './payload.ts'
+import { parseBody, parseData, parseWebhook, type Webhook } from './payload.ts'
 import { requireSize } from './raw-body.ts'
-import { DEFAULT_TOLERANCE, parseSecret, verify as verifySignature } from './signature.ts'
+import { DEFAULT_TOLERANCE, findSigner, requireTimely } from './signature.ts'
 
-/** Does the work of one event. When it throws or rejects, the sender is told 500 and tries again. */
-export type EventHandler<N extends EventName = EventName> = (event: ReceivedEvent<N>) => void | Promise<void>
-
-export interface ReceiverOptions {
-  /** The webhook's secrets (`whsec_…`). During a rotation both the old and the new one. */
-  readonly secrets: readonly string[]
+interface CommonOptions<Own extends Schemas> {
+  /**
+   * The webhook's secrets (`whsec_…`): during a rotation both the old and the new one. Or a function that is asked for
+   * them on every request.
+   */
+  readonly secrets: Secrets
   /** Seconds that a timestamp may be from the clock in either direction; 300 unless given. */
   readonly tolerance?: number
   /** The present in Unix milliseconds; `Date.now` unless given. */
   readonly clock?: () => number
+  /** Your own events beside Fairlead's: name → schema of `data`, of any library that speaks Standard Schema. */
+  readonly events?: Own
+  /** Remembers what was handled; without it, a webhook that comes again is handled again. */
+  readonly dedupe?: DedupeStore
+  /** Seconds that handlers, or `enqueue`, have; 10 unless given. Fairlead waits 15 s for an answer. */
+  readonly deadline?: number
+  /** Told of genuine events that this receiver does not know. Should it fail, the webhook is sent again. */
+  readonly onUnknown?: (event: Webhook) => void | Promise<void>
   /**
-   * Told of every request that is answered with 400 or 500. A failed handler's own error is the `cause`.
-   * Without it, errors of status 500 go to the Koa app's `error` event.
+   * Told of every request that is answered with 400, 500 or 503. A failed handler's own error is the `cause`.
+   * Without it, errors of status 500 go to the Koa app's `error` event, elsewhere to `console.error`.
    */
   readonly onError?: (error: ReceiverError) => void | Promise<void>
 }
 
-export interface Receiver {
+/** Handlers run before the answer. */
+interface AckAfter {
+  readonly ack?: 'after'
+  readonly enqueue?: never
+}
+
+/** The answer is given once `enqueue` has made the webhook durable; handlers run where `receiver.run` is called. */
+interface AckEnqueue {
+  readonly ack: 'enqueue'
+  /** Keeps the webhook, which is plain JSON. When it throws, rejects or misses the deadline, the webhook is sent again. */
+  readonly enqueue: (webhook: Webhook, context: HandlerContext) => unknown
+}
+
+export type ReceiverOptions<Own extends Schemas = NoSchemas> = CommonOptions<Own> & (AckAfter | AckEnqueue)
+
+/** A genuine webhook, told apart by `known`. `secretIndex` says which of `secrets` signed it. */
+export type VerifiedWebhook<Own extends Schemas = NoSchemas> =
+  | { readonly known: true; readonly event: EventOf<NameOf<Own>, Own>; readonly secretIndex: number }
+  | { readonly known: false; readonly event: Webhook; readonly secretIndex: number }
+
+export interface Receiver<Own extends Schemas = NoSchemas> {
   /**
-   * Registers the handler of an event.
+   * Registers a handler for an event, several, all below a beginning (`deployment.*`) or all (`*`). All handlers of an
+   * event run at once.
    * @throws ReceiverError `duplicate_handler`, `late_registration` (after the first request), `unknown_event`
    */
-  on<N extends EventName>(event: N, handler: EventHandler<N>): void
+  on<P extends PatternOf<Own>>(pattern: P | readonly P[], handler: Handler<P, Own>): void
   /**
-   * Verifies a request without routing it. In this order: size, headers, timestamp, signature, UTF-8, JSON, schema.
+   * Verifies a request without handling it. In this order: size, headers, timestamp, signature, UTF-8, JSON, schema.
    * @param rawBytes the body as it came over the wire, neither decoded nor parsed
    * @throws ReceiverError
    */
-  verify(headers: WebhookHeaders, rawBytes: Uint8Array): VerifiedWebhook
+  verify(headers: WebhookHeaders, rawBytes: Uint8Array): Promise<VerifiedWebhook<Own>>
+  /**
+   * Verifies and handles a request whose raw bytes are at hand, whatever the framework. Never rejects.
+   * @param rawBytes a Buffer or Uint8Array; anything else that a framework may have left is answered with 500
+   */
+  receive(headers: WebhookHeaders, rawBytes: unknown): Promise<WebhookAnswer>
+  /** Verifies and handles a request of anything that speaks `fetch`. Never rejects. */
+  handle(request: Request): Promise<Response>
   /** Middleware for Koa 2 and 3 that takes `POST` on exactly `path`. Mount it before body parsers. */
   middleware(options: KoaOptions): KoaMiddleware
+  /**
+   * Runs the handlers of a webhook that `enqueue` was given and a queue gives back.
+   * @throws ReceiverError `invalid_payload`, `handler_failed`, `deadline_exceeded`, `in_progress`: try it again later
+   */
+  run(webhook: unknown): Promise<Outcome>
 }
 
 /**
- * Makes a receiver of Fairlead's webhooks.
+ * Makes a receiver of webhooks.
  * @throws ReceiverError `invalid_secret`, `invalid_option`
  */
-export function createReceiver(options: ReceiverOptions): Receiver {
-  const { secrets, tolerance = DEFAULT_TOLERANCE, clock = Date.now, onError } = options
-  const keys = parseSecrets(secrets)
-  requireTolerance(tolerance)
-  const handlers = new Map<EventName, (event: ReceivedEvent) => Promise<void>>()
+export function createReceiver<const Own extends Schemas = NoSchemas>(options: ReceiverOptions<Own>): Receiver<Own> {
+  const { tolerance = DEFAULT_TOLERANCE, clock = Date.now, deadline = 10, dedupe, onUnknown, onError } = options
+  const keys = createKeys(options.secrets)
+  const catalogue = createCatalogue(options.events ?? {})
+  requireSeconds('tolerance', tolerance)
+  requireSeconds('deadline', deadline)
+  const enqueue = enqueueOf(options)
+  const handlers = createHandlers({ catalogue, deadline, dedupe })
   let started = false
 
-  const on = <N extends EventName>(name: N, handler: EventHandler<N>): void => {
-    requireRegistrable(name, handler)
-    if (started) {
-      throw new ReceiverError(
-        'late_registration',
-        `The handler of ${name} is registered after the first request, which it has missed. Register every handler before the server listens.`,
-      )
-    }
-    if (handlers.has(name)) {
-      throw new ReceiverError(
-        'duplicate_handler',
-        `${name} has a handler already. Register one handler for an event and call the others from it.`,
-      )
-    }
-    handlers.set(name, async (event) => {
-      if (isOfName(event, name)) await handler(event)
+  const authenticate = (headers: WebhookHeaders, rawBytes: unknown): Authentic | Promise<Authentic> => {
+    requireRawBytes(rawBytes)
+    requireSize(rawBytes.byteLength)
+    const signed = readHeaders(headers)
+    requireTimely(signed, clock(), tolerance)
+    return proceed(keys(), (current) => {
+      const secretIndex = findSigner(current, signed, rawBytes)
+      const { event, timestamp, data } = parseBody(rawBytes)
+      const webhook: Webhook = { id: signed.id, event, timestamp, data }
+      return proceed(validate(webhook), (known) => ({ webhook, known, secretIndex }))
     })
   }
 
-  const verify = (headers: WebhookHeaders, rawBytes: Uint8Array): VerifiedWebhook => {
-    requireRawBytes(rawBytes)
-    requireSize(rawBytes.byteLength)
-    const { id, timestamp, signature } = readHeaders(headers)
-    verifySignature({ keys, id, timestamp, signature, body: rawBytes, now: clock, tolerance })
-    return parsePayload(id, rawBytes)
+  /** The webhook with its data as the schema gives it; undefined when the event is not known. */
+  const validate = ({ id, event, timestamp, data }: Webhook): AnyEvent | undefined | Promise<AnyEvent | undefined> => {
+    const schema = catalogue.get(event)
+    if (!schema) return undefined
+    return proceed(parseData(schema, data), (parsed) => ({ id, event, timestamp, data: parsed }))
   }
 
-  const dispatch = async (event: ReceivedEvent): Promise<'handled' | 'ignored'> => {
-    const handler = handlers.get(event.event)
-    if (!handler) return 'ignored'
+  const ignore = async (webhook: Webhook): Promise<'ignored'> => {
     try {
-      await handler(event)
+      await onUnknown?.(webhook)
     } catch (cause) {
-      throw new ReceiverError(
-        'handler_failed',
-        `The receiver's handler of ${event.event} failed. Its log says why; send the webhook again.`,
-        { cause },
-      )
+      throw handlerFailed(webhook.event, cause)
     }
-    return 'handled'
+    return 'ignored'
   }
 
-  const report = async (error: ReceiverError): Promise<ReceiverError | undefined> => {
-    if (!onError) return error.status === 500 ? error : undefined
+  const store = async (webhook: Webhook, keep: AckEnqueue['enqueue']): Promise<void> => {
+    const time = new Deadline(deadline)
+    try {
+      await time.limit(Promise.resolve(keep(webhook, time)))
+    } catch (cause) {
+      throw new ReceiverError('enqueue_failed', 'The webhook could not be queued. Send it again.', { cause })
+    }
+  }
+
+  const report = async (error: ReceiverError, unheard: (error: ReceiverError) => void): Promise<void> => {
+    if (!onError) {
+      if (error.status === 500) unheard(error)
+      return
+    }
     try {
       await onError(error)
-      return undefined
     } catch (cause) {
-      return new ReceiverError('internal_error', `onError failed when it was told of ${error.code}.`, { cause })
+      unheard(new ReceiverError('internal_error', `onError failed when it was told of ${error.code}.`, { cause }))
     }
   }
 
-  const receive = async ({ headers, body }: WebhookRequest): Promise<WebhookAnswer> => {
+  const respond: Respond = async (headers, body, unheard) => {
     started = true
     try {
-      const webhook = verify(headers, await body())
-      return { status: 200, body: { outcome: webhook.known ? await dispatch(webhook.event) : 'ignored' } }
+      const authentic = proceed(body(), (bytes) => authenticate(headers, bytes))
+      const { webhook, known } = authentic instanceof Promise ? await authentic : authentic
+      if (!known) return successAnswer(await ignore(webhook))
+      if (!enqueue) return successAnswer(await handlers.run(known))
+      await store(webhook, enqueue)
+      return successAnswer('enqueued')
     } catch (thrown) {
       const error = asReceiverError(thrown)
-      const unreported = await report(error)
-      return unreported ? { ...errorAnswer(error), unreported } : errorAnswer(error)
+      await report(error, unheard)
+      return errorAnswer(error)
     }
   }
 
-  return { on, verify, middleware: (koa) => koaMiddleware(koa, receive) }
+  return {
+    on(patterns, handler) {
+      if (started) throw late(patterns)
+      // `handler` takes the events of its patterns alone, and is given no others.
+      handlers.add([patterns].flat(), handler as Parameters<typeof handlers.add>[1])
+    },
+    async verify(headers, rawBytes) {
+      const { webhook, known, secretIndex } = await authenticate(headers, rawBytes)
+      const verified = known
+        ? { known: true, event: known, secretIndex }
+        : { known: false, event: webhook, secretIndex }
+      // The schema that gave the data is the one that its type says.
+      return verified as VerifiedWebhook<Own>
+    },
+    receive: (headers, rawBytes) => respond(headers, () => rawBytes, toConsole),
+    handle: fetchHandler(respond, toConsole),
+    middleware: (koa) => koaMiddleware(koa, respond),
+    async run(value) {
+      started = true
+      const known = await validate(parseWebhook(value))
+      return known ? handlers.run(known) : 'ignored'
+    },
+  }
 }
 
-const isOfName = <N extends EventName>(event: ReceivedEvent, name: N): event is ReceivedEvent<N> => event.event === name
+/** A genuine webhook, and the same with checked data where its event is known. */
+interface Authentic {
+  readonly webhook: Webhook
+  readonly known: AnyEvent | undefined
+  readonly secretIndex: number
+}
+
+/** Goes on with a value: at once where it is there, because every wait costs as much as checking a small event. */
+const proceed = <T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> =>
+  value instanceof Promise ? value.then(next) : next(value)
+
+const toConsole = (error: ReceiverError): void => console.error(error)
 
 function asReceiverError(thrown: unknown): ReceiverError {
   if (thrown instanceof ReceiverError) return thrown
@@ -128,41 +226,38 @@ function asReceiverError(thrown: unknown): ReceiverError {
   })
 }
 
-function parseSecrets(secrets: readonly string[]) {
-  if (!Array.isArray(secrets) || secrets.length === 0) {
-    throw new ReceiverError(
-      'invalid_secret',
-      '`secrets` is empty. Pass a list with the secret that Fairlead showed when the webhook was created.',
-    )
-  }
-  return secrets.map(parseSecret)
-}
+const late = (patterns: string | readonly string[]) =>
+  new ReceiverError(
+    'late_registration',
+    `The handler of ${patterns} is registered after the first request, which it has missed. Register every handler before the server listens.`,
+  )
 
-function requireTolerance(tolerance: number): void {
-  if (!Number.isFinite(tolerance) || tolerance < 0) {
+function enqueueOf(options: AckAfter | AckEnqueue): AckEnqueue['enqueue'] | undefined {
+  const { ack = 'after', enqueue } = options
+  if (ack === 'after' ? enqueue !== undefined : ack !== 'enqueue' || typeof enqueue !== 'function') {
     throw new ReceiverError(
       'invalid_option',
-      '`tolerance` is not a number of seconds. Pass 0 or more, or leave it out.',
+      "`ack` and `enqueue` do not fit. Pass `ack: 'enqueue'` with a function `enqueue`, or neither.",
+    )
+  }
+  return enqueue
+}
+
+function requireSeconds(name: string, value: number): void {
+  if (!Number.isFinite(value) || value < 0) {
+    throw new ReceiverError(
+      'invalid_option',
+      `\`${name}\` is not a number of seconds. Pass 0 or more, or leave it out.`,
     )
   }
 }
 
-// The types refuse both mistakes; plain JavaScript gets here.
-function requireRegistrable(name: string, handler: unknown): void {
-  if (!isEventName(name)) {
-    const known = Object.keys(events).join(', ')
-    throw new ReceiverError('unknown_event', `"${name}" is not an event of Fairlead. Register one of: ${known}.`)
-  }
-  if (typeof handler !== 'function') {
-    throw new ReceiverError('invalid_option', `The handler of ${name} is not a function. Pass a function.`)
-  }
-}
-
-function requireRawBytes(rawBytes: unknown): void {
+function requireRawBytes(rawBytes: unknown): asserts rawBytes is Uint8Array {
   if (!isUint8Array(rawBytes)) {
     throw new ReceiverError(
       'not_raw_bytes',
-      'The body handed to verify() is not bytes. Pass the raw body as a Buffer or Uint8Array, before any decoding or parsing.',
+      'The body is not bytes. Pass the raw body as a Buffer or Uint8Array, before any decoding or parsing ' +
+        '(Express: express.raw({ type: () => true }) on this route, before express.json()).',
     )
   }
 }

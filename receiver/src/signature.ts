@@ -77,24 +77,41 @@ export function sign({ key, id, timestamp, body }: SignInput): string {
   const seconds = String(timestamp)
   requireId(id)
   requireTimestamp(seconds)
-  return signature(key, id, seconds, body)
+  return VERSION_PREFIX + digest(key, id, seconds, body)
 }
 
 /**
- * Checks a webhook's timestamp and signature over the raw bytes of its body. Returns when both are right.
+ * Checks a webhook's timestamp and signature over the raw bytes of its body.
+ * @returns the index of the key that signed it
  * @throws ReceiverError `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`
  */
-export function verify(input: VerifyInput): void {
-  const { keys, id, timestamp, body, now, tolerance = DEFAULT_TOLERANCE } = input
+export function verify({ keys, body, now, tolerance = DEFAULT_TOLERANCE, ...headers }: VerifyInput): number {
+  requireTimely(headers, now(), tolerance)
+  return findSigner(keys, headers, body)
+}
+
+/**
+ * Refuses a webhook with a malformed id or timestamp, or one from another time.
+ * @param now Unix milliseconds
+ * @param tolerance seconds
+ * @throws ReceiverError `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`
+ */
+export function requireTimely({ id, timestamp }: SignatureHeaders, now: number, tolerance: number): void {
   requireId(id)
   requireTimestamp(timestamp)
-  requireFresh(Number(timestamp), Math.floor(now() / 1000), tolerance)
+  requireFresh(Number(timestamp), Math.floor(now / 1000), tolerance)
+}
 
-  const entries = input.signature.split(' ', MAX_SIGNATURES).filter((entry) => entry.startsWith(VERSION_PREFIX))
+/**
+ * The index of the key that signed the webhook. The headers must have passed `requireTimely`.
+ * @throws ReceiverError `no_matching_signature`
+ */
+export function findSigner(keys: readonly KeyObject[], headers: SignatureHeaders, body: Uint8Array): number {
+  const entries = entriesOf(headers.signature)
   if (entries.length > 0) {
-    for (const key of keys) {
-      const expected = Buffer.from(signature(key, id, timestamp, body))
-      if (entries.some((entry) => equal(Buffer.from(entry), expected))) return
+    for (let index = 0; index < keys.length; index++) {
+      const expected = Buffer.from(digest(keys[index] as KeyObject, headers.id, headers.timestamp, body))
+      for (const entry of entries) if (equal(entry, expected)) return index
     }
   }
   throw new ReceiverError(
@@ -104,12 +121,22 @@ export function verify(input: VerifyInput): void {
   )
 }
 
-function signature(key: KeyObject, id: string, timestamp: string, body: Uint8Array): string {
-  return VERSION_PREFIX + createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
+/** The signatures of version 1 among the first 32, without their version. */
+function entriesOf(signatures: string): readonly string[] {
+  // Nearly every webhook has just one.
+  const entries = signatures.includes(' ') ? signatures.split(' ', MAX_SIGNATURES) : [signatures]
+  return entries.filter((entry) => entry.startsWith(VERSION_PREFIX)).map((entry) => entry.slice(VERSION_PREFIX.length))
 }
 
+const digest = (key: KeyObject, id: string, timestamp: string, body: Uint8Array): string =>
+  createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
+
 // Texts are compared, not what they decode to: base64 spells some bytes in several ways, and one of them was signed.
-const equal = (a: Buffer, b: Buffer): boolean => a.length === b.length && timingSafeEqual(a, b)
+function equal(entry: string, expected: Buffer): boolean {
+  if (entry.length !== expected.length) return false
+  const bytes = Buffer.from(entry)
+  return bytes.length === expected.length && timingSafeEqual(bytes, expected)
+}
 
 // A dot in the id or the timestamp would let bytes move between the three parts under the same signature.
 function requireId(id: string): void {

@@ -3,6 +3,7 @@ import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchReleases } from './releases.ts'
 import { type Bench, type BenchResult, table } from './row.ts'
+import { benchWebhooks } from './webhooks.ts'
 
 /**
  * `npm run bench [-- <name>]`: prints a table of all rows, or of one. A missed aim is printed and is no failure;
@@ -13,6 +14,7 @@ const benches: Readonly<Record<string, Bench>> = {
   gateway: benchGateway,
   api: benchApi,
   releases: benchReleases,
+  webhooks: benchWebhooks,
 }
 
 process.exitCode = await main(process.argv.slice(2))

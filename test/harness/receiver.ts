@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createReceiver, type ReceivedEvent } from '@fairlead/receiver'
+import { createReceiver, type EventOf } from '@fairlead/receiver'
 import Koa from 'koa'
 
-type Succeeded = ReceivedEvent<'deployment.succeeded'>
+type Succeeded = EventOf<'deployment.succeeded'>
 
 export interface TestReceiver extends AsyncDisposable {
   readonly url: string

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type Koa from 'koa'
 import { describe, expect, it } from 'vitest'
-import { createReceiver, type ReceivedEvent, type ReceiverError } from '../../receiver/src/index.ts'
+import { createReceiver, type EventOf, type ReceiverError } from '../../receiver/src/index.ts'
 import { clock, deployed, json, koaVersions, MAX_BODY, PATH, SECRET, said, serve, signedHeaders } from './support.ts'
 
 const body = json(deployed)
@@ -17,10 +17,10 @@ async function hears(socket: Socket, pattern: RegExp): Promise<void> {
 describe.each(koaVersions)('on %s', (_, KoaVersion) => {
   /** An app with a receiver, the events that its handler got, and the errors that it was told of. */
   async function start({
-    handler = (_event: ReceivedEvent): void | Promise<void> => {},
+    handler = (_event: EventOf<'deployment.succeeded'>): void | Promise<void> => {},
     before = (_app: Koa) => {},
   } = {}) {
-    const handled: ReceivedEvent[] = []
+    const handled: EventOf<'deployment.succeeded'>[] = []
     const errors: ReceiverError[] = []
     let told = () => {}
     const receiver = createReceiver({
@@ -71,7 +71,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
   it('answers 200 to an event without a handler and to an unknown event', async () => {
     const app = new KoaVersion().use(createReceiver({ secrets: [SECRET], clock }).middleware({ path: PATH }))
     await using server = await serve(app)
-    const unknown = json({ ...deployed, event: 'database.available', data: {} })
+    const unknown = json({ ...deployed, event: 'database.renamed', data: {} })
     for (const bytes of [body, unknown]) {
       const reply = await server.send(signedHeaders(bytes), [bytes])
       expect([reply.status, said(reply)]).toEqual([200, 'ignored'])

@@ -2,23 +2,12 @@ import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { generateSecret, parseSecret, ReceiverError, sign, verify } from '../../receiver/src/index.ts'
+import { type Vector, vectors } from '../../receiver/src/testing.ts'
 import { codeOf } from './support.ts'
 
 const KEY = 'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-const first = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1614265330 }
 
-const vectors = [
-  { key: KEY, ...first, body: '{"test": 2432232314}', signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=' },
-  {
-    key: 'C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
-    id: 'msg_27UH4WbU6Z5A5EzD8u03UvzRbpk',
-    timestamp: 1649367553,
-    body: '{"email":"test@example.com","username":"test_user"}',
-    signature: 'v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=',
-  },
-  { key: KEY, ...first, body: '{"é":"漢字😀"}', signature: 'v1,DOKS2ZOyqcmfG0w6kKSjfHrueXAWQF/U97PMCiqTpUI=' },
-]
-const [vector] = vectors as [(typeof vectors)[number]]
+const [vector] = vectors as [Vector]
 const ED25519 = 'v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg=='
 const decoy = `v1,${Buffer.alloc(32).toString('base64')}`
 
@@ -38,12 +27,14 @@ const at = (seconds: number, tolerance?: number) =>
   )
 
 describe('the vectors of Standard Webhooks', () => {
-  it.each(vectors)('are signed and accepted: $body', ({ key, id, timestamp, body, signature }) => {
+  it.each(vectors)('are signed and accepted: $body', ({ secret: whole, id, timestamp, body, signature }) => {
+    const key = whole.replace('whsec_', '')
     const bytes = Buffer.from(body)
     expect(sign({ key: parseSecret(key), id, timestamp, body: bytes })).toBe(signature)
     for (const secret of [key, `whsec_${key}`]) {
       const keys = [parseSecret(secret)]
-      verify({ keys, id, timestamp: String(timestamp), signature, body: bytes, now: () => timestamp * 1000 })
+      const sent = { id, timestamp: String(timestamp), signature, body: bytes }
+      expect(verify({ keys, ...sent, now: () => timestamp * 1000 })).toBe(0)
     }
   })
 })
@@ -82,14 +73,10 @@ describe('the list of signatures', () => {
     expect(codeOf(() => verify({ ...input, keys: [] }))).toBe('no_matching_signature')
   })
 
-  it('accepts a signature of any of several keys', () => {
+  it('accepts a signature of any of several keys, and says of which', () => {
     const other = parseSecret(generateSecret())
-    for (const keys of [
-      [other, ...input.keys],
-      [...input.keys, other],
-    ]) {
-      expect(codeOf(() => verify({ ...input, keys }))).toBeUndefined()
-    }
+    expect(verify({ ...input, keys: [other, ...input.keys] })).toBe(1)
+    expect(verify({ ...input, keys: [...input.keys, other] })).toBe(0)
     expect(codeOf(() => verify({ ...input, keys: [other] }))).toBe('no_matching_signature')
   })
 })

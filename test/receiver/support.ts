@@ -45,9 +45,15 @@ export function codeOf(act: () => unknown): ReceiverErrorCode | string | undefin
     act()
     return undefined
   } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    return codeOfError(error)
   }
 }
+
+/** The code of the ReceiverError that the work rejects with; undefined when it is done. */
+export const codeOfAsync = (work: Promise<unknown>): Promise<ReceiverErrorCode | string | undefined> =>
+  work.then(() => undefined, codeOfError)
+
+const codeOfError = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error))
 
 export interface Reply {
   status: number

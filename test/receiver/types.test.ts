@@ -4,9 +4,9 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import {
   createReceiver,
   type EventData,
-  type EventHandler,
   type EventName,
-  type ReceivedEvent,
+  type EventOf,
+  type Handler,
   type WebhookEvent,
 } from '../../receiver/src/index.ts'
 import { codeOf, SECRET } from './support.ts'
@@ -26,7 +26,7 @@ describe('types', () => {
   })
 
   it('keeps a handler typed when it stands on its own', () => {
-    const handler: EventHandler<'deployment.succeeded'> = async ({ data }) => {
+    const handler: Handler<'deployment.succeeded'> = async ({ data }) => {
       expectTypeOf(data).toEqualTypeOf<EventData<'deployment.succeeded'>>()
     }
     createReceiver({ secrets: [SECRET] }).on('deployment.succeeded', handler)
@@ -45,9 +45,19 @@ describe('types', () => {
   })
 
   it('tells events apart by their name', () => {
-    expectTypeOf<EventName>().toEqualTypeOf<'deployment.succeeded'>()
-    expectTypeOf<WebhookEvent>().toEqualTypeOf<WebhookEvent<'deployment.succeeded'>>()
-    expectTypeOf<ReceivedEvent['event']>().toEqualTypeOf<EventName>()
+    expectTypeOf<EventName>().toEqualTypeOf<
+      | 'deployment.succeeded'
+      | 'deployment.failed'
+      | 'deployment.canceled'
+      | 'database.available'
+      | 'database.failed'
+      | 'file.uploaded'
+      | 'ping'
+    >()
+    expectTypeOf<WebhookEvent['event']>().toEqualTypeOf<EventName>()
+    expectTypeOf<EventOf<'*'>['event']>().toEqualTypeOf<EventName>()
+    const failureOf = (event: WebhookEvent) => (event.event === 'deployment.failed' ? event.data.failure.stage : '')
+    expectTypeOf(failureOf).returns.toEqualTypeOf<string>()
   })
 
   it('fits app.use without a cast, whatever the state and context', () => {

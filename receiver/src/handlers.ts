@@ -1,0 +1,136 @@
+import type { Catalogue, EventOf, NoSchemas, PatternOf, Schemas } from './catalogue.ts'
+import { Deadline } from './deadline.ts'
+import { type DedupeStore, once } from './dedupe.ts'
+import { ReceiverError } from './errors.ts'
+import { matches } from './patterns.ts'
+
+/** What a handler is given beside the event. */
+export interface HandlerContext {
+  /** Aborts at the deadline: from then on the sender counts the webhook as failed and sends it again. */
+  readonly signal: AbortSignal
+}
+
+/** Does the work of an event. When it throws, rejects or misses its deadline, the webhook is sent again. */
+export type Handler<P extends PatternOf<Own>, Own extends Schemas = NoSchemas> = (
+  event: EventOf<P, Own>,
+  context: HandlerContext,
+) => void | Promise<void>
+
+/** An event whose data was checked. Which one it is, the types of `Handler` know. */
+export interface AnyEvent {
+  readonly id: string
+  readonly event: string
+  readonly timestamp: string
+  readonly data: unknown
+}
+
+export type AnyHandler = (event: AnyEvent, context: HandlerContext) => void | Promise<void>
+
+export type Outcome = 'handled' | 'ignored' | 'duplicate'
+
+export interface Handlers {
+  /** @throws ReceiverError `unknown_event`, `duplicate_handler`, `invalid_option` */
+  add(patterns: readonly string[], handler: AnyHandler): void
+  /**
+   * Runs every handler of the event at once. With a dedupe store, those that succeeded before are left out.
+   * @throws ReceiverError `handler_failed`, `deadline_exceeded`, `in_progress`
+   */
+  run(event: AnyEvent): Promise<Outcome>
+}
+
+interface Registered {
+  /** What it was registered for: told apart by this, handlers of one event are deduplicated each by itself. */
+  readonly pattern: string
+  readonly handler: AnyHandler
+}
+
+export interface HandlersOptions {
+  readonly catalogue: Catalogue
+  /** Seconds. */
+  readonly deadline: number
+  readonly dedupe: DedupeStore | undefined
+}
+
+/** Keeps the handlers of each event and runs them. */
+export function createHandlers({ catalogue, deadline: seconds, dedupe }: HandlersOptions): Handlers {
+  const routes = new Map<string, readonly Registered[]>()
+  // A handler that heeds its signal has long ended when the lease does.
+  const lease = 2 * seconds * 1000
+
+  const attempt = async (event: AnyEvent, { pattern, handler }: Registered): Promise<Outcome> => {
+    const deadline = new Deadline(seconds)
+    try {
+      if (dedupe) {
+        return await deadline.limit(once(dedupe, `${event.id} ${pattern}`, lease, () => handler(event, deadline)))
+      }
+      const running = handler(event, deadline)
+      if (running !== undefined) await deadline.limit(running)
+      return 'handled'
+    } catch (cause) {
+      if (cause instanceof ReceiverError && (cause.code === 'in_progress' || cause.code === 'deadline_exceeded')) {
+        throw cause
+      }
+      throw handlerFailed(event.event, cause)
+    }
+  }
+
+  const attemptAll = async (event: AnyEvent, route: readonly Registered[]): Promise<Outcome> => {
+    const results = await Promise.allSettled(route.map((registered) => attempt(event, registered)))
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    if (failures.length > 1) throw handlerFailed(event.event, new AggregateError(failures, 'Several handlers failed.'))
+    if (failures.length === 1) throw failures[0]
+    const ran = results.some((result) => result.status === 'fulfilled' && result.value === 'handled')
+    return ran ? 'handled' : 'duplicate'
+  }
+
+  return {
+    add(patterns, handler) {
+      requireHandler(handler, patterns)
+      const added = new Map<string, Registered>()
+      for (const pattern of patterns) {
+        const names = [...catalogue.keys()].filter((name) => matches(pattern, name))
+        if (names.length === 0) throw unknownEvent(pattern, catalogue)
+        for (const name of names) {
+          if (routes.get(name)?.some((registered) => registered.pattern === pattern)) throw duplicate(pattern)
+          if (!added.has(name)) added.set(name, { pattern, handler })
+        }
+      }
+      for (const [name, registered] of added) routes.set(name, [...(routes.get(name) ?? []), registered])
+    },
+
+    run(event) {
+      const route = routes.get(event.event)
+      if (!route) return Promise.resolve('ignored')
+      const [only] = route
+      return only && route.length === 1 ? attempt(event, only) : attemptAll(event, route)
+    },
+  }
+}
+
+/** @param cause the handler's own error */
+export const handlerFailed = (name: string, cause: unknown): ReceiverError =>
+  new ReceiverError(
+    'handler_failed',
+    `The receiver's handler of ${name} failed. Its log says why; send the webhook again.`,
+    { cause },
+  )
+
+// The types refuse these mistakes; plain JavaScript gets here.
+function requireHandler(handler: unknown, patterns: readonly string[]): void {
+  if (typeof handler !== 'function') {
+    throw new ReceiverError('invalid_option', `The handler of ${patterns} is not a function. Pass a function.`)
+  }
+}
+
+const unknownEvent = (pattern: string, catalogue: Catalogue) =>
+  new ReceiverError(
+    'unknown_event',
+    `"${pattern}" is no event that this receiver knows. Register one of: ${[...catalogue.keys()].join(', ')}; ` +
+      'declare your own with `events`.',
+  )
+
+const duplicate = (pattern: string) =>
+  new ReceiverError(
+    'duplicate_handler',
+    `${pattern} has a handler already. Register one handler for it and call the others from it.`,
+  )

@@ -1,0 +1,38 @@
+import type { KeyObject } from 'node:crypto'
+import { ReceiverError } from './errors.ts'
+import { parseSecret } from './signature.ts'
+
+/** The secrets (`whsec_…`) of a webhook, several during a rotation; or a function that is asked on every request. */
+export type Secrets = readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
+
+/** The keys of the secrets, in their order. */
+export type Keys = () => readonly KeyObject[] | Promise<readonly KeyObject[]>
+
+/**
+ * Secrets that are given are checked at once; those of a function, on each request.
+ * @throws ReceiverError `invalid_secret`
+ */
+export function createKeys(secrets: Secrets): Keys {
+  if (typeof secrets !== 'function') {
+    const keys = parseSecrets(secrets, new Map())
+    return () => keys
+  }
+  // Making a key costs more than using it, so those of the last answer are kept.
+  let known: ReadonlyMap<string, KeyObject> = new Map()
+  return async () => {
+    const current = await secrets()
+    const keys = parseSecrets(current, known)
+    known = new Map(current.map((secret, index) => [secret, keys[index] as KeyObject]))
+    return keys
+  }
+}
+
+function parseSecrets(secrets: readonly string[], known: ReadonlyMap<string, KeyObject>): readonly KeyObject[] {
+  if (!Array.isArray(secrets) || secrets.length === 0) {
+    throw new ReceiverError(
+      'invalid_secret',
+      '`secrets` is empty. Pass a list with the secret that Fairlead showed when the webhook was created.',
+    )
+  }
+  return secrets.map((secret) => known.get(secret) ?? parseSecret(secret))
+}

@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+/** The oldest Node that is supported, where the machine has it. */
+const node20 = (process.env['PATH'] ?? '')
+  .split(delimiter)
+  .map((directory) => join(directory, 'node'))
+  .filter((path) => existsSync(path))
+  .find((path) => spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.startsWith('v20.'))
+
+const program = `
+import { createReceiver, generateSecret, memoryStore } from '@fairlead/receiver'
+import { createClock, postWebhook, signWebhook } from '@fairlead/receiver/testing'
+import Koa from 'koa'
+
+const secret = generateSecret()
+const { now } = createClock()
+const receiver = createReceiver({ secrets: [secret], clock: now, dedupe: memoryStore({ capacity: 1 }) })
+receiver.on('*', () => {})
+const koa = new Koa().use(receiver.middleware({ path: '/hooks' }))
+const answers = []
+for (const id of ['msg_1', 'msg_1', 'msg_2', 'msg_1']) {
+  const webhook = signWebhook({ id, event: 'ping', data: { webhook_id: 'wh_1' }, secret, clock: now })
+  for (const app of [koa, { fetch: receiver.handle }]) answers.push((await postWebhook(app, '/hooks', webhook)).body.outcome)
+}
+console.log(answers.join(' '))
+`
+
+it.skipIf(node20 === undefined)('the built package works on Node 20', () => {
+  const ran = spawnSync(node20 ?? '', ['--input-type=module', '--eval', program], {
+    cwd: fileURLToPath(new URL('.', import.meta.url)),
+    encoding: 'utf8',
+  })
+  expect([ran.stderr, ran.stdout]).toEqual([
+    '',
+    'handled duplicate duplicate duplicate handled duplicate handled duplicate\n',
+  ])
+})
