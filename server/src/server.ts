@@ -18,6 +18,7 @@ import { preparePrograms } from './deployments/runner/programs.ts'
 import { createDeploymentStore } from './deployments/store.ts'
 import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
+import { forgetIdempotencyKeys, forgetIdempotencyKeysTask } from './http/idempotency.ts'
 import { createBackground } from './platform/background.ts'
 import { type Config, releasePorts } from './platform/config.ts'
 import { prepareJobs, startWorkers } from './platform/jobs.ts'
@@ -166,12 +167,18 @@ async function compose(composition: Composition): Promise<void> {
             deliver({ database, secrets, sender, logger }, String(job['delivery_id']), signal),
         },
       },
+      {
+        concurrency: 1,
+        tasks: { [forgetIdempotencyKeysTask]: () => forgetIdempotencyKeys(database) },
+        hourly: [forgetIdempotencyKeysTask],
+      },
     ],
   })
   stack.defer('jobs', () => workers.stop())
 
   application.mount({
     database,
+    secrets,
     authenticate: keys.authenticate,
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
     strict: composition.strictResponses ?? false,
