@@ -6,6 +6,7 @@ import { createAccounts } from './accounts/accounts.ts'
 import { createKeys } from './accounts/keys.ts'
 import { publicUrl } from './deployments/addresses.ts'
 import { type App, createApps } from './deployments/apps.ts'
+import { countByStatus } from './deployments/count.ts'
 import { workOn } from './deployments/deployer.ts'
 import { createDeployments, deployTask } from './deployments/deployments.ts'
 import { createGit } from './deployments/git.ts'
@@ -21,9 +22,10 @@ import { type Application, createApplication } from './http/application.ts'
 import { forgetIdempotencyKeys, forgetIdempotencyKeysTask } from './http/idempotency.ts'
 import { createBackground } from './platform/background.ts'
 import { type Config, releasePorts } from './platform/config.ts'
-import { prepareJobs, startWorkers } from './platform/jobs.ts'
+import { countJobs, prepareJobs, startWorkers, type Workers } from './platform/jobs.ts'
 import { createKeyedLock } from './platform/keyed-lock.ts'
 import type { Logger } from './platform/logger.ts'
+import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { blockList, createOutbound } from './platform/outbound.ts'
 import { createReleaseStack, type ReleaseStack } from './platform/release-stack.ts'
 import { openSecretBox } from './platform/secret-key.ts'
@@ -61,6 +63,7 @@ export interface ServerOptions {
 const deployConcurrency = 20
 const deliveryConcurrency = 20
 const finishTimeoutMs = 10_000
+const readinessTimeoutMs = 5_000
 
 /**
  * Starts a whole server. It answers on `/healthz` and `/readyz` from the first moment; this resolves when the API is up.
@@ -70,7 +73,13 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   const { config, logger } = options
   const stack = createReleaseStack(logger, options.signal)
   try {
-    const application = createApplication({ logger })
+    const metrics = createMetrics({ logger })
+    const application = createApplication({
+      logger,
+      metrics,
+      metricsToken: config.metricsToken,
+      isTrustedProxy: proxyRule(config),
+    })
     const { url, close } = await listen(application.server, config)
     stack.defer('http', close)
     sayWhereItStands(config, logger)
@@ -89,7 +98,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       given: config.secretKey,
       file: state.directory.secretKeyFile,
     })
-    await compose({ ...options, state, secrets, application, stack })
+    await compose({ ...options, state, secrets, application, metrics, stack })
     // The first to stop, too: requests end while everything that they need is still there.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
@@ -104,6 +113,7 @@ interface Composition extends ServerOptions {
   readonly state: State
   readonly secrets: SecretBox
   readonly application: Application
+  readonly metrics: Metrics
   readonly stack: ReleaseStack
 }
 
@@ -188,9 +198,43 @@ async function compose(composition: Composition): Promise<void> {
       ...webhookHandlers(webhooks),
     },
   })
-  application.setReadiness(async () => {
-    await state.pool.query('select 1')
+  application.setReadiness(readiness(state, workers, logger))
+  countIn(composition.metrics, state)
+}
+
+/** What keeps the server from working, in words for everybody. */
+function readiness(state: State, workers: Workers, logger: Logger): () => Promise<string | undefined> {
+  return async () => {
+    const late = AbortSignal.timeout(readinessTimeoutMs)
+    try {
+      await Promise.race([state.pool.query('select 1'), once(late, 'abort').then(() => Promise.reject(late.reason))])
+    } catch (error) {
+      logger.debug({ err: error }, 'not ready')
+      return 'the database does not answer'
+    }
+    return workers.isRunning() ? undefined : 'the work on jobs has broken off'
+  }
+}
+
+function countIn(metrics: Metrics, state: State): void {
+  metrics.gauge({
+    name: 'fairlead_jobs',
+    help: 'Jobs by state: waiting, running, failed for good.',
+    label: 'state',
+    read: async () => ({ ...(await countJobs(state.pool)) }),
   })
+  metrics.gauge({
+    name: 'fairlead_deployments',
+    help: 'Deployments by status.',
+    label: 'status',
+    read: () => countByStatus(state.db),
+  })
+}
+
+/** Whether what comes from an address is believed about its client. */
+function proxyRule(config: Config): (address: string) => boolean {
+  const trusted = blockList(config.trustedProxies)
+  return (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
 }
 
 async function deployParts(
@@ -205,7 +249,6 @@ async function deployParts(
     bin: directory.bin,
     user: appUids === null ? null : { uid: appUids.from + 1, gid: appUids.from + 1 },
   })
-  const trustedProxies = blockList(config.trustedProxies)
   const gateway = createGateway({
     logger,
     host: config.host,
@@ -213,7 +256,7 @@ async function deployParts(
       config.apps.mode === 'ports'
         ? { mode: 'ports' }
         : { mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme },
-    isTrustedProxy: (address) => trustedProxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4'),
+    isTrustedProxy: proxyRule(config),
   })
   stack.defer('gateway', () => gateway.stop({ timeoutMs: finishTimeoutMs }))
   try {

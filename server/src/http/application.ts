@@ -2,10 +2,14 @@ import { createServer, type Server } from 'node:http'
 import Koa, { type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../contract/errors.ts'
+import type { Metrics } from '../platform/metrics.ts'
 import { answerWhatKoaNeverSees } from './broken-requests.ts'
+import { answerMetrics } from './metrics.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
 import { type ApiState, type MountOptions, mountOperations } from './mount.ts'
 import type { Principal } from './principal.ts'
+import { reference } from './reference/reference.ts'
+import { securityHeaders } from './security-headers.ts'
 
 export interface Api extends MountOptions {
   /** The principal of an `Authorization` header, or `undefined`. */
@@ -17,41 +21,57 @@ export interface Application {
   readonly server: Server
   /** Puts the API in its place; until then `/v1` answers that the server is starting. */
   mount(api: Api): void
-  /** What `/readyz` asks; rejects with the reason while something is missing. */
-  setReadiness(check: () => Promise<void>): void
+  /** What `/readyz` asks: what is missing, or `undefined`. It is shown to everybody. */
+  setReadiness(check: () => Promise<string | undefined>): void
 }
 
-export function createApplication(dependencies: { readonly logger: Logger }): Application {
-  const { logger } = dependencies
+export interface ApplicationOptions {
+  readonly logger: Logger
+  readonly metrics: Metrics
+  /** Opens `/metrics`, which there is not without it. */
+  readonly metricsToken: string | undefined
+  /** Whether what a peer at this address says of its client is believed. */
+  readonly isTrustedProxy: (address: string) => boolean
+}
+
+/** A request with its body, which may be a large file; bodies in JSON have less time. */
+const requestTimeoutMs = 3_600_000
+const headersTimeoutMs = 20_000
+
+export function createApplication(options: ApplicationOptions): Application {
+  const { logger, metrics } = options
   let v1: Middleware | undefined
-  let readiness: () => Promise<void> = () => Promise.reject(new Error('the server is starting'))
+  let readiness: () => Promise<string | undefined> = async () => 'the server is starting'
 
   const koa = new Koa()
   koa.silent = true
+  koa.use(securityHeaders(options.isTrustedProxy))
   koa.use(requestId())
   koa.use(async (ctx, next) => {
     if (ctx.path === '/healthz') {
       ctx.body = { status: 'alive' }
     } else if (ctx.path === '/readyz') {
-      const reason = await readiness().then(
-        () => null,
-        (error: unknown) => (error instanceof Error ? error.message : String(error)),
-      )
-      ctx.status = reason === null ? 200 : 503
-      ctx.body = reason === null ? { status: 'ready' } : { status: 'not ready', reason }
+      const reason = await readiness()
+      ctx.status = reason === undefined ? 200 : 503
+      ctx.body = reason === undefined ? { status: 'ready' } : { status: 'not ready', reason }
     } else {
       await next()
     }
   })
-  koa.use(accessLog(logger))
+  koa.use(accessLog(logger, metrics))
   koa.use(errorAnswers(logger))
+  koa.use(reference())
   koa.use(async (ctx, next) => {
+    if (ctx.path === '/metrics' && ctx.method === 'GET') return answerMetrics(ctx, metrics, options.metricsToken)
     if (!ctx.path.startsWith('/v1/')) return
     if (v1 === undefined) throw new ApiError('server_error', 'The server is starting; try again in a moment.')
     await v1(ctx, next)
   })
 
-  const server = createServer({ requireHostHeader: false }, koa.callback())
+  const server = createServer(
+    { requireHostHeader: false, requestTimeout: requestTimeoutMs, headersTimeout: headersTimeoutMs },
+    koa.callback(),
+  )
   answerWhatKoaNeverSees(server)
   return {
     server,

@@ -25,6 +25,8 @@ export interface Config {
   readonly plans: Plans
   readonly outbound: { readonly mode: 'public' | 'any'; readonly allow: readonly string[] }
   readonly trustedProxies: readonly string[]
+  /** Opens `/metrics`; `undefined` closes it. */
+  readonly metricsToken: string | undefined
   /** Unprivileged uids that the server hands out when it is root: the first to clusters, the others to apps. */
   readonly uids: Range
   readonly deploys: DeploysConfig
@@ -172,6 +174,10 @@ const variables = z.object({
   FAIRLEAD_OUTBOUND: z.enum(['public', 'any']).optional(),
   FAIRLEAD_OUTBOUND_ALLOW: networks.default([]),
   FAIRLEAD_TRUSTED_PROXIES: networks.default([]),
+  FAIRLEAD_METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 printable ASCII characters without spaces')
+    .optional(),
   FAIRLEAD_UIDS: range
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
@@ -240,6 +246,7 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     plans: set.FAIRLEAD_PLANS_FILE ?? shippedPlans,
     outbound: { mode: set.FAIRLEAD_OUTBOUND ?? (localMode ? 'any' : 'public'), allow: set.FAIRLEAD_OUTBOUND_ALLOW },
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
+    metricsToken: set.FAIRLEAD_METRICS_TOKEN,
     uids: set.FAIRLEAD_UIDS,
     deploys: {
       builds: Math.max(1, Math.floor(availableParallelism() / 2)),

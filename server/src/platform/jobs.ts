@@ -78,6 +78,17 @@ async function freeJobs(pool: Pool, workerIds: readonly string[]): Promise<void>
   await pool.query('select graphile_worker.force_unlock_workers($1::text[])', [workerIds])
 }
 
+/** How many jobs there are: due or later, at work, and given up after their last attempt. */
+export async function countJobs(pool: Pool): Promise<{ waiting: number; running: number; failed: number }> {
+  const { rows } = await pool.query<{ waiting: number; running: number; failed: number }>(
+    `select count(*) filter (where locked_at is null and attempts < max_attempts)::int as waiting,
+            count(*) filter (where locked_at is not null)::int as running,
+            count(*) filter (where locked_at is null and attempts >= max_attempts)::int as failed
+     from graphile_worker._private_jobs`,
+  )
+  return rows[0] ?? { waiting: 0, running: 0, failed: 0 }
+}
+
 /** Starts to work on jobs. A lane that breaks off, because the database was away, is taken up again. */
 export async function startWorkers(options: { pool: Pool; logger: Logger; lanes: readonly Lane[] }): Promise<Workers> {
   const stopping = new AbortController()
