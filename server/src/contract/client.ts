@@ -88,17 +88,20 @@ export function createClient(options: ClientOptions): Client {
 
   const request = async (route: Route, url: string, input: AnyInput): Promise<Answered> => {
     const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
-    let attempts = 0
+    let uncertain = false
     const attempt = async (): Promise<Answered> => {
-      attempts++
+      const before = uncertain
+      uncertain = true
       const response = await send(url, requestInit(route, input, options.apiKey, key))
-      return { response, text: route.text && response.ok ? undefined : await response.text() }
+      const text = route.text && response.ok ? undefined : await response.text()
+      uncertain = before || response.status >= 500
+      return { response, text }
     }
     // An upload cannot be made again: its body has gone, and no key tells that it is the same one.
     const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal)
     const { response, text = '' } = answered
-    // What is gone at the second asking was deleted by the first, whose answer was lost.
-    const deleted = route.method === 'DELETE' && attempts > 1 && response.status === 404
+    // What is gone when asked again was deleted by the request whose answer was lost.
+    const deleted = route.method === 'DELETE' && uncertain && response.status === 404
     if (!response.ok && !deleted) throw readError(response, text)
     return answered
   }

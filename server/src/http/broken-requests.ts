@@ -21,18 +21,23 @@ export function answerWhatKoaNeverSees(server: Server): void {
       return
     }
     const response = answering.get(socket)
-    if (response !== undefined && !response.writableFinished && !response.closed) {
-      // An earlier request on this connection still gets its answer.
+    if (response === undefined || response.writableFinished || response.closed) {
+      end(socket, describe(error.code))
+    } else if (response.req.complete) {
+      // What is broken comes after a request that still gets its answer.
       response.once('close', () => socket.destroy())
-      return
+    } else {
+      // The body breaks off: whoever reads it must hear of it.
+      if (!response.headersSent) end(socket, describe(error.code))
+      response.req.destroy()
     }
-    end(socket, describe(error.code))
   })
   server.on('connect', (_request, socket) => end(socket, 'This is not a proxy.'))
   server.on('checkExpectation', (_request, response) => {
     const refused = new ApiError('invalid_request', 'The header Expect asks for what this server does not do.')
-    response.writeHead(400, headers())
-    response.end(JSON.stringify(refused.toBody()))
+    const body = JSON.stringify(refused.toBody())
+    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
+    response.end(body)
   })
 }
 
