@@ -26,8 +26,14 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   ? { readonly params?: never }
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
+/** Which part of a list is asked for; `pages` walks through all of it. */
+interface PageQuery {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
 type Query<Name extends OperationName> = Name extends ListName
-  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & Partial<QueryInput<Name>> }
+  ? { readonly query?: QueryInput<Name> extends undefined ? PageQuery : PageQuery & Partial<QueryInput<Name>> }
   : QueryInput<Name> extends undefined
     ? { readonly query?: never }
     : { readonly query?: QueryInput<Name> }
