@@ -42,17 +42,7 @@ function text({ pattern, format, minLength = 0, maxLength = 100 }: Schema): fc.A
 
 /** Texts that have troubled programs before. */
 const awkwardText = fc.constantFrom(
-  ...[
-    '',
-    ' ',
-    '\0',
-    '\u202e',
-    '\ud800',
-    '../../etc/passwd',
-    '%00',
-    "'; drop table projects; --",
-    '__proto__',
-  ],
+  ...['', ' ', '\0', '\u202e', '\ud800', '../../etc/passwd', '%00', "'; drop table projects; --", '__proto__'],
   ...[
     '-1',
     '1e999',

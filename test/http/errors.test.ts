@@ -220,6 +220,18 @@ describe('a connection', () => {
     expect((await answered(request('POST /v1/projects', headers, chunk))).status).toBe(400)
   })
 
+  it('on which a request does not come to an end is answered and closed', async () => {
+    const slow = [
+      Buffer.from('GET /v1/projects HTTP/1.1\r\nHost: a\r\nX-Slow: '),
+      create('{"name":"slow"}', { connection: 'keep-alive' }).subarray(0, -3),
+    ]
+    const fields = await Promise.all(slow.map((bytes) => answered(bytes)))
+    expect(fields).toEqual([
+      { status: 400, field: undefined },
+      { status: 400, field: 'body' },
+    ])
+  })
+
   it('carries one request after the other, refused bodies included', async () => {
     const refused = create('{"name":7}', { connection: 'keep-alive' })
     const unknown = request('POST /v1/nothing', { connection: 'keep-alive', 'content-length': '5' }, 'abcde')

@@ -36,7 +36,8 @@ export interface ApplicationOptions {
 
 /** A request with its body, which may be a large file; bodies in JSON have less time. */
 const requestTimeoutMs = 3_600_000
-const headersTimeoutMs = 20_000
+const headersTimeoutMs = 10_000
+const timeoutCheckMs = 5_000
 
 export function createApplication(options: ApplicationOptions): Application {
   const { logger, metrics } = options
@@ -69,7 +70,12 @@ export function createApplication(options: ApplicationOptions): Application {
   })
 
   const server = createServer(
-    { requireHostHeader: false, requestTimeout: requestTimeoutMs, headersTimeout: headersTimeoutMs },
+    {
+      requireHostHeader: false,
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: timeoutCheckMs,
+    },
     koa.callback(),
   )
   answerWhatKoaNeverSees(server)

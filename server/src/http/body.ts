@@ -6,7 +6,7 @@ import { jsonTextProblem } from './json-text.ts'
 
 const limitBytes = 1024 * 1024
 /** A body that is not complete by then does not come. */
-const deadlineMs = 30_000
+const deadlineMs = 20_000
 
 /** Reads the JSON body into `ctx.request.body` (`{}` when there is none); anything else is `invalid_request`. */
 export function jsonBody(): Middleware {
