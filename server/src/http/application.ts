@@ -2,8 +2,11 @@ import { createServer, type Server } from 'node:http'
 import Koa, { type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../contract/errors.ts'
+import type { Database } from '../platform/database.ts'
 import type { Metrics } from '../platform/metrics.ts'
+import type { SecretBox } from '../platform/secrets.ts'
 import { answerWhatKoaNeverSees } from './broken-requests.ts'
+import { type Changes, createChanges } from './changes.ts'
 import { answerMetrics } from './metrics.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
 import { type ApiState, type MountOptions, mountOperations } from './mount.ts'
@@ -12,6 +15,9 @@ import { reference } from './reference/reference.ts'
 import { securityHeaders } from './security-headers.ts'
 
 export interface Api extends MountOptions {
+  readonly database: Database
+  /** For the answers that are kept for repetitions. */
+  readonly secrets: SecretBox
   /** The principal of an `Authorization` header, or `undefined`. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
 }
@@ -82,7 +88,7 @@ export function createApplication(options: ApplicationOptions): Application {
   return {
     server,
     mount(api) {
-      v1 = versionOne(api)
+      v1 = versionOne(api, createChanges(api))
     },
     setReadiness(check) {
       readiness = check
@@ -90,8 +96,8 @@ export function createApplication(options: ApplicationOptions): Application {
   }
 }
 
-function versionOne(api: Api): Middleware {
-  const routes = mountOperations(api).prefix('/v1').routes() as unknown as Middleware<ApiState>
+function versionOne(api: Api, changes: Changes): Middleware {
+  const routes = mountOperations(api, changes).prefix('/v1').routes() as unknown as Middleware<ApiState>
   return async (ctx, next) => {
     const principal = await api.authenticate(ctx.get('Authorization'))
     if (principal === undefined) {

@@ -4,21 +4,17 @@ import { notFound } from '../contract/errors.ts'
 import { type IdKind, isId } from '../contract/ids.ts'
 import { type Operation, operations } from '../contract/operations.ts'
 import type { Group, OperationName } from '../contract/routes.ts'
-import type { Database, Transaction } from '../platform/database.ts'
-import type { SecretBox } from '../platform/secrets.ts'
+import type { Transaction } from '../platform/database.ts'
 import { type Answer, renderAnswer, sendAnswer } from './answer.ts'
 import { jsonBody } from './body.ts'
 import type { Call, Handlers, RequestFacts } from './call.ts'
-import { type Changes, createChanges } from './changes.ts'
+import type { Changes } from './changes.ts'
 import { claimOf } from './idempotency.ts'
 import { pageQuery, pageRequest } from './page.ts'
 import { authorize, type Principal, type TenantProject } from './principal.ts'
 import { parseBody, parseQuery } from './validation.ts'
 
 export interface MountOptions {
-  readonly database: Database
-  /** For the answers that are kept for repetitions. */
-  readonly secrets: SecretBox
   readonly handlers: Handlers
   /** The tenant layer: the project, if it belongs to the principal's account; otherwise `undefined`. */
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
@@ -49,10 +45,9 @@ export function kindOf({ name }: Pick<Operation, 'name'>): IdKind {
  * Mounts every operation of the contract on a router. Expects `ctx.state.principal`.
  * Order of checks: permission (403), query and body (400), existence (404).
  */
-export function mountOperations(options: MountOptions): Router<ApiState> {
+export function mountOperations(options: MountOptions, changes: Changes): Router<ApiState> {
   const router = new Router<ApiState>()
   const readBody = jsonBody()
-  const changes = createChanges(options)
   for (const operation of operations) {
     router.register(
       operation.path,
