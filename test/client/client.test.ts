@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { ApiError, type Client, createClient } from '@fairlead/server/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { operations } from '../../server/src/contract/operations.ts'
+import { paramKinds } from '../harness/requests.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
 interface Seen {
@@ -248,6 +250,45 @@ describe('the client does not believe', () => {
     expect(seen[0]?.headers).toMatchObject({ authorization: 'Bearer fl_secret', 'x-request-id': 'mine' })
   })
 })
+
+describe.each(operations.filter(({ upload, text }) => upload || text).map((each) => [each.name, each] as const))(
+  'the client of %s',
+  (name, operation) => {
+    const [group = '', verb = ''] = name.split('.')
+    const kinds = Object.keys(paramKinds(operation)).map((param) => [param, 'x'])
+    const call = () => {
+      const groups = client as unknown as Record<string, Record<string, (input: unknown) => Promise<unknown>>>
+      const body = operation.upload ? { body: new FormData() } : {}
+      return groups[group]?.[verb]?.({ params: Object.fromEntries(kinds), ...body })
+    }
+
+    if (operation.upload) {
+      it.each([
+        ['cut', cut],
+        ['answered with 500', failure(500, 'server_error', now)],
+        ['answered with 429', failure(429, 'rate_limit_exceeded', now)],
+      ])('sends an upload once, also when it is %s', async (_, step) => {
+        steps = [step]
+        await expect(call()).rejects.toThrow()
+        expect(seen).toHaveLength(1)
+        expect(seen[0]?.headers).not.toHaveProperty('idempotency-key')
+        expect(seen[0]?.headers['content-type']).toMatch(/^multipart\/form-data; boundary=/)
+      })
+    } else {
+      it('hands on the answer as it comes, after repetitions', async () => {
+        steps = [cut, failure(503, 'server_error', now), answer(operation.status, 'line 1\nline 2\n')]
+        const response = (await call()) as Response
+        expect(await response.text()).toBe('line 1\nline 2\n')
+        expect(seen).toHaveLength(3)
+      })
+
+      it('tells its errors as any other', async () => {
+        steps = [failure(404, 'not_found')]
+        await expect(call()).rejects.toMatchObject({ code: 'not_found', requestId: 'r-1' })
+      })
+    }
+  },
+)
 
 describe('with a real server', () => {
   let server: TestServer
