@@ -9,5 +9,6 @@ export default defineConfig({
     // Real servers and builds share two cores; a slow machine must not be a failing one.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
   },
 })

@@ -32357,25 +32357,27 @@ const longestWaitMs = 60_000;
 const firstWaitMs = 500;
 /**
  * The first answer that is neither 429 nor 5xx, or the last one after `retries` repetitions, which come after
- * `Retry-After`, else with exponential back-off and full jitter.
+ * `Retry-After`, else with exponential back-off and full jitter. An answer that breaks off is none.
  */
 async function withRetries(retries, attempt, signal) {
     for (let made = 0;; made++) {
         const last = made >= retries;
-        const answer = await attempt().catch((error) => {
+        const answered = await attempt().catch((error) => {
             // Without an answer nobody knows what happened; whoever gave up is not kept waiting.
             if (last || signal?.aborted)
                 throw error;
             return undefined;
         });
-        if (answer !== undefined && (last || !isTemporary(answer.status)))
-            return answer;
-        const wait = retryAfterMs(answer?.headers.get('retry-after') ?? null);
-        if (answer !== undefined && wait !== undefined && wait > longestWaitMs)
-            return answer;
-        await answer?.body?.cancel();
-        await pause(wait ?? Math.random() * firstWaitMs * 2 ** made, signal);
+        if (answered !== undefined && (last || !isTemporary(answered.response.status)))
+            return answered;
+        const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
+        if (answered !== undefined && wait !== undefined && wait > longestWaitMs)
+            return answered;
+        await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
     }
+}
+function backOffMs(made) {
+    return Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** made);
 }
 function isTemporary(status) {
     return status === 429 || status >= 500;
@@ -32463,21 +32465,29 @@ function createMethods(table, options) {
     const send = options.fetch ?? fetch;
     const retries = options.retries ?? 3;
     const request = async (route, url, input) => {
-        const attempt = () => send(url, requestInit(route, input, options.apiKey, key));
         const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
+        let uncertain = false;
+        const attempt = async () => {
+            const before = uncertain;
+            uncertain = true;
+            const response = await send(url, requestInit(route, input, options.apiKey, key));
+            const text = route.text && response.ok ? undefined : await response.text();
+            uncertain = before || response.status >= 500;
+            return { response, text };
+        };
         // An upload cannot be made again: its body has gone, and no key tells that it is the same one.
-        const response = await withRetries(route.upload ? 0 : retries, attempt, input.signal);
-        if (!response.ok)
-            throw readError(response, await response.text());
-        return response;
+        const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal);
+        const { response, text = '' } = answered;
+        // What is gone when asked again was deleted by the request whose answer was lost.
+        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
+        if (!response.ok && !deleted)
+            throw readError(response, text);
+        return answered;
     };
-    const read = async (route, response) => {
-        if (route.text)
+    const read = (route, { response, text }) => {
+        if (text === undefined)
             return response;
-        const text = await response.text();
-        if (route.status === 204)
-            return undefined;
-        return text === '' ? Promise.reject(foreignAnswer(response)) : readJson(text, response);
+        return route.status === 204 ? undefined : readJson(text, response);
     };
     const methodFor = (route) => {
         const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
@@ -32486,9 +32496,9 @@ function createMethods(table, options) {
         const pages = async function* (input = {}) {
             let url = baseUrl + target(route, input);
             while (url !== undefined) {
-                const response = await request(route, url, input);
-                yield await read(route, response);
-                url = nextPage(response, url);
+                const answered = await request(route, url, input);
+                yield read(route, answered);
+                url = nextPage(answered.response, url);
             }
         };
         return Object.assign(call, { pages });
@@ -32503,22 +32513,30 @@ function createMethods(table, options) {
 }
 function requestInit(route, input, apiKey, key) {
     const json = input.body !== undefined && !route.upload;
+    const headers = new Headers(input.headers);
+    if (apiKey !== undefined)
+        headers.set('authorization', `Bearer ${apiKey}`);
+    if (key !== undefined)
+        headers.set('idempotency-key', key);
+    if (json)
+        headers.set('content-type', 'application/json');
     return {
         method: route.method,
-        headers: {
-            ...input.headers,
-            ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-            ...(key === undefined ? {} : { 'idempotency-key': key }),
-            ...(json ? { 'content-type': 'application/json' } : {}),
-        },
+        headers,
         ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
         ...(input.signal === undefined ? {} : { signal: input.signal }),
-        // An API never redirects; a proxy that does would turn a POST into a GET.
+        // An API never redirects; followed, a redirect would take the key elsewhere or turn a POST into a GET.
         redirect: 'manual',
     };
 }
+/** Throws a `TypeError` on a parameter that would make it the path of something else. */
 function target(route, { params = {}, query = {} }) {
-    const path = route.path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''));
+    const path = route.path.replace(/:(\w+)/g, (_, name) => {
+        const value = params[name] ?? '';
+        if (/^\.{0,2}$/.test(value))
+            throw new TypeError(`params.${name} must be an identifier`);
+        return encodeURIComponent(value);
+    });
     const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
     return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }

@@ -17,6 +17,7 @@ import { createSignIn } from './accounts/sign-in.ts'
 import { createUsers } from './accounts/users.ts'
 import { publicUrl } from './deployments/addresses.ts'
 import { type App, createApps } from './deployments/apps.ts'
+import { countByStatus } from './deployments/count.ts'
 import { workOn } from './deployments/deployer.ts'
 import { createDeployments, deployTask } from './deployments/deployments.ts'
 import { createGit } from './deployments/git.ts'
@@ -29,11 +30,13 @@ import { preparePrograms } from './deployments/runner/programs.ts'
 import { createDeploymentStore } from './deployments/store.ts'
 import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
+import { forgetIdempotencyKeys, forgetIdempotencyKeysTask } from './http/idempotency.ts'
 import { createBackground } from './platform/background.ts'
 import { type Config, releasePorts } from './platform/config.ts'
-import { prepareJobs, startWorkers } from './platform/jobs.ts'
+import { countJobs, prepareJobs, startWorkers, type Workers } from './platform/jobs.ts'
 import { createKeyedLock } from './platform/keyed-lock.ts'
 import type { Logger } from './platform/logger.ts'
+import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { blockList, createOutbound } from './platform/outbound.ts'
 import { createReleaseStack, type ReleaseStack } from './platform/release-stack.ts'
 import { openSecretBox } from './platform/secret-key.ts'
@@ -73,6 +76,7 @@ const deployConcurrency = 20
 const deliveryConcurrency = 20
 const removalConcurrency = 2
 const finishTimeoutMs = 10_000
+const readinessTimeoutMs = 5_000
 
 /**
  * Starts a whole server. It answers on `/healthz` and `/readyz` from the first moment; this resolves when the API is up.
@@ -82,7 +86,13 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   const { config, logger } = options
   const stack = createReleaseStack(logger, options.signal)
   try {
-    const application = createApplication({ logger, isTrustedProxy: addressMatcher(config.trustedProxies) })
+    const metrics = createMetrics({ logger })
+    const application = createApplication({
+      logger,
+      metrics,
+      metricsToken: config.metricsToken,
+      isTrustedProxy: proxyRule(config),
+    })
     const { url, close } = await listen(application.server, config)
     stack.defer('http', close)
     sayWhereItStands(config, logger)
@@ -101,7 +111,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       given: config.secretKey,
       file: state.directory.secretKeyFile,
     })
-    await compose({ ...options, state, secrets, application, stack, port: Number(new URL(url).port || 80) })
+    await compose({ ...options, state, secrets, application, metrics, stack, port: Number(new URL(url).port || 80) })
     // The first to stop, too: requests end while everything that they need is still there.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
@@ -116,6 +126,7 @@ interface Composition extends ServerOptions {
   readonly state: State
   readonly secrets: SecretBox
   readonly application: Application
+  readonly metrics: Metrics
   readonly stack: ReleaseStack
   /** That the server listens on. */
   readonly port: number
@@ -187,12 +198,18 @@ async function compose(composition: Composition): Promise<void> {
         concurrency: removalConcurrency,
         tasks: { [removeProjectTask]: (job) => removeProject({ database, removers: [] }, String(job['project_id'])) },
       },
+      {
+        concurrency: 1,
+        tasks: { [forgetIdempotencyKeysTask]: () => forgetIdempotencyKeys(database) },
+        hourly: [forgetIdempotencyKeysTask],
+      },
     ],
   })
   stack.defer('jobs', () => workers.stop())
 
   application.mount({
     database,
+    secrets,
     authenticate: createAuthentication({ database, plans: config.plans }),
     countRequest: createRateLimiter({ database }).count,
     audit: auditLog.write,
@@ -223,9 +240,8 @@ async function compose(composition: Composition): Promise<void> {
       }),
     },
   })
-  application.setReadiness(async () => {
-    await state.pool.query('select 1')
-  })
+  application.setReadiness(readiness(state, workers, logger))
+  countIn(composition.metrics, state)
 
   const tidying = new AbortController()
   const tidied = keepTidy([sessions.forget, users.forget, () => auditLog.forget(config.auditRetentionDays)], {
@@ -241,6 +257,41 @@ async function compose(composition: Composition): Promise<void> {
     const link = setupUrl(dashboardBase(config, composition.port), token)
     logger.info({ link }, 'there is no user yet: open this link within an hour to make the first one')
   }
+}
+
+/** What keeps the server from working, in words for everybody. */
+function readiness(state: State, workers: Workers, logger: Logger): () => Promise<string | undefined> {
+  return async () => {
+    const late = AbortSignal.timeout(readinessTimeoutMs)
+    try {
+      await Promise.race([state.pool.query('select 1'), once(late, 'abort').then(() => Promise.reject(late.reason))])
+    } catch (error) {
+      logger.debug({ err: error }, 'not ready')
+      return 'the database does not answer'
+    }
+    return workers.isRunning() ? undefined : 'the work on jobs has broken off'
+  }
+}
+
+function countIn(metrics: Metrics, state: State): void {
+  metrics.gauge({
+    name: 'fairlead_jobs',
+    help: 'Jobs by state: waiting, running, failed for good.',
+    label: 'state',
+    read: async () => ({ ...(await countJobs(state.pool)) }),
+  })
+  metrics.gauge({
+    name: 'fairlead_deployments',
+    help: 'Deployments by status.',
+    label: 'status',
+    read: () => countByStatus(state.db),
+  })
+}
+
+/** Whether what comes from an address is believed about its client. */
+function proxyRule(config: Config): (address: string) => boolean {
+  const trusted = blockList(config.trustedProxies)
+  return (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
 }
 
 async function deployParts(
@@ -262,7 +313,7 @@ async function deployParts(
       config.apps.mode === 'ports'
         ? { mode: 'ports' }
         : { mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme },
-    isTrustedProxy: addressMatcher(config.trustedProxies),
+    isTrustedProxy: proxyRule(config),
   })
   stack.defer('gateway', () => gateway.stop({ timeoutMs: finishTimeoutMs }))
   try {
@@ -309,11 +360,6 @@ async function deployParts(
 }
 
 /** Whether an address is one of these addresses and networks. */
-function addressMatcher(entries: readonly string[]): (address: string) => boolean {
-  const list = blockList(entries)
-  return (address) => list.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
-}
-
 function gatewayPort(config: Config): number {
   return config.apps.mode === 'hostnames' ? config.apps.gatewayPort : 0
 }

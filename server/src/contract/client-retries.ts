@@ -2,28 +2,37 @@
 const longestWaitMs = 60_000
 const firstWaitMs = 500
 
+/** An answer, read to its end unless it is one that is read as it comes. */
+export interface Answered {
+  readonly response: Response
+  readonly text: string | undefined
+}
+
 /**
  * The first answer that is neither 429 nor 5xx, or the last one after `retries` repetitions, which come after
- * `Retry-After`, else with exponential back-off and full jitter.
+ * `Retry-After`, else with exponential back-off and full jitter. An answer that breaks off is none.
  */
 export async function withRetries(
   retries: number,
-  attempt: () => Promise<Response>,
+  attempt: () => Promise<Answered>,
   signal: AbortSignal | undefined,
-): Promise<Response> {
+): Promise<Answered> {
   for (let made = 0; ; made++) {
     const last = made >= retries
-    const answer = await attempt().catch((error: unknown) => {
+    const answered = await attempt().catch((error: unknown) => {
       // Without an answer nobody knows what happened; whoever gave up is not kept waiting.
       if (last || signal?.aborted) throw error
       return undefined
     })
-    if (answer !== undefined && (last || !isTemporary(answer.status))) return answer
-    const wait = retryAfterMs(answer?.headers.get('retry-after') ?? null)
-    if (answer !== undefined && wait !== undefined && wait > longestWaitMs) return answer
-    await answer?.body?.cancel()
-    await pause(wait ?? Math.random() * firstWaitMs * 2 ** made, signal)
+    if (answered !== undefined && (last || !isTemporary(answered.response.status))) return answered
+    const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null)
+    if (answered !== undefined && wait !== undefined && wait > longestWaitMs) return answered
+    await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal)
   }
+}
+
+function backOffMs(made: number): number {
+  return Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** made)
 }
 
 function isTemporary(status: number): boolean {

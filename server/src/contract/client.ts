@@ -1,5 +1,5 @@
-import { foreignAnswer, readError, readJson } from './client-answers.ts'
-import { withRetries } from './client-retries.ts'
+import { readError, readJson } from './client-answers.ts'
+import { type Answered, withRetries } from './client-retries.ts'
 import type { BodyInput, QueryInput, ResponseBody } from './operations.ts'
 import { type Group, type ListName, type OperationName, type PathParam, type Route, routes } from './routes.ts'
 
@@ -100,20 +100,29 @@ export function createMethods(
   const send = options.fetch ?? fetch
   const retries = options.retries ?? 3
 
-  const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Response> => {
-    const attempt = () => send(url, requestInit(route, input, options.apiKey, key))
+  const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Answered> => {
     const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
+    let uncertain = false
+    const attempt = async (): Promise<Answered> => {
+      const before = uncertain
+      uncertain = true
+      const response = await send(url, requestInit(route, input, options.apiKey, key))
+      const text = route.text && response.ok ? undefined : await response.text()
+      uncertain = before || response.status >= 500
+      return { response, text }
+    }
     // An upload cannot be made again: its body has gone, and no key tells that it is the same one.
-    const response = await withRetries(route.upload ? 0 : retries, attempt, input.signal)
-    if (!response.ok) throw readError(response, await response.text())
-    return response
+    const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal)
+    const { response, text = '' } = answered
+    // What is gone when asked again was deleted by the request whose answer was lost.
+    const deleted = route.method === 'DELETE' && uncertain && response.status === 404
+    if (!response.ok && !deleted) throw readError(response, text)
+    return answered
   }
 
-  const read = async (route: RouteShape, response: Response): Promise<unknown> => {
-    if (route.text) return response
-    const text = await response.text()
-    if (route.status === 204) return undefined
-    return text === '' ? Promise.reject(foreignAnswer(response)) : readJson(text, response)
+  const read = (route: RouteShape, { response, text }: Answered): unknown => {
+    if (text === undefined) return response
+    return route.status === 204 ? undefined : readJson(text, response)
   }
 
   const methodFor = (route: RouteShape) => {
@@ -123,9 +132,9 @@ export function createMethods(
     const pages = async function* (input: AnyInput = {}) {
       let url: string | undefined = baseUrl + target(route, input)
       while (url !== undefined) {
-        const response: Response = await request(route, url, input)
-        yield await read(route, response)
-        url = nextPage(response, url)
+        const answered: Answered = await request(route, url, input)
+        yield read(route, answered)
+        url = nextPage(answered.response, url)
       }
     }
     return Object.assign(call, { pages })
@@ -147,23 +156,27 @@ function requestInit(
   key: string | undefined,
 ): RequestInit {
   const json = input.body !== undefined && !route.upload
+  const headers = new Headers(input.headers)
+  if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
+  if (key !== undefined) headers.set('idempotency-key', key)
+  if (json) headers.set('content-type', 'application/json')
   return {
     method: route.method,
-    headers: {
-      ...input.headers,
-      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(key === undefined ? {} : { 'idempotency-key': key }),
-      ...(json ? { 'content-type': 'application/json' } : {}),
-    },
+    headers,
     ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : (input.body as FormData) }),
     ...(input.signal === undefined ? {} : { signal: input.signal }),
-    // An API never redirects; a proxy that does would turn a POST into a GET.
+    // An API never redirects; followed, a redirect would take the key elsewhere or turn a POST into a GET.
     redirect: 'manual',
   }
 }
 
+/** Throws a `TypeError` on a parameter that would make it the path of something else. */
 function target(route: RouteShape, { params = {}, query = {} }: AnyInput): string {
-  const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => {
+    const value = params[name] ?? ''
+    if (/^\.{0,2}$/.test(value)) throw new TypeError(`params.${name} must be an identifier`)
+    return encodeURIComponent(value)
+  })
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)] as [string, string]],
   )

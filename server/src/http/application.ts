@@ -1,18 +1,27 @@
 import { createServer, type Server } from 'node:http'
 import Koa, { type Middleware } from 'koa'
-import pLimit, { type LimitFunction } from 'p-limit'
 import type { Logger } from 'pino'
 import { ApiError } from '../contract/errors.ts'
 import { createAttemptLimiter } from '../platform/attempts.ts'
+import type { Database } from '../platform/database.ts'
+import type { Metrics } from '../platform/metrics.ts'
+import type { SecretBox } from '../platform/secrets.ts'
 import { answerWhatKoaNeverSees } from './broken-requests.ts'
+import { type Changes, createChanges } from './changes.ts'
 import { clientAddress, type IsTrustedProxy } from './client-address.ts'
 import { type Dashboard, dashboardApi } from './dashboard.ts'
+import { answerMetrics } from './metrics.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
 import { type ApiState, type MountOptions, mountOperations } from './mount.ts'
 import type { Principal } from './principal.ts'
 import { applyRateLimit, countFailure, type RateLimit } from './rate-limit.ts'
+import { reference } from './reference/reference.ts'
+import { securityHeaders } from './security-headers.ts'
 
 export interface Api extends MountOptions {
+  readonly database: Database
+  /** For the answers that are kept for repetitions. */
+  readonly secrets: SecretBox
   /** The principal of an `Authorization` header, or `undefined`. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
   /** Counts a request against the limit of the principal's account. */
@@ -20,31 +29,37 @@ export interface Api extends MountOptions {
   readonly dashboard: Dashboard
 }
 
-/**
- * At once, and fewer than the pool has connections: a handler may ask something outside of its transaction, and if all
- * connections were held by transactions, each would wait for another to end.
- */
-const mostTransactions = 14
-
 /** The HTTP side of the server. It listens, and says so on `/healthz`, before anything behind it is ready. */
 export interface Application {
   readonly server: Server
   /** Puts the API in its place; until then `/v1` answers that the server is starting. */
   mount(api: Api): void
-  /** What `/readyz` asks; rejects with the reason while something is missing. */
-  setReadiness(check: () => Promise<void>): void
+  /** What `/readyz` asks: what is missing, or `undefined`. It is shown to everybody. */
+  setReadiness(check: () => Promise<string | undefined>): void
 }
 
-export function createApplication(dependencies: {
+export interface ApplicationOptions {
   readonly logger: Logger
+  readonly metrics: Metrics
+  /** Opens `/metrics`, which there is not without it. */
+  readonly metricsToken: string | undefined
+  /** Whether what a peer at this address says of its client is believed. */
   readonly isTrustedProxy: IsTrustedProxy
-}): Application {
-  const { logger, isTrustedProxy } = dependencies
+}
+
+/** A request with its body, which may be a large file; bodies in JSON have less time. */
+const requestTimeoutMs = 3_600_000
+const headersTimeoutMs = 10_000
+const timeoutCheckMs = 5_000
+
+export function createApplication(options: ApplicationOptions): Application {
+  const { logger, metrics, isTrustedProxy } = options
   let apis: { readonly v1: Middleware; readonly dashboard: Middleware } | undefined
-  let readiness: () => Promise<void> = () => Promise.reject(new Error('the server is starting'))
+  let readiness: () => Promise<string | undefined> = async () => 'the server is starting'
 
   const koa = new Koa()
   koa.silent = true
+  koa.use(securityHeaders(options.isTrustedProxy))
   koa.use(requestId())
   koa.use(async (ctx, next) => {
     ctx.state['address'] = clientAddress(ctx.req, isTrustedProxy)
@@ -54,36 +69,43 @@ export function createApplication(dependencies: {
     if (ctx.path === '/healthz') {
       ctx.body = { status: 'alive' }
     } else if (ctx.path === '/readyz') {
-      const reason = await readiness().then(
-        () => null,
-        (error: unknown) => (error instanceof Error ? error.message : String(error)),
-      )
-      ctx.status = reason === null ? 200 : 503
-      ctx.body = reason === null ? { status: 'ready' } : { status: 'not ready', reason }
+      const reason = await readiness()
+      ctx.status = reason === undefined ? 200 : 503
+      ctx.body = reason === undefined ? { status: 'ready' } : { status: 'not ready', reason }
     } else {
       await next()
     }
   })
-  koa.use(accessLog(logger))
+  koa.use(accessLog(logger, metrics))
   koa.use(errorAnswers(logger))
+  koa.use(reference())
   koa.use(async (ctx, next) => {
+    if (ctx.path === '/metrics' && ctx.method === 'GET') return answerMetrics(ctx, metrics, options.metricsToken)
     const part = ctx.path.startsWith('/v1/') ? 'v1' : ctx.path.startsWith('/dashboard/api/') ? 'dashboard' : undefined
     if (part === undefined) return
     if (apis === undefined) throw new ApiError('server_error', 'The server is starting; try again in a moment.')
     await apis[part](ctx, next)
   })
 
-  const server = createServer({ requireHostHeader: false }, koa.callback())
+  const server = createServer(
+    {
+      requireHostHeader: false,
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: timeoutCheckMs,
+    },
+    koa.callback(),
+  )
   answerWhatKoaNeverSees(server)
   return {
     server,
     mount(api) {
-      const transactions = pLimit(mostTransactions)
+      const changes = createChanges(api)
       apis = {
-        v1: versionOne(api, transactions),
+        v1: versionOne(api, changes),
         dashboard: dashboardApi({
           dashboard: api.dashboard,
-          operations: mountOperations(api, transactions).prefix('/dashboard/api').routes() as unknown as Middleware,
+          operations: mountOperations(api, changes).prefix('/dashboard/api').routes() as unknown as Middleware,
           isTrustedProxy,
         }),
       }
@@ -97,8 +119,8 @@ export function createApplication(dependencies: {
 /** Failed authentication of one address. */
 const failuresAMinute = { most: 60, windowMs: 60_000 }
 
-function versionOne(api: Api, transactions: LimitFunction): Middleware {
-  const routes = mountOperations(api, transactions).prefix('/v1').routes() as unknown as Middleware<ApiState>
+function versionOne(api: Api, changes: Changes): Middleware {
+  const routes = mountOperations(api, changes).prefix('/v1').routes() as unknown as Middleware<ApiState>
   const failures = createAttemptLimiter(failuresAMinute)
   return async (ctx, next) => {
     const principal = await api.authenticate(ctx.get('Authorization'))

@@ -1,33 +1,52 @@
 import type { IncomingMessage } from 'node:http'
-import type { Middleware } from 'koa'
+import type { Context, Middleware, Request } from 'koa'
 import koaBody from 'koa-body'
-import { ApiError } from '../contract/errors.ts'
+import { ApiError, invalidRequest } from '../contract/errors.ts'
+import { jsonTextProblem } from './json-text.ts'
 
 const limitBytes = 1024 * 1024
+/** A body that is not complete by then does not come. */
+const deadlineMs = 20_000
 
 /** Reads the JSON body into `ctx.request.body` (`{}` when there is none); anything else is `invalid_request`. */
 export function jsonBody(): Middleware {
   const parse = koaBody({
     json: true,
+    jsonTypes: ['application/json'],
     multipart: false,
     urlencoded: false,
     text: false,
     jsonLimit: limitBytes,
+    // Decoded as UTF-8 here, broken bytes would be replaced without a word. This way each byte is one character.
+    encoding: 'binary',
+    includeUnparsed: true,
     onError: (error) => {
       throw describe(error)
     },
   })
   return async (ctx, next) => {
-    if (hasBody(ctx.req) && !ctx.is('application/json')) {
-      throw new ApiError('invalid_request', 'Send the body as JSON with Content-Type: application/json.', {
-        field: 'content-type',
-      })
-    }
-    await parse(ctx, async () => {
+    if (!hasBody(ctx.req)) {
       // No body at all is an empty object: what it lacks is then named field by field.
-      ctx.request.body ??= {}
-      await next()
-    })
+      ctx.request.body = {}
+      return next()
+    }
+    checkHeaders(ctx)
+    await inTime(parse(ctx, async () => undefined))
+    ctx.request.body = readJson(Buffer.from(ctx.request.rawBody ?? '', 'latin1'))
+    return next()
+  }
+}
+
+async function inTime(reading: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new ApiError('invalid_request', 'The body took too long to arrive.', { field: 'body' })),
+    deadlineMs,
+  )
+  try {
+    await Promise.race([reading, late.promise])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -35,12 +54,48 @@ function hasBody(request: IncomingMessage): boolean {
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
 }
 
+function checkHeaders(ctx: Context): void {
+  if (!ctx.is('application/json')) {
+    throw new ApiError('invalid_request', 'Send the body as JSON with Content-Type: application/json.', {
+      field: 'content-type',
+    })
+  }
+  if (!/^(utf-8)?$/i.test(ctx.request.charset)) {
+    throw invalidRequest({ field: 'content-type', message: 'must name no charset but utf-8' })
+  }
+  if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
+    throw invalidRequest({ field: 'content-encoding', message: 'must not be set: compressed bodies are not taken' })
+  }
+}
+
+function readJson(bytes: Buffer): NonNullable<Request['body']> {
+  if (bytes.length === 0) return {}
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw new ApiError('invalid_request', 'The body is not valid UTF-8.', { field: 'body' })
+  }
+  const problem = jsonTextProblem(text)
+  if (problem?.kind === 'duplicate') throw invalidRequest({ field: problem.path, message: 'must be given once' })
+  if (problem?.kind === 'too deep') {
+    throw invalidRequest({ field: 'body', message: `must be nested at most ${problem.deepest} levels deep` })
+  }
+  return JSON.parse(text) as NonNullable<Request['body']>
+}
+
 function describe(error: Error & { type?: string; code?: string }): ApiError {
   if (error.type === 'entity.too.large') {
-    return new ApiError('invalid_request', `The body is larger than ${limitBytes} bytes.`, { max_bytes: limitBytes })
+    return new ApiError('invalid_request', `The body is larger than ${limitBytes} bytes.`, {
+      field: 'body',
+      max_bytes: limitBytes,
+    })
   }
   if (error instanceof SyntaxError) {
-    return new ApiError('invalid_request', 'The body is not valid JSON; it must be a JSON object.', { field: 'body' })
+    const message = error.message.includes('prototype')
+      ? 'The body must not have a member of the name __proto__.'
+      : 'The body is not valid JSON; it must be a JSON object.'
+    return new ApiError('invalid_request', message, { field: 'body' })
   }
   return new ApiError('invalid_request', 'The body could not be read.', { field: 'body' })
 }

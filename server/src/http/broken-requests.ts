@@ -1,11 +1,19 @@
-import type { Server, ServerResponse } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../contract/errors.ts'
+import { apiHeaders } from './security-headers.ts'
+
+/** How long a client may go on sending after its answer: cut off at once, it might not see the answer. */
+const lingerMs = 10_000
 
 /** Requests that Node answers or drops by itself are owed the specification's error body all the same. */
 export function answerWhatKoaNeverSees(server: Server): void {
   const answering = new WeakMap<Duplex, ServerResponse>()
-  server.on('request', (request, response) => answering.set(request.socket, response))
+  server.on('request', (request, response) => {
+    answering.set(request.socket, response)
+    response.once('finish', () => endUnreadBody(request))
+  })
 
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') {
@@ -13,29 +21,48 @@ export function answerWhatKoaNeverSees(server: Server): void {
       return
     }
     const response = answering.get(socket)
-    if (response !== undefined && !response.writableFinished && !response.closed) {
-      // An earlier request on this connection still gets its answer.
+    if (response === undefined || response.writableFinished || response.closed) {
+      end(socket, describe(error.code))
+    } else if (response.req.complete) {
+      // What is broken comes after a request that still gets its answer.
       response.once('close', () => socket.destroy())
-      return
+    } else {
+      // The body breaks off: whoever reads it must hear of it.
+      if (!response.headersSent) end(socket, describe(error.code))
+      response.req.destroy()
     }
-    const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-    end(socket, tooLarge ? 'The headers are too large.' : 'The request is not well-formed HTTP.')
   })
   server.on('connect', (_request, socket) => end(socket, 'This is not a proxy.'))
   server.on('checkExpectation', (_request, response) => {
     const refused = new ApiError('invalid_request', 'The header Expect asks for what this server does not do.')
-    response.writeHead(400, { 'content-type': 'application/json; charset=utf-8' })
-    response.end(JSON.stringify(refused.toBody()))
+    const body = JSON.stringify(refused.toBody())
+    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
+    response.end(body)
   })
+}
+
+/** The rest of a body that was refused or not asked for is read away, but not for ever. */
+function endUnreadBody(request: IncomingMessage): void {
+  if (request.complete) return
+  const late = setTimeout(() => request.socket.destroy(), lingerMs)
+  request.once('close', () => clearTimeout(late))
+}
+
+function describe(code: string | undefined): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'The headers are too large.'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request took too long to arrive.'
+  return 'The request is not well-formed HTTP.'
+}
+
+function headers(): Record<string, string> {
+  return { ...apiHeaders, 'Content-Type': 'application/json; charset=utf-8', 'X-Request-Id': randomUUID() }
 }
 
 function end(socket: Duplex, message: string): void {
   const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
-  const head = [
-    'HTTP/1.1 400 Bad Request',
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+  const late = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(late))
 }

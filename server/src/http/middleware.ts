@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../contract/errors.ts'
+import type { Metrics } from '../platform/metrics.ts'
 
 const requestIdForm = /^[\w\-=]{1,255}$/
 
@@ -15,23 +16,27 @@ export function requestId(): Middleware {
   }
 }
 
-/** One line for each answered request. */
-export function accessLog(logger: Logger): Middleware {
+/** One line for each answered request, and its time in the metrics. */
+export function accessLog(logger: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {
     const start = performance.now()
     await next()
+    const ms = performance.now() - start
+    const operation = ctx.state['operation'] as string | undefined
+    metrics.observeRequest({ operation: operation ?? 'none', status: ctx.status, seconds: ms / 1000 })
     logger.info(
-      {
-        request_id: ctx.state['requestId'],
-        method: ctx.method,
-        path: ctx.path,
-        status: ctx.status,
-        ms: Math.round(performance.now() - start),
-        actor: ctx.state['principal']?.actor.id,
-      },
+      { ...facts(ctx), operation, status: ctx.status, ms: Math.round(ms), actor: ctx.state['principal']?.actor.id },
       'request',
     )
   }
+}
+
+/** What is said of a request in the log. Queries are left out, and paths outside the API: they may be secrets. */
+function facts(ctx: Context): Readonly<Record<string, unknown>> {
+  const path = /^\/(v1|dashboard\/api)\//.test(ctx.path)
+    ? ctx.path.slice(0, 300)
+    : (/^\/\w{0,20}/.exec(ctx.path)?.[0] ?? '')
+  return { request_id: ctx.state['requestId'], method: ctx.method, path, address: ctx.ip }
 }
 
 /** Turns everything that is thrown into the specification's error body; what is not an `ApiError` stays in the log. */
@@ -40,7 +45,7 @@ export function errorAnswers(logger: Logger): Middleware {
     try {
       await next()
       if (ctx.status === 404 && ctx.body === undefined) {
-        throw new ApiError('not_found', `There is no ${ctx.method} ${ctx.path}.`)
+        throw new ApiError('not_found', 'There is no such operation; see /docs for those that there are.')
       }
     } catch (error) {
       answerWith(ctx, error instanceof ApiError ? error : internalError(ctx, error, logger))
@@ -49,7 +54,7 @@ export function errorAnswers(logger: Logger): Middleware {
 }
 
 function internalError(ctx: Context, error: unknown, logger: Logger): ApiError {
-  logger.error({ err: error, request_id: ctx.state['requestId'], method: ctx.method, path: ctx.path }, 'request failed')
+  logger.error({ err: error, ...facts(ctx) }, 'request failed')
   return new ApiError(
     'server_error',
     'Something went wrong on the server. Its log has the details under this request id.',

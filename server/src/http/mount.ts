@@ -1,21 +1,21 @@
-import { isDeepStrictEqual } from 'node:util'
 import { Router, type RouterContext } from '@koa/router'
-import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { notFound } from '../contract/errors.ts'
 import { type IdKind, isId } from '../contract/ids.ts'
 import { type Operation, operations } from '../contract/operations.ts'
-import type { Group } from '../contract/routes.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import type { Group, OperationName } from '../contract/routes.ts'
+import type { Transaction } from '../platform/database.ts'
+import { type Answer, renderAnswer, sendAnswer } from './answer.ts'
 import type { Audit } from './audit.ts'
 import { jsonBody } from './body.ts'
-import type { Call, Handlers, RequestFacts, TextAnswer } from './call.ts'
-import { nextLink, type Page, pageQuery, pageRequest } from './page.ts'
+import type { Call, Handlers, RequestFacts } from './call.ts'
+import type { Changes } from './changes.ts'
+import { claimOf } from './idempotency.ts'
+import { pageQuery, pageRequest } from './page.ts'
 import { authorize, type Principal, type TenantProject } from './principal.ts'
 import { parseBody, parseQuery } from './validation.ts'
 
 export interface MountOptions {
-  readonly database: Database
   readonly handlers: Handlers
   /** The tenant layer: the project, if it belongs to the principal's account; otherwise `undefined`. */
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
@@ -28,6 +28,8 @@ export interface ApiState {
   principal: Principal
   requestId: string
   address: string
+  /** Known as soon as a route fits. */
+  operation?: OperationName
 }
 
 /** What the parameters of paths name; `:id` is of its operation's group. */
@@ -40,12 +42,16 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   auditLog: 'auditEntry',
 }
 
+/** What `:id` in an operation's path identifies. */
+export function kindOf({ name }: Pick<Operation, 'name'>): IdKind {
+  return groupKinds[name.split('.')[0] as Group]
+}
+
 /**
- * Mounts every operation of the contract on a router. Expects `ctx.state.principal`. Changes wait for one of the places
- * for transactions.
+ * Mounts every operation of the contract on a router. Expects `ctx.state.principal`.
  * Order of checks: permission (403), query and body (400), existence (404).
  */
-export function mountOperations(options: MountOptions, transactions: LimitFunction): Router<ApiState> {
+export function mountOperations(options: MountOptions, changes: Changes): Router<ApiState> {
   const router = new Router<ApiState>()
   const readBody = jsonBody()
   for (const operation of operations) {
@@ -54,11 +60,12 @@ export function mountOperations(options: MountOptions, transactions: LimitFuncti
       [operation.method],
       [
         async (ctx, next) => {
+          ctx.state.operation = operation.name
           authorize(ctx.state.principal, operation.access, ctx.params['project_id'])
           await next()
         },
         ...(operation.body ? [readBody] : []),
-        (ctx) => answer(ctx, operation, options, transactions),
+        (ctx) => answer(ctx, operation, options, changes),
       ],
     )
   }
@@ -73,12 +80,14 @@ async function answer(
   ctx: RouterContext<ApiState>,
   operation: Operation,
   options: MountOptions,
-  transactions: LimitFunction,
+  changes: Changes,
 ): Promise<void> {
   const { principal } = ctx.state
   const listed = operation.list && parseQuery(pageQuery, ctx.query)
   const query = operation.query && parseQuery(operation.query, ctx.query)
   const body = operation.body && parseBody(operation.body, ctx.request.body)
+  const { path } = ctx
+  const claim = claimOf(operation, { header: ctx.req.headers['idempotency-key'], principal, path, body })
   const projectId = ctx.params['project_id']
   const project = projectId === undefined ? undefined : await options.findProject(principal, projectId)
   if (projectId !== undefined && project === undefined) throw notFound()
@@ -96,8 +105,8 @@ async function answer(
       projectId: projectId ?? null,
       resourceId,
     })
-  const callIn = (transaction: Transaction | undefined) =>
-    handle({
+  const callIn = async (transaction: Transaction | undefined): Promise<Answer> => {
+    const result = await handle({
       principal,
       project,
       params: ctx.params,
@@ -109,18 +118,14 @@ async function answer(
       afterCommit: (work: () => void) => void afterCommit.push(work),
       request: requestFacts(ctx),
     })
-  const result = changes(operation)
-    ? await transactions(() =>
-        options.database.transaction().execute(async (transaction) => {
-          const changed = await callIn(transaction)
-          await audit(transaction, resourceId(ctx.params, changed))
-          return changed
-        }),
-      )
+    if (transaction !== undefined) await audit(transaction, resourceId(ctx.params, result))
+    return renderAnswer(operation, result, { path, query: ctx.query, strict: options.strict })
+  }
+  const answered = isChange(operation)
+    ? await changes({ id: ctx.state.requestId, claim }, callIn)
     : await callIn(undefined)
   for (const work of afterCommit) work()
-
-  send(ctx, operation, result, options.strict)
+  sendAnswer(ctx, answered)
 }
 
 /** What was changed: what the answer is about, else the last thing that the path names. */
@@ -128,35 +133,16 @@ function resourceId(params: Readonly<Record<string, string>>, result: unknown): 
   return (result as { id?: string } | undefined)?.id ?? params['id'] ?? params['project_id'] ?? null
 }
 
-function changes(operation: Operation): boolean {
+function isChange(operation: Operation): boolean {
   return operation.method !== 'GET' && operation.upload === undefined
 }
 
 /** What is malformed in a path does not exist; the database is not asked, and would choke on some of it. */
 function checkIds(params: Readonly<Record<string, string>>, operation: Operation): void {
   for (const [param, value] of Object.entries(params)) {
-    const kind = param === 'id' ? groupKinds[operation.name.split('.')[0] as Group] : (param.slice(0, -3) as IdKind)
+    const kind = param === 'id' ? kindOf(operation) : (param.slice(0, -3) as IdKind)
     if (!isId(kind, value)) throw notFound()
   }
-}
-
-function send(ctx: RouterContext<ApiState>, operation: Operation, result: unknown, strict: boolean): void {
-  ctx.status = operation.status
-  if (operation.text) {
-    const { type, body } = result as TextAnswer
-    ctx.type = type
-    ctx.body = body
-    return
-  }
-  if (operation.response === undefined) return
-  const { body, next } = operation.list ? (result as Page<unknown>) : { body: result, next: null }
-  const stripped = operation.response.parse(body)
-  if (strict && !isDeepStrictEqual(stripped, body)) {
-    throw new Error(`${operation.name} answered with something that it does not declare: ${JSON.stringify(body)}`)
-  }
-  if (next !== null) ctx.set('Link', nextLink(ctx.path, ctx.query, next))
-  if (operation.status === 201) ctx.set('Location', `${ctx.path}/${(stripped as { id: string }).id}`)
-  ctx.body = stripped
 }
 
 function requestFacts(ctx: RouterContext<ApiState>): RequestFacts {

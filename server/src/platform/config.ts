@@ -27,6 +27,8 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   /** How long entries of the audit log are kept. */
   readonly auditRetentionDays: number
+  /** Opens `/metrics`; `undefined` closes it. */
+  readonly metricsToken: string | undefined
   /** Unprivileged uids that the server hands out when it is root: the first to clusters, the others to apps. */
   readonly uids: Range
   readonly deploys: DeploysConfig
@@ -179,6 +181,10 @@ const variables = z.object({
     .regex(/^[1-9]\d{0,4}$/, 'must be a number of days')
     .transform(Number)
     .default(365),
+  FAIRLEAD_METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 printable ASCII characters without spaces')
+    .optional(),
   FAIRLEAD_UIDS: range
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
@@ -248,6 +254,7 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     outbound: { mode: set.FAIRLEAD_OUTBOUND ?? (localMode ? 'any' : 'public'), allow: set.FAIRLEAD_OUTBOUND_ALLOW },
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
     auditRetentionDays: set.FAIRLEAD_AUDIT_RETENTION,
+    metricsToken: set.FAIRLEAD_METRICS_TOKEN,
     uids: set.FAIRLEAD_UIDS,
     deploys: {
       builds: Math.max(1, Math.floor(availableParallelism() / 2)),

@@ -1,6 +1,14 @@
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Logger as GraphileLogger, makeWorkerUtils, run, type TaskList, type WorkerEvents } from 'graphile-worker'
+import {
+  Logger as GraphileLogger,
+  type Job,
+  makeWorkerUtils,
+  parseCronItems,
+  run,
+  type TaskList,
+  type WorkerEvents,
+} from 'graphile-worker'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 import type { Database, Transaction } from './database.ts'
@@ -21,17 +29,28 @@ export type Task = (payload: Readonly<Record<string, string>>, signal: AbortSign
 export interface Lane {
   readonly concurrency: number
   readonly tasks: Readonly<Record<string, Task>>
+  /** Those of them that are done once an hour, without a payload. */
+  readonly hourly?: readonly string[]
+}
+
+/** Lets the jobs that a transaction adds carry the id of the request that it works for. */
+export async function nameRequest(transaction: Transaction, requestId: string): Promise<void> {
+  await sql`select set_config('fairlead.request_id', ${requestId}, true)`.execute(transaction)
 }
 
 /** Adds a job in the caller's transaction: it exists exactly when what it is about exists. */
 export async function enqueue(db: Database | Transaction, job: NewJob): Promise<void> {
   await sql`select graphile_worker.add_job(
-    ${job.task}::text, ${JSON.stringify(job.payload)}::json,
+    ${job.task}::text,
+    (${JSON.stringify(job.payload)}::jsonb || jsonb_strip_nulls(
+      jsonb_build_object('request_id', nullif(current_setting('fairlead.request_id', true), ''))))::json,
     queue_name => ${job.queue ?? null}::text, run_at => ${job.runAt ?? null}::timestamptz
   )`.execute(db)
 }
 
 export interface Workers {
+  /** Whether every lane is taking jobs. */
+  isRunning(): boolean
   /** Resolves when no job runs any more. */
   stop(): Promise<void>
 }
@@ -59,11 +78,23 @@ async function freeJobs(pool: Pool, workerIds: readonly string[]): Promise<void>
   await pool.query('select graphile_worker.force_unlock_workers($1::text[])', [workerIds])
 }
 
+/** How many jobs there are: due or later, at work, and given up after their last attempt. */
+export async function countJobs(pool: Pool): Promise<{ waiting: number; running: number; failed: number }> {
+  const { rows } = await pool.query<{ waiting: number; running: number; failed: number }>(
+    `select count(*) filter (where locked_at is null and attempts < max_attempts)::int as waiting,
+            count(*) filter (where locked_at is not null)::int as running,
+            count(*) filter (where locked_at is null and attempts >= max_attempts)::int as failed
+     from graphile_worker._private_jobs`,
+  )
+  return rows[0] ?? { waiting: 0, running: 0, failed: 0 }
+}
+
 /** Starts to work on jobs. A lane that breaks off, because the database was away, is taken up again. */
 export async function startWorkers(options: { pool: Pool; logger: Logger; lanes: readonly Lane[] }): Promise<Workers> {
   const stopping = new AbortController()
   const lanes = await Promise.all(options.lanes.map((lane) => startLane(lane, options, stopping.signal)))
   return {
+    isRunning: () => lanes.every((lane) => lane.isRunning()),
     async stop() {
       stopping.abort(new Error('the server is stopping'))
       await Promise.all(lanes.map((lane) => lane.stop()))
@@ -72,6 +103,7 @@ export async function startWorkers(options: { pool: Pool; logger: Logger; lanes:
 }
 
 const againMs = 1_000
+const hourlyMatch = '17 * * * *'
 
 async function startLane(
   lane: Lane,
@@ -89,6 +121,7 @@ async function startLane(
       pgPool: pool,
       concurrency: lane.concurrency,
       taskList: taskList(lane, stopping),
+      parsedCronItems: parseCronItems((lane.hourly ?? []).map((task) => ({ task, match: hourlyMatch }))),
       logger: graphileLogger(logger),
       events,
       noHandleSignals: true,
@@ -98,15 +131,18 @@ async function startLane(
     })
 
   let runner = await begin()
+  let running = true
   const keepGoing = async () => {
     for (;;) {
       // Either way it has ended: by the server's stop, or because it could not reach the database.
       await runner.promise.catch((error: unknown) => logger.warn({ err: error }, 'the work on jobs broke off'))
+      running = false
       while (!stopping.aborted) {
         await sleep(againMs)
         try {
           if (workerId !== undefined) await freeJobs(pool, [workerId])
           runner = await begin()
+          running = true
           if (stopping.aborted) await runner.stop()
           break
         } catch (error) {
@@ -118,6 +154,7 @@ async function startLane(
   }
   const going = keepGoing()
   return {
+    isRunning: () => running,
     async stop() {
       await runner.stop().catch((error: unknown) => logger.debug({ err: error }, 'the work on jobs had ended already'))
       await going
@@ -134,8 +171,10 @@ function taskList(lane: Lane, signal: AbortSignal): TaskList {
 
 function graphileLogger(logger: Logger): GraphileLogger {
   return new GraphileLogger(() => (level, message, meta) => {
-    if (level === 'error') logger.error({ err: meta?.['error'] }, message)
-    else if (level === 'warning') logger.warn(message)
-    else logger.debug(message)
+    const job = meta?.['job'] as Job | undefined
+    const about = job && { task: job.task_identifier, request_id: (job.payload as { request_id?: string }).request_id }
+    if (level === 'error') logger.error({ err: meta?.['error'], ...about }, message)
+    else if (level === 'warning') logger.warn({ ...about }, message)
+    else logger.debug({ ...about }, message)
   })
 }

@@ -14,6 +14,7 @@ export const name = z
   .transform((value) => value.trim())
   .refine((value) => value.length > 0, 'must not be empty')
   .refine((value) => [...value].length <= 100, 'must be at most 100 characters')
+  .meta({ minLength: 1, maxLength: 100 })
 
 /** A lower-case slug such as `eu-west-1`. */
 export const slug = z

@@ -1,0 +1,48 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { RouterContext } from '@koa/router'
+import type { Operation } from '../contract/operations.ts'
+import type { TextAnswer } from './call.ts'
+import { nextLink, type Page } from './page.ts'
+
+/** What a handler's result becomes on the wire; plain data, so that it can be kept for a repetition. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Of a JSON answer. */
+  readonly body?: unknown
+  readonly text?: TextAnswer
+}
+
+/**
+ * Strips a result to the declared response. `strict` makes an undeclared field an error instead; for tests.
+ */
+export function renderAnswer(
+  operation: Operation,
+  result: unknown,
+  request: { readonly path: string; readonly query: Readonly<Record<string, unknown>>; readonly strict: boolean },
+): Answer {
+  const { status } = operation
+  if (operation.text) return { status, headers: {}, text: result as TextAnswer }
+  if (operation.response === undefined) return { status, headers: {} }
+  const { body, next } = operation.list ? (result as Page<unknown>) : { body: result, next: null }
+  const stripped = operation.response.parse(body)
+  if (request.strict && !isDeepStrictEqual(stripped, body)) {
+    throw new Error(`${operation.name} answered with something that it does not declare: ${JSON.stringify(body)}`)
+  }
+  const headers = {
+    ...(next === null ? {} : { Link: nextLink(request.path, request.query, next) }),
+    ...(status === 201 ? { Location: `${request.path}/${(stripped as { id: string }).id}` } : {}),
+  }
+  return { status, headers, body: stripped }
+}
+
+export function sendAnswer(ctx: RouterContext, answer: Answer): void {
+  ctx.status = answer.status
+  ctx.set(answer.headers)
+  if (answer.text !== undefined) {
+    ctx.type = answer.text.type
+    ctx.body = answer.text.body
+  } else if (answer.body !== undefined) {
+    ctx.body = answer.body
+  }
+}

@@ -1,0 +1,57 @@
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Logger } from './logger.ts'
+
+export interface Metrics {
+  /** `operation` is one of the contract's names, or `none` where no operation was found. */
+  observeRequest(request: { operation: string; status: number; seconds: number }): void
+  /** A number by one label, read when somebody asks; left out when it cannot be read. */
+  gauge(gauge: {
+    readonly name: string
+    readonly help: string
+    readonly label: string
+    readonly read: () => Promise<Readonly<Record<string, number>>>
+  }): void
+  /** Everything in Prometheus' text format. */
+  text(): Promise<string>
+  /** The media type of that text. */
+  readonly type: string
+}
+
+/** Seconds; from a read by id to a request that waits for others. */
+const buckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** A registry of its own: several servers in one process do not share numbers. */
+export function createMetrics({ logger }: { readonly logger: Logger }): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const requests = new Histogram({
+    name: 'fairlead_http_request_seconds',
+    help: 'Time from a request to its answer, by operation and status.',
+    labelNames: ['operation', 'status'],
+    buckets,
+    registers: [registry],
+  })
+  return {
+    observeRequest({ operation, status, seconds }) {
+      requests.observe({ operation, status }, seconds)
+    },
+    gauge({ name, help, label, read }) {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers: [registry],
+        async collect() {
+          this.reset()
+          try {
+            for (const [value, count] of Object.entries(await read())) this.set({ [label]: value }, count)
+          } catch (error) {
+            logger.warn({ err: error, metric: name }, 'a metric cannot be read')
+          }
+        },
+      })
+    },
+    text: () => registry.metrics(),
+    type: registry.contentType,
+  }
+}
