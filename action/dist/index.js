@@ -28659,7 +28659,7 @@ function checked(answer) {
     const given = Object(answer);
     if ([given.id, given.status, given.url].every((part) => typeof part === 'string'))
         return answer;
-    throw new client/* ApiError */.h('server_error', 'The answer is not a deployment.', { status: 200 });
+    throw new client/* ApiError */.hD('server_error', 'The answer is not a deployment.', { status: 200 });
 }
 /** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
@@ -28668,7 +28668,7 @@ function foreignStatus(error) {
 }
 /** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
 function isTransient(error) {
-    if (!(error instanceof client/* ApiError */.h))
+    if (!(error instanceof client/* ApiError */.hD))
         return true;
     const status = foreignStatus(error) ?? error.status;
     return status >= 500 || status === 429;
@@ -28819,7 +28819,7 @@ const inputOf = {
 };
 /** Says why the server gave no deployment, one message a problem, and which input to look at. */
 function explain(error, apiUrl) {
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return [explainNoAnswer(error, apiUrl)];
     const foreign = (0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
@@ -28874,7 +28874,7 @@ function explainNoAnswer(error, apiUrl) {
 }
 /** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
         return `status ${(0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
@@ -29137,7 +29137,7 @@ async function run(inputs) {
     };
     (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`Deploying ${inputs.name}: branch ${inputs.branch} of ${inputs.gitUrl}, by ${inputs.apiUrl}`);
     const outcome = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_2__/* .deploy */ .gg)({
-        client: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ baseUrl: `${inputs.apiUrl}/v1`, apiKey: inputs.apiKey }),
+        client: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ baseUrl: `${inputs.apiUrl}/v1`, apiKey: inputs.apiKey }),
         projectId: inputs.projectId,
         body: { name: inputs.name, git_url: inputs.gitUrl, branch: inputs.branch, env_vars: inputs.variables },
         wait: inputs.wait,
@@ -32269,9 +32269,11 @@ function getIDToken(aud) {
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  h: () => (/* reexport */ ApiError),
-  U: () => (/* binding */ createClient)
+  hD: () => (/* reexport */ ApiError),
+  UU: () => (/* binding */ createClient)
 });
+
+// UNUSED EXPORTS: createMethods
 
 ;// CONCATENATED MODULE: ./server/dist/contract/errors.js
 /** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
@@ -32433,6 +32435,12 @@ const routes = {
     'webhooks.list': { method: 'GET', path: '/webhooks', access: 'webhooks:read', status: 200, list: true },
     'webhooks.create': { method: 'POST', path: '/webhooks', access: 'webhooks:write', status: 201 },
     'webhooks.delete': { method: 'DELETE', path: '/webhooks/:id', access: 'webhooks:write', status: 204 },
+    'account.get': { method: 'GET', path: '/account', access: 'any', status: 200 },
+    'apiKeys.list': { method: 'GET', path: '/api-keys', access: 'user', status: 200, list: true },
+    'apiKeys.create': { method: 'POST', path: '/api-keys', access: 'user', status: 201 },
+    'apiKeys.delete': { method: 'DELETE', path: '/api-keys/:id', access: 'user', status: 204 },
+    'apiKeys.rotate': { method: 'POST', path: '/api-keys/:id/rotate', access: 'user', status: 200 },
+    'auditLog.list': { method: 'GET', path: '/audit-log', access: 'user', status: 200, list: true },
 };
 //# sourceMappingURL=routes.js.map
 ;// CONCATENATED MODULE: ./server/dist/contract/client.js
@@ -32445,6 +32453,10 @@ const routes = {
  * and with what `fetch` throws when there is no answer.
  */
 function createClient(options) {
+    return createMethods(routes, options);
+}
+/** One method for each route of a table, by group and verb; the caller knows their types. */
+function createMethods(table, options) {
     const baseUrl = options.baseUrl.replace(/\/+$/, '');
     const send = options.fetch ?? fetch;
     const retries = options.retries ?? 3;
@@ -32465,8 +32477,7 @@ function createClient(options) {
             return undefined;
         return text === '' ? Promise.reject(foreignAnswer(response)) : readJson(text, response);
     };
-    const methodFor = (name) => {
-        const route = routes[name];
+    const methodFor = (route) => {
         const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
         if (!route.list)
             return call;
@@ -32481,10 +32492,10 @@ function createClient(options) {
         return Object.assign(call, { pages });
     };
     const client = {};
-    for (const name of Object.keys(routes)) {
+    for (const [name, route] of Object.entries(table)) {
         const [group, verb] = name.split('.');
         client[group] ??= {};
-        client[group][verb] = methodFor(name);
+        client[group][verb] = methodFor(route);
     }
     return client;
 }
