@@ -138,7 +138,7 @@ async function compose(composition: Composition): Promise<void> {
   const database = state.db
   const outbound = createOutbound(config.outbound)
   const accounts = createAccounts({ database })
-  await accounts.ensureOperator()
+  const operatorId = await accounts.ensureOperator()
   const users = createUsers({ database })
   const sessions = createSessions({ database })
   const auditLog = createAuditLog({ database })
@@ -222,6 +222,7 @@ async function compose(composition: Composition): Promise<void> {
         sessions,
         passwords: createPasswords(),
         audit: auditLog.write,
+        operatorId,
       }),
     },
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
@@ -253,7 +254,7 @@ async function compose(composition: Composition): Promise<void> {
     await tidied
   })
   if (!(await users.any())) {
-    const token = await users.createSetupLink(await accounts.ensureOperator())
+    const token = await users.createSetupLink(operatorId)
     const link = setupUrl(dashboardBase(config, composition.port), token)
     logger.info({ link }, 'there is no user yet: open this link within an hour to make the first one')
   }

@@ -133,6 +133,12 @@ describe('signing in', () => {
     expect(wrong.headers.getSetCookie()).toEqual([])
   })
 
+  it('refuses a name that the database would choke on', async () => {
+    const response = await post('/session', { email: 'a\0b@example.com', password: 'wrong' }, elsewhere())
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { details: { field: 'email' } } })
+  })
+
   it('is limited by user, for one that there is not as well, and by address', async () => {
     const { email, password } = await server.signIn()
     for (const tried of [email, 'nobody-again@example.com']) {

@@ -68,7 +68,7 @@ describe('fairlead accounts', () => {
     const id = created.stdout.trim()
     expect(id).toMatch(/^acct_/)
     await fairlead(['accounts', 'update', id, '--plan', 'pro', '--name', 'Big shop'], environment)
-    expect((await fairlead(['accounts', 'list'], environment)).stdout).toMatch(new RegExp(`${id} +pro +Big shop`))
+    expect((await fairlead(['accounts', 'list'], environment)).stdout).toMatch(new RegExp(`${id} +pro +plan +Big shop`))
     const key = await fairlead(['keys', 'create', '--name', 'a', '--account', id], environment)
     expect(key.stdout).toMatch(keyForm)
     expect((await fairlead(['keys', 'list'], environment)).stdout).toContain(id)

@@ -5,7 +5,7 @@ import { CommandError, dataDirOption, nameOf, printTable, type StateFlags, whole
 interface AccountFlags extends StateFlags {
   readonly name?: string
   readonly plan?: string
-  readonly requestsPerHour?: number | null
+  readonly requestsPerHour?: number | 'plan'
 }
 
 /** `fairlead accounts create|list|update` */
@@ -13,7 +13,7 @@ export function accountsCommand(): Command {
   const planOption = () => new Option('--plan <plan>', 'the tier of the account').choices(tiers)
   const limitOption = () =>
     new Option('--requests-per-hour <n>', "its own rate limit; 'plan' for that of its plan").argParser((given) =>
-      given === 'plan' ? null : wholeNumber(1, 100_000_000)(given),
+      given === 'plan' ? given : wholeNumber(1, 100_000_000)(given),
     )
   const accounts = new Command('accounts').description('make, list and change accounts')
   accounts
@@ -28,7 +28,7 @@ export function accountsCommand(): Command {
         const { id } = await accounts.create({
           name: nameOf(flags.name ?? ''),
           plan: tierOf(flags.plan),
-          requestsPerHour: flags.requestsPerHour ?? null,
+          requestsPerHour: ownLimit(flags.requestsPerHour),
         })
         process.stdout.write(`${id}\n`)
       }),
@@ -64,7 +64,7 @@ export function accountsCommand(): Command {
         const changed = await accounts.update(id, {
           ...(flags.name === undefined ? {} : { name: nameOf(flags.name) }),
           ...(flags.plan === undefined ? {} : { plan: tierOf(flags.plan) }),
-          ...(flags.requestsPerHour === undefined ? {} : { requestsPerHour: flags.requestsPerHour }),
+          ...(flags.requestsPerHour === undefined ? {} : { requestsPerHour: ownLimit(flags.requestsPerHour) }),
         })
         if (changed === undefined) throw new CommandError(`There is no account ${id}. See: fairlead accounts list`)
       })
@@ -75,4 +75,8 @@ export function accountsCommand(): Command {
 function tierOf(plan = ''): Tier {
   if (!isTier(plan)) throw new CommandError(`--plan must be one of: ${tiers.join(', ')}.`)
   return plan
+}
+
+function ownLimit(given: number | 'plan' = 'plan'): number | null {
+  return given === 'plan' ? null : given
 }

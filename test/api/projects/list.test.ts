@@ -22,6 +22,19 @@ describe('GET /projects', () => {
     })
   })
 
+  it('tells the number of all, whichever way they come and go and however many do so at once', async () => {
+    const account = await server.accounts.create({ name: 'counter', plan: 'free' })
+    const client = server.clientFor(await server.key({ accountId: account.id }))
+    const total = async () => (await client.projects.list({ query: { limit: 1 } })).total
+    expect(await total()).toBe(0)
+    const made = await Promise.all(Array.from({ length: 20 }, () => client.projects.create({ body: { name: 'p' } })))
+    expect(await total()).toBe(20)
+    await server.database.query('delete from projects where id = any($1)', [made.slice(0, 15).map(({ id }) => id)])
+    expect(await total()).toBe(5)
+    await server.database.query("update projects set name = 'q' where account_id = $1", [account.id])
+    expect(await total()).toBe(5)
+  })
+
   it('shows a bound key its own projects alone', async () => {
     const one = await server.client.projects.create({ body: { name: 'one' } })
     await server.client.projects.create({ body: { name: 'two' } })

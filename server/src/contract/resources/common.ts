@@ -4,7 +4,7 @@ import { z } from 'zod'
 export const timestamp = z.iso.datetime({ precision: 3 })
 
 // Control characters are category Cc; a lone surrogate is not well-formed Unicode.
-const printable = /^\P{Cc}*$/u
+export const printable = /^\P{Cc}*$/u
 
 /** 1 to 100 characters of well-formed Unicode without control characters, trimmed. */
 export const name = z

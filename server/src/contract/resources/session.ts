@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DashboardRouteName } from '../dashboard-routes.ts'
 import type { Declaration } from '../declaration.ts'
-import { required, timestamp } from './common.ts'
+import { printable, required, timestamp } from './common.ts'
 
 const shortestPassword = 12
 const longestPassword = 200
@@ -22,6 +22,7 @@ const givenPassword = password.refine((value) => value.length <= longestPassword
 const email = z
   .string(required('a string'))
   .max(254, 'must be at most 254 characters')
+  .refine((value) => printable.test(value), 'must not contain control characters')
   .transform((value) => value.trim().toLowerCase())
 
 const newEmail = email.pipe(z.email('must be an e-mail address'))
