@@ -32,6 +32,12 @@ import { isRoot, openState, type State } from './platform/state.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
 import { createTenancy } from './projects/tenancy.ts'
+import { createDiskStore } from './storage/disk.ts'
+import { downloads } from './storage/download.ts'
+import { createFiles } from './storage/files.ts'
+import { storageHandlers } from './storage/handlers.ts'
+import type { StorageParts } from './storage/parts.ts'
+import { reconcileFiles } from './storage/settle.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { webhookHandlers } from './webhooks/handlers.ts'
 import { announce, deliverTask } from './webhooks/outbox.ts'
@@ -88,7 +94,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       given: config.secretKey,
       file: state.directory.secretKeyFile,
     })
-    await compose({ ...options, state, secrets, application, stack })
+    await compose({ ...options, state, secrets, application, stack, publicOrigin: publicOrigin(config, url) })
     // The first to stop, too: requests end while everything that they need is still there.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
@@ -104,6 +110,8 @@ interface Composition extends ServerOptions {
   readonly secrets: SecretBox
   readonly application: Application
   readonly stack: ReleaseStack
+  /** Where others reach the server, without a path. */
+  readonly publicOrigin: string
 }
 
 /** Makes the features, hands each what it needs of the others, and starts the work. */
@@ -116,6 +124,17 @@ async function compose(composition: Composition): Promise<void> {
   const keys = createKeys({ database })
   const store = createDeploymentStore({ database })
   const tenancy = createTenancy({ database })
+  const storage = await storageParts(composition, {
+    holdProject: tenancy.hold,
+    announceUpload: (trx, { accountId, projectId, fileId, ...data }) =>
+      announce(trx, {
+        accountId,
+        projectId,
+        event: 'file.uploaded',
+        data: { file_id: fileId, project_id: projectId, ...data },
+      }),
+  })
+  const files = createFiles(storage)
   const projects = createProjects({
     database,
     regions: config.regions,
@@ -123,6 +142,7 @@ async function compose(composition: Composition): Promise<void> {
     plans: config.plans,
     tierOf: async (accountId) => (await accounts.get(accountId))?.plan ?? 'free',
     countDeployments: store.count,
+    storedBytes: files.storedBytes,
   })
   const webhooks = createWebhooks({
     database,
@@ -174,16 +194,39 @@ async function compose(composition: Composition): Promise<void> {
     database,
     authenticate: keys.authenticate,
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
+    downloads: downloads({ ...storage, byAddress: files.byAddress }),
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers(deployments),
+      ...storageHandlers(files),
       ...webhookHandlers(webhooks),
     },
   })
   application.setReadiness(async () => {
     await state.pool.query('select 1')
   })
+}
+
+async function storageParts(
+  { config, logger, state, secrets, stack, publicOrigin }: Composition,
+  given: Pick<StorageParts, 'holdProject' | 'announceUpload'>,
+): Promise<StorageParts> {
+  const background = createBackground({ logger })
+  stack.defer('removal of files', () => background.settle(finishTimeoutMs))
+  const parts = {
+    ...given,
+    database: state.db,
+    store: await createDiskStore({ directory: state.directory.files }),
+    secrets,
+    plans: config.plans,
+    background,
+    logger,
+    publicOrigin,
+    idleTimeoutMs: config.uploadIdleTimeoutMs,
+  }
+  await reconcileFiles(parts)
+  return parts
 }
 
 async function deployParts(
@@ -297,6 +340,14 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number, s
     return new Error(`This user may not listen on ${where}. Choose a port above 1023 with ${settings}.`)
   }
   return new Error(`The server cannot listen on ${where}: ${error.message}. Check the host and ${settings}.`)
+}
+
+/** The configured origin, or the public host with the port that is listened on. */
+function publicOrigin({ publicAddress }: Config, url: string): string {
+  if ('origin' in publicAddress) return publicAddress.origin
+  const origin = new URL(url)
+  origin.hostname = publicAddress.host.includes(':') ? `[${publicAddress.host}]` : publicAddress.host
+  return origin.origin
 }
 
 /** An address that leads to a listener on `host` from this machine. */

@@ -6,10 +6,13 @@ import { answerWhatKoaNeverSees } from './broken-requests.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
 import { type ApiState, type MountOptions, mountOperations } from './mount.ts'
 import type { Principal } from './principal.ts'
+import { requestTime } from './request-time.ts'
 
 export interface Api extends MountOptions {
   /** The principal of an `Authorization` header, or `undefined`. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
+  /** Answers under `/files`, and passes on everything else. */
+  readonly downloads: Middleware
 }
 
 /** The HTTP side of the server. It listens, and says so on `/healthz`, before anything behind it is ready. */
@@ -24,10 +27,12 @@ export interface Application {
 export function createApplication(dependencies: { readonly logger: Logger }): Application {
   const { logger } = dependencies
   let v1: Middleware | undefined
+  let downloads: Middleware = (_ctx, next) => next()
   let readiness: () => Promise<void> = () => Promise.reject(new Error('the server is starting'))
 
   const koa = new Koa()
   koa.silent = true
+  koa.use(requestTime())
   koa.use(requestId())
   koa.use(async (ctx, next) => {
     if (ctx.path === '/healthz') {
@@ -45,18 +50,21 @@ export function createApplication(dependencies: { readonly logger: Logger }): Ap
   })
   koa.use(accessLog(logger))
   koa.use(errorAnswers(logger))
+  koa.use((ctx, next) => downloads(ctx, next))
   koa.use(async (ctx, next) => {
     if (!ctx.path.startsWith('/v1/')) return
     if (v1 === undefined) throw new ApiError('server_error', 'The server is starting; try again in a moment.')
     await v1(ctx, next)
   })
 
-  const server = createServer({ requireHostHeader: false }, koa.callback())
+  // Node's limit on the time of a whole request would end long uploads; `requestTime` stands in for it.
+  const server = createServer({ requireHostHeader: false, headersTimeout: 60_000, requestTimeout: 0 }, koa.callback())
   answerWhatKoaNeverSees(server)
   return {
     server,
     mount(api) {
       v1 = versionOne(api)
+      downloads = api.downloads
     },
     setReadiness(check) {
       readiness = check

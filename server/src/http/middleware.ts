@@ -24,7 +24,7 @@ export function accessLog(logger: Logger): Middleware {
       {
         request_id: ctx.state['requestId'],
         method: ctx.method,
-        path: ctx.path,
+        path: loggedPath(ctx),
         status: ctx.status,
         ms: Math.round(performance.now() - start),
         actor: ctx.state['principal']?.actor.id,
@@ -32,6 +32,11 @@ export function accessLog(logger: Logger): Middleware {
       'request',
     )
   }
+}
+
+/** A file's address is the right to read it: its last part stays out of the log. */
+function loggedPath({ path }: Context): string {
+  return path.replace(/^(\/files\/[^/]+\/).+/, '$1***')
 }
 
 /** Turns everything that is thrown into the specification's error body; what is not an `ApiError` stays in the log. */
@@ -49,7 +54,10 @@ export function errorAnswers(logger: Logger): Middleware {
 }
 
 function internalError(ctx: Context, error: unknown, logger: Logger): ApiError {
-  logger.error({ err: error, request_id: ctx.state['requestId'], method: ctx.method, path: ctx.path }, 'request failed')
+  logger.error(
+    { err: error, request_id: ctx.state['requestId'], method: ctx.method, path: loggedPath(ctx) },
+    'request failed',
+  )
   return new ApiError(
     'server_error',
     'Something went wrong on the server. Its log has the details under this request id.',

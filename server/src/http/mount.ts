@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Router, type RouterContext } from '@koa/router'
+import { Router, type RouterContext, type RouterMiddleware } from '@koa/router'
 import type { z } from 'zod'
 import { notFound } from '../contract/errors.ts'
 import { type IdKind, isId } from '../contract/ids.ts'
@@ -24,11 +24,14 @@ export interface MountOptions {
 export interface ApiState {
   principal: Principal
   requestId: string
+  /** Lets the request take as long as it needs. */
+  takeTime: () => void
 }
 
 /** What the parameters of paths name; `:id` is of its operation's group. */
 const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
+  storage: 'file',
   deployments: 'deployment',
   webhooks: 'webhook',
 }
@@ -50,11 +53,17 @@ export function mountOperations(options: MountOptions): Router<ApiState> {
           await next()
         },
         ...(operation.body ? [readBody] : []),
+        ...(operation.upload ? [takeTime] : []),
         (ctx) => answer(ctx, operation, options),
       ],
     )
   }
   return router
+}
+
+const takeTime: RouterMiddleware<ApiState> = (ctx, next) => {
+  ctx.state.takeTime()
+  return next()
 }
 
 /** Calls without their type parameter: the table joins each name to its own types; going through it by name loses that. */
@@ -120,8 +129,15 @@ function send(ctx: RouterContext<ApiState>, operation: Operation, result: unknow
     throw new Error(`${operation.name} answered with something that it does not declare: ${JSON.stringify(body)}`)
   }
   if (next !== null) ctx.set('Link', nextLink(ctx.path, ctx.query, next))
-  if (operation.status === 201) ctx.set('Location', `${ctx.path}/${(stripped as { id: string }).id}`)
+  if (operation.status === 201) ctx.set('Location', locationOf(ctx, operation, (stripped as { id: string }).id))
   ctx.body = stripped
+}
+
+/** Where what was made can be read: the path of the group's `get`. */
+function locationOf(ctx: RouterContext<ApiState>, { name, path }: Operation, id: string): string {
+  const fill = (template: string) => template.replace(/:(\w+)/g, (_, param: string) => ctx.params[param] ?? id)
+  const read = operations.find((operation) => operation.name === `${name.split('.')[0]}.get`)
+  return ctx.path.slice(0, -fill(path).length) + fill(read?.path ?? `${path}/:id`)
 }
 
 function requestFacts(ctx: RouterContext<ApiState>): RequestFacts {

@@ -17,6 +17,8 @@ export interface ProjectsDependencies {
   readonly tierOf: (accountId: string) => Promise<string>
   /** How many resources a project has. */
   readonly countDeployments: (projectId: string) => Promise<number>
+  /** Bytes that its files take. */
+  readonly storedBytes: (projectId: string) => Promise<number>
 }
 
 export interface Projects {
@@ -90,8 +92,12 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         name,
         region,
         plan,
-        // Databases and files are not part of this server yet, so a project has none.
-        resources: { deployments: await dependencies.countDeployments(id), databases: 0, storage_gb: 0 },
+        resources: {
+          deployments: await dependencies.countDeployments(id),
+          // Databases are not part of this server yet, so a project has none.
+          databases: 0,
+          storage_gb: (await dependencies.storedBytes(id)) / 1e9,
+        },
         created_at: createdAt.toISOString(),
       }
     },

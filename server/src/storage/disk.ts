@@ -1,0 +1,111 @@
+import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** Where the bytes of files are kept, by file id. */
+export interface FileStore {
+  /** Begins a file. It is in doubt until it is confirmed or discarded. */
+  create(id: string): Promise<NewFile>
+  /** Puts a file in doubt: whoever comes after a crash asks whether it is still wanted. */
+  doubt(id: string): Promise<void>
+  /** Ends the doubt: the file stays. */
+  confirm(id: string): Promise<void>
+  /** Removes a file, whole or not, and ends the doubt. May be repeated. */
+  discard(id: string): Promise<void>
+  /** The ids in doubt. */
+  doubtful(): Promise<string[]>
+  /** Where the file can be read from. */
+  locate(id: string): { readonly root: string; readonly path: string }
+}
+
+export interface NewFile {
+  write(bytes: Uint8Array): Promise<void>
+  /** Resolves when the file is whole in its place, and would be after a loss of power. */
+  finish(): Promise<void>
+  /** Gives up writing; `discard` removes what there is. */
+  abandon(): Promise<void>
+}
+
+/**
+ * A store on the local disk: `<first two of the id's end>/<id>`, and `doubtful/` with an empty file for each id whose
+ * fate is open and the unfinished files themselves. So only what was under way at a crash is looked at after it,
+ * and nothing is ever removed that the server was not just making or deleting.
+ */
+export async function createDiskStore({ directory }: { directory: string }): Promise<FileStore> {
+  const doubts = join(directory, 'doubtful')
+  await mkdir(doubts, { recursive: true, mode: 0o700 })
+
+  // The end of an id is random, its beginning is the time.
+  const placeOf = (id: string) => join(id.slice(-2), id)
+  const finalPath = (id: string) => join(directory, placeOf(id))
+  const partPath = (id: string) => join(doubts, `${id}.part`)
+  const doubt = async (id: string) => {
+    await writeEmpty(join(doubts, id))
+    await syncDirectory(doubts)
+  }
+
+  return {
+    async create(id) {
+      await writeEmpty(join(doubts, id))
+      const handle = await open(partPath(id), 'wx', 0o600)
+      return {
+        write: (bytes) => writeAll(handle, bytes),
+        async finish() {
+          await handle.sync()
+          await handle.close()
+          await syncDirectory(doubts)
+          const folder = dirname(finalPath(id))
+          const made = await mkdir(folder, { recursive: true, mode: 0o700 })
+          await rename(partPath(id), finalPath(id))
+          await syncDirectory(folder)
+          if (made !== undefined) await syncDirectory(directory)
+        },
+        abandon: () => handle.close(),
+      }
+    },
+    doubt,
+    confirm: (id) => rm(join(doubts, id), { force: true }),
+    async discard(id) {
+      await rm(partPath(id), { force: true })
+      await removeForGood(finalPath(id))
+      await rm(join(doubts, id), { force: true })
+    },
+    async doubtful() {
+      const names = await readdir(doubts)
+      return [...new Set(names.map((name) => name.replace(/\.part$/, '')))]
+    },
+    locate: (id) => ({ root: directory, path: placeOf(id) }),
+  }
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let rest = bytes; rest.length > 0; ) {
+    const { bytesWritten } = await handle.write(rest)
+    rest = rest.subarray(bytesWritten)
+  }
+}
+
+async function writeEmpty(path: string): Promise<void> {
+  const handle = await open(path, 'w', 0o600)
+  await handle.close()
+}
+
+/** The file must not come back after a loss of power: nobody would be in doubt about it any more. */
+async function removeForGood(path: string): Promise<void> {
+  try {
+    await rm(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  await syncDirectory(dirname(path))
+}
+
+/** Makes names in a folder last: a file's own sync says nothing about its name. */
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
