@@ -194,7 +194,7 @@ async function compose(composition: Composition): Promise<void> {
     database,
     authenticate: keys.authenticate,
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
-    downloads: downloads({ ...storage, byAddress: files.byAddress }),
+    downloads: downloads({ store: storage.store, byAddress: files.byAddress }),
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projectHandlers(projects),

@@ -27,7 +27,11 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
 type Query<Name extends OperationName> = Name extends ListName
-  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & Partial<QueryInput<Name>> }
+  ? {
+      readonly query?: { readonly limit?: number; readonly cursor?: string } & (QueryInput<Name> extends undefined
+        ? unknown
+        : Partial<QueryInput<Name>>)
+    }
   : QueryInput<Name> extends undefined
     ? { readonly query?: never }
     : { readonly query?: QueryInput<Name> }

@@ -1,5 +1,6 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
 
 /** Where the bytes of files are kept, by file id. */
 export interface FileStore {
@@ -13,8 +14,8 @@ export interface FileStore {
   discard(id: string): Promise<void>
   /** The ids in doubt. */
   doubtful(): Promise<string[]>
-  /** Where the file can be read from. */
-  locate(id: string): { readonly root: string; readonly path: string }
+  /** These bytes of a file, the first and the last included. Rejects when it is not there. */
+  read(id: string, range: { readonly start: number; readonly end: number }): Promise<Readable>
 }
 
 export interface NewFile {
@@ -35,8 +36,7 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
   await mkdir(doubts, { recursive: true, mode: 0o700 })
 
   // The end of an id is random, its beginning is the time.
-  const placeOf = (id: string) => join(id.slice(-2), id)
-  const finalPath = (id: string) => join(directory, placeOf(id))
+  const finalPath = (id: string) => join(directory, id.slice(-2), id)
   const partPath = (id: string) => join(doubts, `${id}.part`)
   const doubt = async (id: string) => {
     await writeEmpty(join(doubts, id))
@@ -73,7 +73,12 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
       const names = await readdir(doubts)
       return [...new Set(names.map((name) => name.replace(/\.part$/, '')))]
     },
-    locate: (id) => ({ root: directory, path: placeOf(id) }),
+    async read(id, range) {
+      const handle = await open(finalPath(id), 'r')
+      if (range.end >= range.start) return handle.createReadStream(range)
+      await handle.close()
+      return Readable.from([])
+    },
   }
 }
 

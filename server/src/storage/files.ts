@@ -18,6 +18,8 @@ export interface StoredFile {
   readonly id: string
   readonly name: string
   readonly contentType: string
+  /** Bytes. */
+  readonly size: number
   /** In hexadecimal. */
   readonly sha256: string
   readonly uploadedAt: Date
@@ -95,8 +97,8 @@ export function createFiles(parts: StorageParts): Files {
     async byAddress(id, token) {
       const row = await db.selectFrom('files').select(fileFields).where('id', '=', id).executeTakeFirst()
       if (row === undefined || !sameToken(secrets.decrypt(row.token, id), token)) return undefined
-      const { name, content_type, sha256 } = shown(row)
-      return { id, name, contentType: content_type, sha256, uploadedAt: row.uploaded_at }
+      const { name, content_type, size, sha256 } = shown(row)
+      return { id, name, contentType: content_type, size, sha256, uploadedAt: row.uploaded_at }
     },
 
     storedBytes: (projectId) => storedBytes(database, projectId),
