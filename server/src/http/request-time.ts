@@ -16,6 +16,8 @@ export function requestTime(): Middleware {
     ctx.state['takeTime'] = () => clearTimeout(timer)
     ctx.res.once('finish', () => drain(ctx.req))
     await next()
+    // Also a client that asked for it is not cut off while it sends: it might never see its answer.
+    if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
   }
 }
 

@@ -106,7 +106,7 @@ export async function readUploadForm(options: UploadFormOptions): Promise<Upload
 function createParser(message: IncomingMessage): BusboyInstance {
   const type = message.headers['content-type'] ?? ''
   try {
-    if (!/^multipart\/form-data *;/i.test(type)) throw new Error('another media type')
+    if (!/^multipart\/form-data *;.*boundary="?[^"]/i.test(type)) throw new Error('another media type')
     return new Busboy({ headers: message.headers as BusboyHeaders, preservePath: true, limits })
   } catch {
     throw invalidRequest({ field: 'content-type', message: 'must be multipart/form-data with a boundary' })
