@@ -1,6 +1,11 @@
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+
+/** How much of an upload waits for the disk in memory. */
+const batchBytes = 512 * 1024
 
 /** Where the bytes of files are kept, by file id. */
 export interface FileStore {
@@ -19,6 +24,7 @@ export interface FileStore {
 }
 
 export interface NewFile {
+  /** Takes more bytes, which must not be changed any more. Resolves when there is room for others. */
   write(bytes: Uint8Array): Promise<void>
   /** Resolves when the file is whole in its place, and would be after a loss of power. */
   finish(): Promise<void>
@@ -47,9 +53,11 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
     async create(id) {
       await writeEmpty(join(doubts, id))
       const handle = await open(partPath(id), 'wx', 0o600)
+      const writer = createBatchWriter(handle)
       return {
-        write: (bytes) => writeAll(handle, bytes),
+        write: writer.write,
         async finish() {
+          await writer.settle()
           await handle.sync()
           await handle.close()
           await syncDirectory(doubts)
@@ -59,7 +67,10 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
           await syncDirectory(folder)
           if (made !== undefined) await syncDirectory(directory)
         },
-        abandon: () => handle.close(),
+        async abandon() {
+          await writer.settle().catch(() => undefined)
+          await handle.close()
+        },
       }
     },
     doubt,
@@ -74,18 +85,50 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
       return [...new Set(names.map((name) => name.replace(/\.part$/, '')))]
     },
     async read(id, range) {
-      const handle = await open(finalPath(id), 'r')
-      if (range.end >= range.start) return handle.createReadStream(range)
-      await handle.close()
+      // What is not there is told by opening it; an empty range cannot be said to a stream.
+      const empty = range.end < range.start
+      const stream = createReadStream(finalPath(id), empty ? {} : range)
+      await once(stream, 'open')
+      if (!empty) return stream
+      stream.destroy()
       return Readable.from([])
     },
   }
 }
 
-async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let rest = bytes; rest.length > 0; ) {
-    const { bytesWritten } = await handle.write(rest)
-    rest = rest.subarray(bytesWritten)
+/** Writes what came while the last write was under way at once. `write` waits while more than `batchBytes` do. */
+function createBatchWriter(handle: FileHandle): { write(bytes: Uint8Array): Promise<void>; settle(): Promise<void> } {
+  let waiting: Uint8Array[] = []
+  let waitingBytes = 0
+  let writing: Promise<void> | undefined
+
+  const writeWaiting = async () => {
+    while (waiting.length > 0) {
+      const batch = waiting
+      const bytes = waitingBytes
+      waiting = []
+      waitingBytes = 0
+      const { bytesWritten } = await handle.writev(batch)
+      if (bytesWritten < bytes) await handle.writeFile(Buffer.concat(batch).subarray(bytesWritten))
+    }
+    writing = undefined
+  }
+  const begin = () => {
+    const begun = writeWaiting()
+    // Whoever writes or settles next is told; a failure stays.
+    begun.catch(() => undefined)
+    return begun
+  }
+  return {
+    async write(bytes) {
+      waiting.push(bytes)
+      waitingBytes += bytes.length
+      writing ??= begin()
+      if (waitingBytes >= batchBytes) await writing
+    },
+    async settle() {
+      await writing
+    },
   }
 }
 
