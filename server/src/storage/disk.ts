@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 
 /** How much of an upload waits for the disk in memory. */
-const batchBytes = 512 * 1024
+const batchBytes = 256 * 1024
 
 /** Where the bytes of files are kept, by file id. */
 export interface FileStore {
@@ -24,7 +24,7 @@ export interface FileStore {
 }
 
 export interface NewFile {
-  /** Takes more bytes, which must not be changed any more. Resolves when there is room for others. */
+  /** Takes more bytes. Resolves when there is room for others. */
   write(bytes: Uint8Array): Promise<void>
   /** Resolves when the file is whole in its place, and would be after a loss of power. */
   finish(): Promise<void>
@@ -68,6 +68,7 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
           if (made !== undefined) await syncDirectory(directory)
         },
         async abandon() {
+          // What is being written would else go to whoever has the descriptor next.
           await writer.settle().catch(() => undefined)
           await handle.close()
         },
@@ -96,39 +97,47 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
   }
 }
 
-/** Writes what came while the last write was under way at once. `write` waits while more than `batchBytes` do. */
+/**
+ * Collects bytes in one buffer while another one is written. Whoever sends them has them back at once: pieces that wait
+ * for a slow disk would outlive their generation of the heap, and the memory of many uploads would grow by that.
+ */
 function createBatchWriter(handle: FileHandle): { write(bytes: Uint8Array): Promise<void>; settle(): Promise<void> } {
-  let waiting: Uint8Array[] = []
-  let waitingBytes = 0
-  let writing: Promise<void> | undefined
+  let filling = Buffer.allocUnsafeSlow(batchBytes)
+  let spare: Buffer<ArrayBuffer> | undefined
+  let filled = 0
+  let writing = Promise.resolve()
 
-  const writeWaiting = async () => {
-    while (waiting.length > 0) {
-      const batch = waiting
-      const bytes = waitingBytes
-      waiting = []
-      waitingBytes = 0
-      const { bytesWritten } = await handle.writev(batch)
-      if (bytesWritten < bytes) await handle.writeFile(Buffer.concat(batch).subarray(bytesWritten))
-    }
-    writing = undefined
-  }
-  const begin = () => {
-    const begun = writeWaiting()
-    // Whoever writes or settles next is told; a failure stays.
-    begun.catch(() => undefined)
-    return begun
+  const flush = async () => {
+    await writing
+    const full = filling
+    writing = writeAll(handle, full.subarray(0, filled))
+    // Whoever flushes or settles next is told.
+    writing.catch(() => undefined)
+    filling = spare ?? Buffer.allocUnsafeSlow(batchBytes)
+    spare = full
+    filled = 0
   }
   return {
     async write(bytes) {
-      waiting.push(bytes)
-      waitingBytes += bytes.length
-      writing ??= begin()
-      if (waitingBytes >= batchBytes) await writing
+      for (let at = 0; at < bytes.length; ) {
+        const taken = bytes.subarray(at, at + batchBytes - filled)
+        filling.set(taken, filled)
+        filled += taken.length
+        at += taken.length
+        if (filled === batchBytes) await flush()
+      }
     },
     async settle() {
+      await flush()
       await writing
     },
+  }
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let rest = bytes; rest.length > 0; ) {
+    const { bytesWritten } = await handle.write(rest)
+    rest = rest.subarray(bytesWritten)
   }
 }
 
