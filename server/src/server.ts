@@ -12,7 +12,7 @@ import { createKeys } from './accounts/keys.ts'
 import { createPasswords } from './accounts/passwords.ts'
 import { createRateLimiter } from './accounts/rate-limiter.ts'
 import { createSessions } from './accounts/sessions.ts'
-import { dashboardBase, setupUrl } from './accounts/setup-url.ts'
+import { setupUrl } from './accounts/setup-url.ts'
 import { createSignIn } from './accounts/sign-in.ts'
 import { createUsers } from './accounts/users.ts'
 import { publicUrl } from './deployments/addresses.ts'
@@ -32,7 +32,7 @@ import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
 import { forgetIdempotencyKeys, forgetIdempotencyKeysTask } from './http/idempotency.ts'
 import { createBackground } from './platform/background.ts'
-import { type Config, releasePorts } from './platform/config.ts'
+import { type Config, publicOrigin, releasePorts } from './platform/config.ts'
 import { countJobs, prepareJobs, startWorkers, type Workers } from './platform/jobs.ts'
 import { createKeyedLock } from './platform/keyed-lock.ts'
 import type { Logger } from './platform/logger.ts'
@@ -47,6 +47,12 @@ import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
 import { removeProject, removeProjectTask } from './projects/removal.ts'
 import { createTenancy } from './projects/tenancy.ts'
+import { createDiskStore } from './storage/disk.ts'
+import { downloads } from './storage/download.ts'
+import { createFiles } from './storage/files.ts'
+import { storageHandlers } from './storage/handlers.ts'
+import type { StorageParts } from './storage/parts.ts'
+import { reconcileFiles } from './storage/settle.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { webhookHandlers } from './webhooks/handlers.ts'
 import { announce, deliverTask } from './webhooks/outbox.ts'
@@ -111,7 +117,15 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       given: config.secretKey,
       file: state.directory.secretKeyFile,
     })
-    await compose({ ...options, state, secrets, application, metrics, stack, port: Number(new URL(url).port || 80) })
+    await compose({
+      ...options,
+      state,
+      secrets,
+      application,
+      metrics,
+      stack,
+      publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
+    })
     // The first to stop, too: requests end while everything that they need is still there.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
@@ -128,8 +142,8 @@ interface Composition extends ServerOptions {
   readonly application: Application
   readonly metrics: Metrics
   readonly stack: ReleaseStack
-  /** That the server listens on. */
-  readonly port: number
+  /** Where others reach the server, without a path. */
+  readonly publicOrigin: string
 }
 
 /** Makes the features, hands each what it needs of the others, and starts the work. */
@@ -144,6 +158,17 @@ async function compose(composition: Composition): Promise<void> {
   const auditLog = createAuditLog({ database })
   const store = createDeploymentStore({ database })
   const tenancy = createTenancy({ database })
+  const storage = await storageParts(composition, {
+    holdProject: tenancy.hold,
+    announceUpload: (trx, { accountId, projectId, fileId, ...data }) =>
+      announce(trx, {
+        accountId,
+        projectId,
+        event: 'file.uploaded',
+        data: { file_id: fileId, project_id: projectId, ...data },
+      }),
+  })
+  const files = createFiles(storage)
   const projects = createProjects({
     database,
     regions: config.regions,
@@ -151,6 +176,7 @@ async function compose(composition: Composition): Promise<void> {
     plans: config.plans,
     tierOf: async (transaction, accountId) => (await accounts.get(accountId, transaction))?.plan ?? 'free',
     countDeployments: store.count,
+    storedBytes: files.storedBytes,
   })
   const webhooks = createWebhooks({
     database,
@@ -226,10 +252,12 @@ async function compose(composition: Composition): Promise<void> {
       }),
     },
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
+    downloads: downloads({ store: storage.store, byAddress: files.byAddress }),
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers(deployments),
+      ...storageHandlers(files),
       ...webhookHandlers(webhooks),
       ...accountHandlers({
         describe: (accountId) => describeAccount({ database, plans: config.plans }, accountId),
@@ -255,7 +283,7 @@ async function compose(composition: Composition): Promise<void> {
   })
   if (!(await users.any())) {
     const token = await users.createSetupLink(operatorId)
-    const link = setupUrl(dashboardBase(config, composition.port), token)
+    const link = setupUrl(composition.publicOrigin, token)
     logger.info({ link }, 'there is no user yet: open this link within an hour to make the first one')
   }
 }
@@ -293,6 +321,27 @@ function countIn(metrics: Metrics, state: State): void {
 function proxyRule(config: Config): (address: string) => boolean {
   const trusted = blockList(config.trustedProxies)
   return (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
+}
+
+async function storageParts(
+  { config, logger, state, secrets, stack, publicOrigin }: Composition,
+  given: Pick<StorageParts, 'holdProject' | 'announceUpload'>,
+): Promise<StorageParts> {
+  const background = createBackground({ logger })
+  stack.defer('removal of files', () => background.settle(finishTimeoutMs))
+  const parts = {
+    ...given,
+    database: state.db,
+    store: await createDiskStore({ directory: state.directory.files }),
+    secrets,
+    plans: config.plans,
+    background,
+    logger,
+    publicOrigin,
+    idleTimeoutMs: config.uploadIdleTimeoutMs,
+  }
+  await reconcileFiles(parts)
+  return parts
 }
 
 async function deployParts(

@@ -40,6 +40,7 @@ it.each([
   ['server/src/projects/new.ts', '../deployments/store.ts'],
   ['server/src/deployments/steps/new.ts', '../../webhooks/outbox.ts'],
   ['server/src/webhooks/new.ts', '../server.ts'],
+  ['server/src/storage/new.ts', '../projects/tables.ts'],
   ['server/src/server.ts', './cli.ts'],
   ['action/src/new.ts', '../../server/src/contract/operations.ts'],
   ['action/src/new.ts', '@fairlead/receiver'],

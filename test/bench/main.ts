@@ -3,6 +3,7 @@ import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchReleases } from './releases.ts'
 import { type Bench, type BenchResult, table } from './row.ts'
+import { benchStorage } from './storage.ts'
 import { benchWebhooks } from './webhooks.ts'
 
 /**
@@ -15,6 +16,7 @@ const benches: Readonly<Record<string, Bench>> = {
   api: benchApi,
   releases: benchReleases,
   webhooks: benchWebhooks,
+  storage: benchStorage,
 }
 
 process.exitCode = await main(process.argv.slice(2))

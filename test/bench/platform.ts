@@ -6,6 +6,7 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 export interface Platform extends AsyncDisposable {
   readonly server: ServerProcess
   readonly client: Client
+  readonly apiKey: string
   readonly projectId: string
   readonly dataDirectory: string
 }
@@ -18,12 +19,14 @@ export async function startPlatform(environment: Readonly<Record<string, string>
   const made = await fairlead(['keys', 'create', '--name', 'bench', '--data-dir', dataDirectory])
   if (made.code !== 0) throw new Error(`no API key could be made: ${made.stderr}`)
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
-  const client = server.clientFor(made.stdout.trim())
+  const apiKey = made.stdout.trim()
+  const client = server.clientFor(apiKey)
   const project = await client.projects.create({ body: { name: 'Bench' } })
   const owned = cleanup.move()
   return {
     server,
     client,
+    apiKey,
     projectId: project.id,
     dataDirectory,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -31,11 +31,24 @@ describe('the configuration', () => {
 
   it.each([
     ['another host', { FAIRLEAD_HOST: '10.0.0.1' }],
+    ['a public URL', { FAIRLEAD_PUBLIC_URL: 'https://fairlead.example.com' }],
     ['a public host', { FAIRLEAD_PUBLIC_HOST: 'apps.example.com' }],
     ['an apps domain', { FAIRLEAD_APPS_DOMAIN: 'apps.example.com' }],
     ['a trusted proxy', { FAIRLEAD_TRUSTED_PROXIES: '10.0.0.1' }],
   ])('is no longer a laptop with %s', (_, environment) => {
     expect(loadConfig({}, environment)).toMatchObject({ localMode: false, outbound: { mode: 'public' } })
+  })
+
+  it('knows where others reach it', () => {
+    const address = (environment: Record<string, string>) => loadConfig({}, environment).publicAddress
+    expect(address({})).toEqual({ host: '127.0.0.1' })
+    expect(address({ FAIRLEAD_PUBLIC_URL: 'https://Fairlead.example.com:443/' })).toEqual({
+      origin: 'https://fairlead.example.com',
+    })
+    expect(address({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })).toEqual({ host: 'apps.example.com' })
+    expect(address({ FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })).toEqual({
+      host: 'apps.example.com',
+    })
   })
 
   it('wants to know how apps are reached when it listens everywhere', () => {
@@ -47,6 +60,11 @@ describe('the configuration', () => {
     { FAIRLEAD_BUILD_TIMEOUT: '3000000' },
     { FAIRLEAD_UIDS: '1-500' },
     { FAIRLEAD_PUBLIC_HOST: 'a b/../x' },
+    { FAIRLEAD_PUBLIC_URL: 'fairlead.example.com' },
+    { FAIRLEAD_PUBLIC_URL: 'ftp://fairlead.example.com' },
+    { FAIRLEAD_PUBLIC_URL: 'https://fairlead.example.com/path' },
+    { FAIRLEAD_PUBLIC_URL: 'https://user:secret@fairlead.example.com' },
+    { FAIRLEAD_UPLOAD_IDLE_TIMEOUT: 'never' },
     { FAIRLEAD_APP_PORTS: '10000-10010' },
     { FAIRLEAD_BUILD_ENV: '{"A":"\\u0000"}' },
     { FAIRLEAD_SECRET_KEY: `!!${'A'.repeat(43)}` },
@@ -68,6 +86,7 @@ describe('the configuration', () => {
       'FAIRLEAD_BUILD_ENV',
       'FAIRLEAD_REGIONS',
       'FAIRLEAD_SECRET_KEY',
+      'FAIRLEAD_PUBLIC_URL',
     ]
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.string()), (environment) => {

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { dashboardBase, setupUrl } from '../accounts/setup-url.ts'
-import { loadConfig } from '../platform/config.ts'
+import { setupUrl } from '../accounts/setup-url.ts'
+import { loadConfig, publicOrigin } from '../platform/config.ts'
 import { CommandError, change, dataDirOption, printTable, type StateFlags, withState } from './shared.ts'
 
 interface SetupLinkFlags extends StateFlags {
@@ -29,7 +29,7 @@ export function usersCommand(): Command {
           await record({ accountId, operation: 'users.setup_link', resourceId: null })
           return users.createSetupLink(accountId, transaction)
         })
-        process.stdout.write(`${setupUrl(flags.url ?? dashboardBase(config, config.port), token)}\n`)
+        process.stdout.write(`${setupUrl(flags.url ?? publicOrigin(config, config.port), token)}\n`)
       }),
     )
   users

@@ -3,12 +3,14 @@ import type { Declaration } from './declaration.ts'
 import { accountOperations } from './resources/accounts.ts'
 import { deploymentOperations } from './resources/deployments.ts'
 import { projectOperations } from './resources/projects.ts'
+import { storageOperations } from './resources/storage.ts'
 import { webhookOperations } from './resources/webhooks.ts'
 import { type OperationName, type Route, routes } from './routes.ts'
 
 const declarations = {
   ...projectOperations,
   ...deploymentOperations,
+  ...storageOperations,
   ...webhookOperations,
   ...accountOperations,
 } as const satisfies Record<OperationName, Declaration>

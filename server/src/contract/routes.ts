@@ -51,6 +51,33 @@ export const routes = {
     status: 200,
   },
 
+  'storage.upload': {
+    method: 'POST',
+    path: '/projects/:project_id/storage/upload',
+    access: 'storage:write',
+    status: 201,
+    upload: true,
+  },
+  'storage.list': {
+    method: 'GET',
+    path: '/projects/:project_id/storage/files',
+    access: 'storage:read',
+    status: 200,
+    list: true,
+  },
+  'storage.get': {
+    method: 'GET',
+    path: '/projects/:project_id/storage/files/:id',
+    access: 'storage:read',
+    status: 200,
+  },
+  'storage.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/storage/files/:id',
+    access: 'storage:write',
+    status: 204,
+  },
+
   'webhooks.list': { method: 'GET', path: '/webhooks', access: 'webhooks:read', status: 200, list: true },
   'webhooks.create': { method: 'POST', path: '/webhooks', access: 'webhooks:write', status: 201 },
   'webhooks.delete': { method: 'DELETE', path: '/webhooks/:id', access: 'webhooks:write', status: 204 },

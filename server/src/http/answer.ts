@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { RouterContext } from '@koa/router'
-import type { Operation } from '../contract/operations.ts'
+import { type Operation, operations } from '../contract/operations.ts'
 import type { TextAnswer } from './call.ts'
 import { nextLink, type Page } from './page.ts'
 
@@ -19,7 +19,12 @@ export interface Answer {
 export function renderAnswer(
   operation: Operation,
   result: unknown,
-  request: { readonly path: string; readonly query: Readonly<Record<string, unknown>>; readonly strict: boolean },
+  request: {
+    readonly path: string
+    readonly params: Readonly<Record<string, string>>
+    readonly query: Readonly<Record<string, unknown>>
+    readonly strict: boolean
+  },
 ): Answer {
   const { status } = operation
   if (operation.text) return { status, headers: {}, text: result as TextAnswer }
@@ -31,9 +36,20 @@ export function renderAnswer(
   }
   const headers = {
     ...(next === null ? {} : { Link: nextLink(request.path, request.query, next) }),
-    ...(status === 201 ? { Location: `${request.path}/${(stripped as { id: string }).id}` } : {}),
+    ...(status === 201 ? { Location: locationOf(operation, request, (stripped as { id: string }).id) } : {}),
   }
   return { status, headers, body: stripped }
+}
+
+/** Where what was made can be read: the path of the group's `get`. */
+function locationOf(
+  { name, path }: Operation,
+  request: { readonly path: string; readonly params: Readonly<Record<string, string>> },
+  id: string,
+): string {
+  const fill = (template: string) => template.replace(/:(\w+)/g, (_, param: string) => request.params[param] ?? id)
+  const read = operations.find((operation) => operation.name === `${name.split('.')[0]}.get`)
+  return request.path.slice(0, -fill(path).length) + fill(read?.path ?? `${path}/:id`)
 }
 
 export function sendAnswer(ctx: RouterContext, answer: Answer): void {

@@ -17,6 +17,7 @@ import type { Principal } from './principal.ts'
 import { applyRateLimit, countFailure, type RateLimit } from './rate-limit.ts'
 import { reference } from './reference/reference.ts'
 import { securityHeaders } from './security-headers.ts'
+import { unreadBodies } from './unread-bodies.ts'
 
 export interface Api extends MountOptions {
   readonly database: Database
@@ -27,6 +28,8 @@ export interface Api extends MountOptions {
   /** Counts a request against the limit of the principal's account. */
   readonly countRequest: (accountId: string, requestsPerHour: number) => Promise<RateLimit>
   readonly dashboard: Dashboard
+  /** Answers under `/files`, and passes on everything else. */
+  readonly downloads: Middleware
 }
 
 /** The HTTP side of the server. It listens, and says so on `/healthz`, before anything behind it is ready. */
@@ -47,18 +50,18 @@ export interface ApplicationOptions {
   readonly isTrustedProxy: IsTrustedProxy
 }
 
-/** A request with its body, which may be a large file; bodies in JSON have less time. */
-const requestTimeoutMs = 3_600_000
 const headersTimeoutMs = 10_000
 const timeoutCheckMs = 5_000
 
 export function createApplication(options: ApplicationOptions): Application {
   const { logger, metrics, isTrustedProxy } = options
+  let downloads: Middleware = (_ctx, next) => next()
   let apis: { readonly v1: Middleware; readonly dashboard: Middleware } | undefined
   let readiness: () => Promise<string | undefined> = async () => 'the server is starting'
 
   const koa = new Koa()
   koa.silent = true
+  koa.use(unreadBodies())
   koa.use(securityHeaders(options.isTrustedProxy))
   koa.use(requestId())
   koa.use(async (ctx, next) => {
@@ -79,6 +82,7 @@ export function createApplication(options: ApplicationOptions): Application {
   koa.use(accessLog(logger, metrics))
   koa.use(errorAnswers(logger))
   koa.use(reference())
+  koa.use((ctx, next) => downloads(ctx, next))
   koa.use(async (ctx, next) => {
     if (ctx.path === '/metrics' && ctx.method === 'GET') return answerMetrics(ctx, metrics, options.metricsToken)
     const part = ctx.path.startsWith('/v1/') ? 'v1' : ctx.path.startsWith('/dashboard/api/') ? 'dashboard' : undefined
@@ -90,7 +94,8 @@ export function createApplication(options: ApplicationOptions): Application {
   const server = createServer(
     {
       requireHostHeader: false,
-      requestTimeout: requestTimeoutMs,
+      // Uploads take what they need under a deadline of their own, as do bodies in JSON.
+      requestTimeout: 0,
       headersTimeout: headersTimeoutMs,
       connectionsCheckingInterval: timeoutCheckMs,
     },
@@ -109,6 +114,7 @@ export function createApplication(options: ApplicationOptions): Application {
           isTrustedProxy,
         }),
       }
+      downloads = api.downloads
     },
     setReadiness(check) {
       readiness = check

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../contract/errors.ts'
 import { apiHeaders } from './security-headers.ts'
@@ -10,10 +10,7 @@ const lingerMs = 10_000
 /** Requests that Node answers or drops by itself are owed the specification's error body all the same. */
 export function answerWhatKoaNeverSees(server: Server): void {
   const answering = new WeakMap<Duplex, ServerResponse>()
-  server.on('request', (request, response) => {
-    answering.set(request.socket, response)
-    response.once('finish', () => endUnreadBody(request))
-  })
+  server.on('request', (request, response) => answering.set(request.socket, response))
 
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET') {
@@ -39,13 +36,6 @@ export function answerWhatKoaNeverSees(server: Server): void {
     response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
     response.end(body)
   })
-}
-
-/** The rest of a body that was refused or not asked for is read away, but not for ever. */
-function endUnreadBody(request: IncomingMessage): void {
-  if (request.complete) return
-  const late = setTimeout(() => request.socket.destroy(), lingerMs)
-  request.once('close', () => clearTimeout(late))
 }
 
 function describe(code: string | undefined): string {

@@ -35,8 +35,8 @@ export function accessLog(logger: Logger, metrics: Metrics): Middleware {
 function facts(ctx: Context): Readonly<Record<string, unknown>> {
   const path = /^\/(v1|dashboard\/api)\//.test(ctx.path)
     ? ctx.path.slice(0, 300)
-    : (/^\/\w{0,20}/.exec(ctx.path)?.[0] ?? '')
-  return { request_id: ctx.state['requestId'], method: ctx.method, path, address: ctx.ip }
+    : (/^\/(files\/file_\w{26}|\w{0,20})/.exec(ctx.path)?.[0] ?? '')
+  return { request_id: ctx.state['requestId'], method: ctx.method, path, address: ctx.state['address'] }
 }
 
 /** Turns everything that is thrown into the specification's error body; what is not an `ApiError` stays in the log. */

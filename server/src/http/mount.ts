@@ -35,6 +35,7 @@ export interface ApiState {
 /** What the parameters of paths name; `:id` is of its operation's group. */
 const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
+  storage: 'file',
   deployments: 'deployment',
   webhooks: 'webhook',
   account: 'account',
@@ -119,7 +120,7 @@ async function answer(
       request: requestFacts(ctx),
     })
     if (transaction !== undefined) await audit(transaction, resourceId(ctx.params, result))
-    return renderAnswer(operation, result, { path, query: ctx.query, strict: options.strict })
+    return renderAnswer(operation, result, { path, params: ctx.params, query: ctx.query, strict: options.strict })
   }
   const answered = isChange(operation)
     ? await changes({ id: ctx.state.requestId, claim }, callIn)

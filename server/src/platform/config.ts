@@ -29,6 +29,10 @@ export interface Config {
   readonly auditRetentionDays: number
   /** Opens `/metrics`; `undefined` closes it. */
   readonly metricsToken: string | undefined
+  /** The origin that others reach the server by, such as `https://fairlead.example.com`; its host alone if not told. */
+  readonly publicAddress: { readonly origin: string } | { readonly host: string }
+  /** How long an upload may send nothing. */
+  readonly uploadIdleTimeoutMs: number
   /** Unprivileged uids that the server hands out when it is root: the first to clusters, the others to apps. */
   readonly uids: Range
   readonly deploys: DeploysConfig
@@ -136,6 +140,18 @@ const hostname = z
     'must be a host name in lower case or an IP address',
   )
 
+const origin = z
+  .string()
+  .refine(
+    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && isBare(new URL(value)),
+    'must be an address without a path, such as https://fairlead.example.com',
+  )
+  .transform((value) => new URL(value).origin)
+
+function isBare({ pathname, search, hash, username, password }: URL): boolean {
+  return pathname === '/' && `${search}${hash}${username}${password}` === ''
+}
+
 /** For settings that are too large for a variable. */
 function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   try {
@@ -159,6 +175,7 @@ const variables = z.object({
     .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), 'must be 32 bytes in base64 (openssl rand -base64 32)')
     .optional(),
   FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  FAIRLEAD_PUBLIC_URL: origin.optional(),
   FAIRLEAD_PUBLIC_HOST: hostname.optional(),
   FAIRLEAD_APP_PORTS: range
     .refine(
@@ -185,6 +202,7 @@ const variables = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 printable ASCII characters without spaces')
     .optional(),
+  FAIRLEAD_UPLOAD_IDLE_TIMEOUT: seconds.default(60_000),
   FAIRLEAD_UIDS: range
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
@@ -236,6 +254,7 @@ export function loadConfig(
 function assemble(set: z.output<typeof variables>, path: string): Config {
   const localMode =
     isLoopback(set.FAIRLEAD_HOST) &&
+    set.FAIRLEAD_PUBLIC_URL === undefined &&
     set.FAIRLEAD_PUBLIC_HOST === undefined &&
     set.FAIRLEAD_APPS_DOMAIN === undefined &&
     set.FAIRLEAD_TRUSTED_PROXIES.length === 0
@@ -255,6 +274,8 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
     auditRetentionDays: set.FAIRLEAD_AUDIT_RETENTION,
     metricsToken: set.FAIRLEAD_METRICS_TOKEN,
+    publicAddress: publicAddress(set),
+    uploadIdleTimeoutMs: set.FAIRLEAD_UPLOAD_IDLE_TIMEOUT,
     uids: set.FAIRLEAD_UIDS,
     deploys: {
       builds: Math.max(1, Math.floor(availableParallelism() / 2)),
@@ -286,6 +307,20 @@ function appsConfig(set: z.output<typeof variables>): AppsConfig {
     )
   }
   return { mode: 'ports', publicHost, ports: set.FAIRLEAD_APP_PORTS }
+}
+
+function publicAddress(set: z.output<typeof variables>): Config['publicAddress'] {
+  if (set.FAIRLEAD_PUBLIC_URL !== undefined) return { origin: set.FAIRLEAD_PUBLIC_URL }
+  if (set.FAIRLEAD_PUBLIC_HOST !== undefined) return { host: set.FAIRLEAD_PUBLIC_HOST }
+  const listensEverywhere = set.FAIRLEAD_HOST === '0.0.0.0' || set.FAIRLEAD_HOST === '::'
+  return { host: (listensEverywhere ? set.FAIRLEAD_APPS_DOMAIN : undefined) ?? set.FAIRLEAD_HOST }
+}
+
+/** Where others reach the server, without a path: the configured origin, or the public host with the port listened on. */
+export function publicOrigin({ publicAddress }: Pick<Config, 'publicAddress'>, port: number): string {
+  if ('origin' in publicAddress) return publicAddress.origin
+  const { host } = publicAddress
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`).origin
 }
 
 export function isLoopback(host: string): boolean {

@@ -16,6 +16,8 @@ export interface DataDirectory {
   readonly bin: string
   readonly apps: string
   readonly git: string
+  /** Uploaded files. */
+  readonly files: string
 }
 
 /**
@@ -44,6 +46,7 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     bin: join(root, 'runtime', 'bin'),
     apps: join(root, 'apps'),
     git: join(root, 'git'),
+    files: join(root, 'files'),
   }
   if (user !== null) await Promise.all([directory.apps, directory.runtime].map(makePassableDirectory))
   return directory

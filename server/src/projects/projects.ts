@@ -19,6 +19,8 @@ export interface ProjectsDependencies {
   readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
   /** How many resources a project has. */
   readonly countDeployments: (projectId: string) => Promise<number>
+  /** Bytes that its files take. */
+  readonly storedBytes: (projectId: string) => Promise<number>
 }
 
 type Resources = ResponseBody<'projects.get'>['resources']
@@ -64,12 +66,14 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     return region
   }
 
-  const resourcesOf = async (projectId: string): Promise<Resources> => ({
-    deployments: await dependencies.countDeployments(projectId),
-    // Databases and files are not part of this server yet, so a project has none.
-    databases: 0,
-    storage_gb: 0,
-  })
+  const resourcesOf = async (projectId: string): Promise<Resources> => {
+    const [deployments, bytes] = await Promise.all([
+      dependencies.countDeployments(projectId),
+      dependencies.storedBytes(projectId),
+    ])
+    // Databases are not part of this server yet, so a project has none.
+    return { deployments, databases: 0, storage_gb: bytes / 1e9 }
+  }
 
   const describe = async ({ id, name, region, plan, createdAt }: TenantProject) => {
     return { id, name, region, plan, resources: await resourcesOf(id), created_at: createdAt.toISOString() }

@@ -2,13 +2,15 @@ import { sql } from 'kysely'
 import { isId } from '../contract/ids.ts'
 import type { TenantProject } from '../http/principal.ts'
 import { createBatcher } from '../platform/batcher.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
 
 /** Which project belongs to whom: the one place where tenants are told apart. */
 export interface Tenancy {
   /** The project if it belongs to this account, else `undefined`; whether it exists elsewhere is not to be seen. */
   find(accountId: string, projectId: string): Promise<TenantProject | undefined>
+  /** Keeps an active project from being deleted until the transaction ends; false when it is not active. */
+  hold(transaction: Transaction, projectId: string): Promise<boolean>
   /** The account of a project; for the server's own work, never for a request. */
   accountOf(projectId: string): Promise<string>
 }
@@ -34,6 +36,17 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
       // What cannot be an id is not asked for: the database would choke on some of it.
       if (!isId('project', projectId)) return undefined
       return ask({ accountId, projectId })
+    },
+    async hold(transaction, projectId) {
+      const row = await transaction
+        .withTables<ProjectsTables>()
+        .selectFrom('projects')
+        .select('id')
+        .where('id', '=', projectId)
+        .where('status', '=', 'active')
+        .forShare()
+        .executeTakeFirst()
+      return row !== undefined
     },
     async accountOf(projectId) {
       const row = await database

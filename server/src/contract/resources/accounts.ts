@@ -70,6 +70,7 @@ const newApiKey = z
       context.addIssue({ code: 'custom', path: ['scopes'], message: 'must not be given beside preset' })
     }
   })
+  .meta({ examples: [{ name: 'GitHub Actions', preset: 'deploy', expires_in_days: 90 }] })
 
 /** A week. */
 const longestOverlapHours = 168

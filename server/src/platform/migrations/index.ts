@@ -2,6 +2,7 @@ import type { Migration } from 'kysely/migration'
 import { foundation } from './0001-foundation.ts'
 import { accounts } from './0002-accounts.ts'
 import { idempotency } from './0005-idempotency.ts'
+import { storage } from './0007-storage.ts'
 import { projects } from './0008-projects.ts'
 
 /** All steps of the schema, applied in the order of their names. A released one is never edited. */
@@ -10,4 +11,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0008-projects': projects,
   '0002-accounts': accounts,
   '0005-idempotency': idempotency,
+  '0007-storage': storage,
 }

@@ -1,0 +1,63 @@
+import type { Context, Middleware } from 'koa'
+import { notFound } from '../contract/errors.ts'
+import { isId } from '../contract/ids.ts'
+import { filesPath } from './address.ts'
+import { outcome } from './conditions.ts'
+import type { FileStore } from './disk.ts'
+import type { StoredFile } from './files.ts'
+
+interface DownloadDependencies {
+  readonly byAddress: (id: string, token: string) => Promise<StoredFile | undefined>
+  readonly store: FileStore
+}
+
+const address = new RegExp(`^${filesPath}/([^/]+)/([^/]+)$`)
+
+/**
+ * Serves files by their addresses: whole or in a range, under conditions, and to HEAD (RFC 9110).
+ * Throws `not_found` for every address that is none; passes on what is not under `/files`.
+ */
+export function downloads({ byAddress, store }: DownloadDependencies): Middleware {
+  return async (ctx, next) => {
+    if (!ctx.path.startsWith(`${filesPath}/`)) return next()
+    const [, id = '', token = ''] = address.exec(ctx.path) ?? []
+    if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || !isId('file', id)) throw notFound()
+    const file = await byAddress(id, token)
+    if (file === undefined) throw notFound()
+
+    const { size } = file
+    const etag = `"${file.sha256}"`
+    const answer = outcome(ctx.method, ctx.headers, { etag, lastModified: file.uploadedAt, size })
+    const { start, end } = answer.status === 206 ? answer.range : { start: 0, end: size - 1 }
+    const sent = answer.status === 200 || answer.status === 206
+    // Before anything is said of the file: it may turn out to be unreadable.
+    const body = sent && ctx.method === 'GET' ? await store.read(id, { start, end }) : undefined
+
+    ctx.status = answer.status
+    ctx.set({ ETag: etag, 'Last-Modified': file.uploadedAt.toUTCString(), 'Accept-Ranges': 'bytes' })
+    protect(ctx)
+    if (sent) {
+      // RFC 6266, with RFC 8187 for names beyond ASCII. It sets a type of its own.
+      ctx.attachment(file.name)
+      ctx.set('Content-Type', file.contentType)
+      if (body !== undefined) ctx.body = body
+      ctx.length = end - start + 1
+    }
+    if (answer.status === 206) ctx.set('Content-Range', `bytes ${start}-${end}/${size}`)
+    if (answer.status === 416) ctx.set('Content-Range', `bytes */${size}`)
+    if (answer.status === 416 || answer.status === 412) ctx.body = ''
+  }
+}
+
+function protect(ctx: Context): void {
+  ctx.set({
+    // A deleted file is gone at once; a kept copy costs one question.
+    'Cache-Control': 'private, no-cache',
+    // An uploaded page can do nothing, wherever it is opened.
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'X-Content-Type-Options': 'nosniff',
+    // The address alone gives the right; so pages of other origins may show the file.
+    'Cross-Origin-Resource-Policy': 'cross-origin',
+    'Referrer-Policy': 'no-referrer',
+  })
+}

@@ -1,0 +1,30 @@
+import { invalidRequest } from '../contract/errors.ts'
+
+/** What file systems hold as one name. */
+const longestBytes = 255
+
+const controls = /\p{Cc}/u
+
+/**
+ * The name that a file is kept under, of what an upload gave: without folders (RFC 7578 §4.2) and trimmed.
+ * Throws `invalid_request` on `name` for control characters, more than 255 bytes of UTF-8, and names that are none.
+ */
+export function fileName(given: string): string {
+  const name = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
+  if (!name.isWellFormed()) throw refused('must be well-formed Unicode')
+  if (controls.test(name)) throw refused('must not contain control characters')
+  const trimmed = name.trim()
+  if (trimmed === '') throw refused('is required: give the file part a file name, or add a text part "name"')
+  if (trimmed === '.' || trimmed === '..') throw refused('must be the name of a file')
+  if (Buffer.byteLength(trimmed) > longestBytes) throw refused(`must be at most ${longestBytes} bytes of UTF-8`)
+  return trimmed
+}
+
+/** The `filename` of a part as browsers and `fetch` write it: they escape the quote and line breaks, and nothing else. */
+export function unescapeFormName(filename: string): string {
+  return filename.replace(/%(22|0d|0a)/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+}
+
+function refused(message: string): Error {
+  return invalidRequest({ field: 'name', message })
+}

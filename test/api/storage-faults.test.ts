@@ -1,0 +1,144 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { ApiError } from '../../server/src/contract/errors.ts'
+import { createBackground } from '../../server/src/platform/background.ts'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { createSecretBox } from '../../server/src/platform/secrets.ts'
+import { createDiskStore, type FileStore } from '../../server/src/storage/disk.ts'
+import { createFiles, type Files } from '../../server/src/storage/files.ts'
+import type { StorageParts } from '../../server/src/storage/parts.ts'
+import { reconcileFiles } from '../../server/src/storage/settle.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+import { filesOnDisk, form } from '../harness/storage.ts'
+
+/** The feature on the real database and disk, with faults where none can be had by asking. */
+let server: TestServer
+let project: { id: string; accountId: string; name: string; region: string; plan: string; createdAt: Date }
+let handle: ReturnType<typeof openDatabase>
+beforeAll(async () => {
+  server = await testServer()
+  const made = await server.client.projects.create({ body: { name: 'Faults' } })
+  const accountId = await server.accounts.ensureOperator()
+  project = { ...made, accountId, createdAt: new Date(made.created_at) }
+  handle = openDatabase({ connectionString: server.database.url, max: 5 }, pino({ level: 'silent' }))
+})
+afterAll(async () => {
+  await handle.close()
+  await server[Symbol.asyncDispose]()
+})
+
+async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore) => store): Promise<StorageParts> {
+  const logger = pino({ level: 'silent' })
+  return {
+    database: handle.db,
+    store: wrap(await createDiskStore({ directory: join(server.dataDirectory, 'files') })),
+    secrets: createSecretBox(Buffer.alloc(32)),
+    plans: shippedPlans,
+    background: createBackground({ logger }),
+    logger,
+    publicOrigin: 'http://localhost',
+    idleTimeoutMs: 10_000,
+    holdProject: async () => true,
+    announceUpload: async () => undefined,
+    ...faults,
+  }
+}
+
+/** One upload to these files, and what it came to. */
+async function uploadTo(files: Files): Promise<unknown> {
+  const outcome = Promise.withResolvers<unknown>()
+  const receiving = createServer((request, response) => {
+    const { signal } = new AbortController()
+    const upload = { project, message: request, signal, audit: async () => undefined }
+    files.upload(upload).then(outcome.resolve, outcome.resolve)
+    void outcome.promise.then(() => response.end())
+  })
+  receiving.listen(0, '127.0.0.1')
+  await once(receiving, 'listening')
+  const { port } = receiving.address() as AddressInfo
+  await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: form('a.bin', 'x'.repeat(300_000)) })
+  receiving.closeAllConnections()
+  receiving.close()
+  return outcome.promise
+}
+
+const nothingIsThere = async () => {
+  expect(await server.database.query('select id from files')).toEqual([])
+  expect(await filesOnDisk(server.dataDirectory)).toEqual([])
+  const { resources } = await server.client.projects.get({ params: { project_id: project.id } })
+  expect(resources.storage_gb).toBe(0)
+}
+
+const fault = (code: string) => Object.assign(new Error(`${code}: a fault`), { code })
+
+it.each(['write', 'finish'] as const)(
+  'says that the disk is full when it is at "%s", and leaves nothing',
+  async (at) => {
+    const parts = await partsWith({}, (store) => ({
+      ...store,
+      async create(id) {
+        return { ...(await store.create(id)), [at]: () => Promise.reject(fault('ENOSPC')) }
+      },
+    }))
+    const error = await uploadTo(createFiles(parts))
+    expect(error).toBeInstanceOf(ApiError)
+    expect(error).toMatchObject({ code: 'server_error', message: expect.stringContaining('disk is full') })
+    await nothingIsThere()
+  },
+)
+
+it('leaves nothing when the row cannot be written', async () => {
+  const parts = await partsWith({ announceUpload: () => Promise.reject(fault('EVENT')) })
+  expect(await uploadTo(createFiles(parts))).toMatchObject({ code: 'EVENT' })
+  await nothingIsThere()
+})
+
+it('leaves nothing when the project is deleted meanwhile', async () => {
+  const parts = await partsWith({ holdProject: async () => false })
+  expect(await uploadTo(createFiles(parts))).toMatchObject({ code: 'not_found' })
+  await nothingIsThere()
+})
+
+it('settles at the next start what could not be settled', async () => {
+  const store = await createDiskStore({ directory: join(server.dataDirectory, 'files') })
+  const stuck = await partsWith({ holdProject: async () => false }, () => ({
+    ...store,
+    discard: () => Promise.reject(fault('EIO')),
+  }))
+  expect(await uploadTo(createFiles(stuck))).toMatchObject({ code: 'not_found' })
+  expect((await filesOnDisk(server.dataDirectory)).length).toBe(2)
+  await reconcileFiles(await partsWith({}))
+  await nothingIsThere()
+})
+
+it('keeps a file whose commit was not heard of', async () => {
+  const parts = await partsWith({})
+  const deaf: StorageParts = {
+    ...parts,
+    database: new Proxy(parts.database, {
+      get(target, property) {
+        const value: unknown = Reflect.get(target, property)
+        if (property !== 'transaction') return typeof value === 'function' ? value.bind(target) : value
+        return () => ({
+          execute: async (work: Parameters<ReturnType<typeof target.transaction>['execute']>[0]) => {
+            await target.transaction().execute(work)
+            throw fault('ECONNRESET')
+          },
+        })
+      },
+    }),
+  }
+  expect(await uploadTo(createFiles(deaf))).toMatchObject({ code: 'ECONNRESET' })
+  const [row] = await server.database.query<{ id: string }>('select id from files')
+  expect(await filesOnDisk(server.dataDirectory)).toEqual([row?.id])
+
+  const files = createFiles(parts)
+  await files.removeProject(project.id)
+  await files.removeProject(project.id)
+  await vi.waitFor(nothingIsThere)
+})
