@@ -42,6 +42,9 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
       if (zodSchema instanceof z.ZodPipe && Object.keys(json).length === 0 && io === 'input') {
         Object.assign(json, schemaOf(zodSchema.out as z.ZodType, io))
       }
+      // Left out where something is transformed, for they might be of what comes out; ours are of what goes in.
+      const examples = z.globalRegistry.get(zodSchema as z.ZodType)?.examples
+      if (Array.isArray(examples)) json.examples = examples
       // The format says it all; the pattern behind it is 300 characters.
       if (json.format !== undefined) delete json.pattern
       if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
