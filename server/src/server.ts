@@ -32,10 +32,10 @@ import { isRoot, openState, type State } from './platform/state.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
 import { createTenancy } from './projects/tenancy.ts'
-import { deliver } from './webhooks/deliver.ts'
+import { createDeliveries } from './webhooks/deliveries.ts'
 import { webhookHandlers } from './webhooks/handlers.ts'
-import { announce, deliverTask } from './webhooks/outbox.ts'
-import { createSender } from './webhooks/send.ts'
+import { announce } from './webhooks/outbox.ts'
+import { startSending } from './webhooks/sending.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 
 export interface FairleadServer {
@@ -58,7 +58,6 @@ export interface ServerOptions {
 
 /** Deployments under way; their builds wait for one of fewer places. */
 const deployConcurrency = 20
-const deliveryConcurrency = 20
 const finishTimeoutMs = 10_000
 
 /**
@@ -128,10 +127,9 @@ async function compose(composition: Composition): Promise<void> {
     database,
     secrets,
     outbound,
-    ownsProject: async (principal, id) => (await tenancy.find(principal.accountId, id)) !== undefined,
+    ownsProject: async (transaction, principal, id) =>
+      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined,
   })
-  const sender = createSender({ outbound })
-  stack.defer('webhook connections', () => sender.close())
 
   const parts = await deployParts(composition, {
     store,
@@ -159,16 +157,18 @@ async function compose(composition: Composition): Promise<void> {
         concurrency: deployConcurrency,
         tasks: { [deployTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
       },
-      {
-        concurrency: deliveryConcurrency,
-        tasks: {
-          [deliverTask]: (job, signal) =>
-            deliver({ database, secrets, sender, logger }, String(job['delivery_id']), signal),
-        },
-      },
     ],
   })
   stack.defer('jobs', () => workers.stop())
+  const sending = startSending({
+    database,
+    connection: state.connection,
+    secrets,
+    outbound,
+    retentionMs: config.webhooks.retentionMs,
+    logger,
+  })
+  stack.defer('webhooks', () => sending.stop())
 
   application.mount({
     database,
@@ -178,7 +178,7 @@ async function compose(composition: Composition): Promise<void> {
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers(deployments),
-      ...webhookHandlers(webhooks),
+      ...webhookHandlers(webhooks, createDeliveries({ database })),
     },
   })
   application.setReadiness(async () => {

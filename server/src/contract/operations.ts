@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Declaration } from './declaration.ts'
+import { deliveryOperations } from './resources/deliveries.ts'
 import { deploymentOperations } from './resources/deployments.ts'
 import { projectOperations } from './resources/projects.ts'
 import { webhookOperations } from './resources/webhooks.ts'
@@ -9,6 +10,7 @@ const declarations = {
   ...projectOperations,
   ...deploymentOperations,
   ...webhookOperations,
+  ...deliveryOperations,
 } as const satisfies Record<OperationName, Declaration>
 
 type Declared = typeof declarations

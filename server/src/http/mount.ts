@@ -31,6 +31,7 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   deployments: 'deployment',
   webhooks: 'webhook',
+  deliveries: 'delivery',
 }
 
 /**
