@@ -2,6 +2,7 @@ import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchReleases } from './releases.ts'
 import { type Bench, type BenchResult, table } from './row.ts'
+import { benchWebhooksSender } from './webhooks-sender.ts'
 
 /**
  * `npm run bench [-- <name>]`: prints a table of all rows, or of one. A missed aim is printed and is no failure;
@@ -11,6 +12,7 @@ const benches: Readonly<Record<string, Bench>> = {
   deploy: benchDeploy,
   gateway: benchGateway,
   releases: benchReleases,
+  webhooks: benchWebhooksSender,
 }
 
 process.exitCode = await main(process.argv.slice(2))
