@@ -4,7 +4,7 @@ import type { Due, DueDelivery } from './due.ts'
 const mostUnderWay = 10
 
 /** Deliveries of one receiver in memory: next in line, under way or being recorded. */
-const mostHeld = 40
+const mostHeld = 200
 
 /** The same while it fails, so that many dead receivers take little memory. */
 export const mostHeldFailing = 2
