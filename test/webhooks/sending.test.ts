@@ -214,6 +214,20 @@ describe('a receiver', () => {
   })
 })
 
+it('deliveries go on when the connections to the database are cut', async () => {
+  await using receiver = await endpoint(takes)
+  const { id } = await hook(receiver.url)
+  for (let round = 1; round <= 3; round++) {
+    await server.database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and application_name in ('fairlead-listener', 'fairlead')`,
+    )
+    // The first request may meet a connection that is gone; the client asks again.
+    await server.client.webhooks.test({ params: { id } })
+    await receiver.waitFor(round)
+  }
+})
+
 it('a stop of the server lets an attempt end that is under way, and records it', async () => {
   const other = await testServer()
   await using receiver = await endpoint((response) => setTimeout(() => response.writeHead(204).end(), 500))

@@ -118,15 +118,13 @@ export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
       const row = await transaction
         .withTables<WebhooksTables>()
         .updateTable('webhooks')
-        .set({
-          // Something must be set, be it nothing new.
-          id,
-          ...(input.url === undefined ? {} : { url: input.url }),
+        .set(({ ref }) => ({
+          url: input.url ?? ref('url'),
           ...(input.events === undefined ? {} : { events: [...new Set(input.events)] }),
           ...(input.project_id === undefined ? {} : { project_id: input.project_id }),
           ...(input.rate === undefined ? {} : { rate: input.rate }),
           ...(input.status === undefined ? {} : statusChange(input.status)),
-        })
+        }))
         .where('id', '=', id)
         .returning(fields)
         .executeTakeFirst()
