@@ -7,7 +7,6 @@ import { createApiKeys } from './accounts/api-keys.ts'
 import { createAuditLog } from './accounts/audit-log.ts'
 import { createAuthentication } from './accounts/authentication.ts'
 import { accountHandlers } from './accounts/handlers.ts'
-import { keepTidy } from './accounts/housekeeping.ts'
 import { createKeys } from './accounts/keys.ts'
 import { createPasswords } from './accounts/passwords.ts'
 import { createRateLimiter } from './accounts/rate-limiter.ts'
@@ -30,7 +29,7 @@ import { preparePrograms } from './deployments/runner/programs.ts'
 import { createDeploymentStore } from './deployments/store.ts'
 import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
-import { forgetIdempotencyKeys, forgetIdempotencyKeysTask } from './http/idempotency.ts'
+import { forgetIdempotencyKeys } from './http/idempotency.ts'
 import { createBackground } from './platform/background.ts'
 import { type Config, publicOrigin, releasePorts } from './platform/config.ts'
 import { countJobs, prepareJobs, startWorkers, type Workers } from './platform/jobs.ts'
@@ -38,6 +37,7 @@ import { createKeyedLock } from './platform/keyed-lock.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { blockList, createOutbound } from './platform/outbound.ts'
+import { startPeriodic } from './platform/periodic.ts'
 import { createReleaseStack, type ReleaseStack } from './platform/release-stack.ts'
 import { openSecretBox } from './platform/secret-key.ts'
 import type { SecretBox } from './platform/secrets.ts'
@@ -53,10 +53,10 @@ import { createFiles } from './storage/files.ts'
 import { storageHandlers } from './storage/handlers.ts'
 import type { StorageParts } from './storage/parts.ts'
 import { reconcileFiles } from './storage/settle.ts'
-import { deliver } from './webhooks/deliver.ts'
+import { createDeliveries } from './webhooks/deliveries.ts'
 import { webhookHandlers } from './webhooks/handlers.ts'
-import { announce, deliverTask } from './webhooks/outbox.ts'
-import { createSender } from './webhooks/send.ts'
+import { announce } from './webhooks/outbox.ts'
+import { startSending } from './webhooks/sending.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 
 export interface FairleadServer {
@@ -79,8 +79,8 @@ export interface ServerOptions {
 
 /** Deployments under way; their builds wait for one of fewer places. */
 const deployConcurrency = 20
-const deliveryConcurrency = 20
 const removalConcurrency = 2
+const hourMs = 3_600_000
 const finishTimeoutMs = 10_000
 const readinessTimeoutMs = 5_000
 
@@ -182,10 +182,9 @@ async function compose(composition: Composition): Promise<void> {
     database,
     secrets,
     outbound,
-    ownsProject: async (principal, id) => (await tenancy.find(principal.accountId, id)) !== undefined,
+    ownsProject: async (transaction, principal, id) =>
+      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined,
   })
-  const sender = createSender({ outbound })
-  stack.defer('webhook connections', () => sender.close())
 
   const parts = await deployParts(composition, {
     store,
@@ -214,24 +213,21 @@ async function compose(composition: Composition): Promise<void> {
         tasks: { [deployTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
       },
       {
-        concurrency: deliveryConcurrency,
-        tasks: {
-          [deliverTask]: (job, signal) =>
-            deliver({ database, secrets, sender, logger }, String(job['delivery_id']), signal),
-        },
-      },
-      {
         concurrency: removalConcurrency,
         tasks: { [removeProjectTask]: (job) => removeProject({ database, removers: [] }, String(job['project_id'])) },
-      },
-      {
-        concurrency: 1,
-        tasks: { [forgetIdempotencyKeysTask]: () => forgetIdempotencyKeys(database) },
-        hourly: [forgetIdempotencyKeysTask],
       },
     ],
   })
   stack.defer('jobs', () => workers.stop())
+  const sending = startSending({
+    database,
+    connection: state.connection,
+    secrets,
+    outbound,
+    retentionMs: config.webhooks.retentionMs,
+    logger,
+  })
+  stack.defer('webhooks', () => sending.stop())
 
   application.mount({
     database,
@@ -258,7 +254,7 @@ async function compose(composition: Composition): Promise<void> {
       ...projectHandlers(projects),
       ...deploymentHandlers(deployments),
       ...storageHandlers(files),
-      ...webhookHandlers(webhooks),
+      ...webhookHandlers(webhooks, createDeliveries({ database })),
       ...accountHandlers({
         describe: (accountId) => describeAccount({ database, plans: config.plans }, accountId),
         apiKeys: createApiKeys({
@@ -272,15 +268,18 @@ async function compose(composition: Composition): Promise<void> {
   application.setReadiness(readiness(state, workers, logger))
   countIn(composition.metrics, state)
 
-  const tidying = new AbortController()
-  const tidied = keepTidy([sessions.forget, users.forget, () => auditLog.forget(config.auditRetentionDays)], {
+  const housekeeping = startPeriodic({
+    name: 'removing what is too old',
+    everyMs: hourMs,
+    work: async () => {
+      await sessions.forget()
+      await users.forget()
+      await auditLog.forget(config.auditRetentionDays)
+      await forgetIdempotencyKeys(database)
+    },
     logger,
-    signal: tidying.signal,
   })
-  stack.defer('housekeeping', async () => {
-    tidying.abort()
-    await tidied
-  })
+  stack.defer('housekeeping', () => housekeeping.stop())
   if (!(await users.any())) {
     const token = await users.createSetupLink(operatorId)
     const link = setupUrl(composition.publicOrigin, token)

@@ -69,6 +69,9 @@ describe('the configuration', () => {
     { FAIRLEAD_BUILD_ENV: '{"A":"\\u0000"}' },
     { FAIRLEAD_SECRET_KEY: `!!${'A'.repeat(43)}` },
     { FAIRLEAD_TRUSTED_PROXIES: '10.0.0.1/' },
+    { FAIRLEAD_OUTBOUND_PORTS: '444,http' },
+    { FAIRLEAD_OUTBOUND_PORTS: '70000' },
+    { FAIRLEAD_WEBHOOK_RETENTION_DAYS: '6' },
   ])('refuses %j', (environment) => {
     expect(() => loadConfig({}, environment)).toThrow(ConfigError)
   })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createOutbound } from '../../server/src/platform/outbound.ts'
 
-const outbound = createOutbound({ mode: 'public', allow: ['10.9.0.0/16'] })
+const outbound = createOutbound({ mode: 'public', allow: ['10.9.0.0/16'], ports: [] })
 
 describe('a public server', () => {
   it.each([
@@ -50,12 +50,12 @@ describe('a public server', () => {
 })
 
 it('connects anywhere in the mode any', () => {
-  expect(createOutbound({ mode: 'any', allow: [] }).allows('127.0.0.1')).toBe(true)
+  expect(createOutbound({ mode: 'any', allow: [], ports: [] }).allows('127.0.0.1')).toBe(true)
 })
 
 it.each(['example.com', '10.0.0.0/', '10.0.0.0/33', '10.0.0.0/8/9', '10.0.0.0/0x8', '10.0.0.0/ 8', '::/129', ''])(
   'refuses the allow-list entry "%s", which is no network',
   (entry) => {
-    expect(() => createOutbound({ mode: 'public', allow: [entry] })).toThrow(/is not an IP address/)
+    expect(() => createOutbound({ mode: 'public', allow: [entry], ports: [] })).toThrow(/is not an IP address/)
   },
 )

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Declaration } from './declaration.ts'
 import { accountOperations } from './resources/accounts.ts'
+import { deliveryOperations } from './resources/deliveries.ts'
 import { deploymentOperations } from './resources/deployments.ts'
 import { projectOperations } from './resources/projects.ts'
 import { storageOperations } from './resources/storage.ts'
@@ -13,6 +14,7 @@ const declarations = {
   ...storageOperations,
   ...webhookOperations,
   ...accountOperations,
+  ...deliveryOperations,
 } as const satisfies Record<OperationName, Declaration>
 
 type Declared = typeof declarations

@@ -80,7 +80,37 @@ export const routes = {
 
   'webhooks.list': { method: 'GET', path: '/webhooks', access: 'webhooks:read', status: 200, list: true },
   'webhooks.create': { method: 'POST', path: '/webhooks', access: 'webhooks:write', status: 201 },
+  'webhooks.get': { method: 'GET', path: '/webhooks/:id', access: 'webhooks:read', status: 200 },
+  'webhooks.update': { method: 'PATCH', path: '/webhooks/:id', access: 'webhooks:write', status: 200 },
   'webhooks.delete': { method: 'DELETE', path: '/webhooks/:id', access: 'webhooks:write', status: 204 },
+  'webhooks.rotateSecret': {
+    method: 'POST',
+    path: '/webhooks/:id/rotate-secret',
+    access: 'webhooks:write',
+    status: 200,
+  },
+  'webhooks.test': { method: 'POST', path: '/webhooks/:id/test', access: 'webhooks:write', status: 200 },
+  'webhooks.recover': { method: 'POST', path: '/webhooks/:id/recover', access: 'webhooks:write', status: 200 },
+
+  'deliveries.list': {
+    method: 'GET',
+    path: '/webhooks/:webhook_id/deliveries',
+    access: 'webhooks:read',
+    status: 200,
+    list: true,
+  },
+  'deliveries.get': {
+    method: 'GET',
+    path: '/webhooks/:webhook_id/deliveries/:id',
+    access: 'webhooks:read',
+    status: 200,
+  },
+  'deliveries.redeliver': {
+    method: 'POST',
+    path: '/webhooks/:webhook_id/deliveries/:id/redeliver',
+    access: 'webhooks:write',
+    status: 200,
+  },
 
   'account.get': { method: 'GET', path: '/account', access: 'any', status: 200 },
 

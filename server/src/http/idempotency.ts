@@ -127,9 +127,7 @@ async function take(transaction: Transaction, { accountId, operation, key }: Cla
   return rows.length > 0
 }
 
-/** The periodic job that removes what is past its time. */
-export const forgetIdempotencyKeysTask = 'idempotency.forget'
-
+/** Removes what is past its time; to be called now and then. */
 export async function forgetIdempotencyKeys(database: Database): Promise<void> {
   // An hour late, so that no repetition on its way finds its row gone.
   const hours = keptHours + 1

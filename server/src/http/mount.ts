@@ -38,6 +38,7 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   storage: 'file',
   deployments: 'deployment',
   webhooks: 'webhook',
+  deliveries: 'delivery',
   account: 'account',
   apiKeys: 'key',
   auditLog: 'auditEntry',

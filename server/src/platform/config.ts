@@ -23,7 +23,15 @@ export interface Config {
   readonly regions: readonly string[]
   readonly defaultRegion: string
   readonly plans: Plans
-  readonly outbound: { readonly mode: 'public' | 'any'; readonly allow: readonly string[] }
+  readonly outbound: {
+    readonly mode: 'public' | 'any'
+    readonly allow: readonly string[]
+    readonly ports: readonly number[]
+  }
+  readonly webhooks: {
+    /** How long events and their deliveries are kept. */
+    readonly retentionMs: number
+  }
   readonly trustedProxies: readonly string[]
   /** How long entries of the audit log are kept. */
   readonly auditRetentionDays: number
@@ -192,6 +200,14 @@ const variables = z.object({
   FAIRLEAD_PLANS_FILE: z.string().transform(readJsonFile).pipe(plansFile).optional(),
   FAIRLEAD_OUTBOUND: z.enum(['public', 'any']).optional(),
   FAIRLEAD_OUTBOUND_ALLOW: networks.default([]),
+  FAIRLEAD_OUTBOUND_PORTS: list.pipe(z.array(port, 'must be ports joined by commas')).default([]),
+  // Longer than a delivery may be under way.
+  FAIRLEAD_WEBHOOK_RETENTION_DAYS: z
+    .string()
+    .regex(/^\d{1,4}$/, 'must be a number of days')
+    .transform(Number)
+    .refine((days) => days >= 7, 'must be at least 7 days')
+    .default(30),
   FAIRLEAD_TRUSTED_PROXIES: networks.default([]),
   FAIRLEAD_AUDIT_RETENTION: z
     .string()
@@ -270,7 +286,12 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     regions: set.FAIRLEAD_REGIONS,
     defaultRegion: set.FAIRLEAD_DEFAULT_REGION ?? set.FAIRLEAD_REGIONS[0] ?? 'local',
     plans: set.FAIRLEAD_PLANS_FILE ?? shippedPlans,
-    outbound: { mode: set.FAIRLEAD_OUTBOUND ?? (localMode ? 'any' : 'public'), allow: set.FAIRLEAD_OUTBOUND_ALLOW },
+    outbound: {
+      mode: set.FAIRLEAD_OUTBOUND ?? (localMode ? 'any' : 'public'),
+      allow: set.FAIRLEAD_OUTBOUND_ALLOW,
+      ports: set.FAIRLEAD_OUTBOUND_PORTS,
+    },
+    webhooks: { retentionMs: set.FAIRLEAD_WEBHOOK_RETENTION_DAYS * 24 * 3_600_000 },
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
     auditRetentionDays: set.FAIRLEAD_AUDIT_RETENTION,
     metricsToken: set.FAIRLEAD_METRICS_TOKEN,

@@ -4,7 +4,6 @@ import {
   Logger as GraphileLogger,
   type Job,
   makeWorkerUtils,
-  parseCronItems,
   run,
   type TaskList,
   type WorkerEvents,
@@ -29,8 +28,6 @@ export type Task = (payload: Readonly<Record<string, string>>, signal: AbortSign
 export interface Lane {
   readonly concurrency: number
   readonly tasks: Readonly<Record<string, Task>>
-  /** Those of them that are done once an hour, without a payload. */
-  readonly hourly?: readonly string[]
 }
 
 /** Lets the jobs that a transaction adds carry the id of the request that it works for. */
@@ -103,7 +100,6 @@ export async function startWorkers(options: { pool: Pool; logger: Logger; lanes:
 }
 
 const againMs = 1_000
-const hourlyMatch = '17 * * * *'
 
 async function startLane(
   lane: Lane,
@@ -121,7 +117,6 @@ async function startLane(
       pgPool: pool,
       concurrency: lane.concurrency,
       taskList: taskList(lane, stopping),
-      parsedCronItems: parseCronItems((lane.hourly ?? []).map((task) => ({ task, match: hourlyMatch }))),
       logger: graphileLogger(logger),
       events,
       noHandleSignals: true,

@@ -1,11 +1,14 @@
-import { type LookupAddress, type LookupOptions, lookup as resolveHost } from 'node:dns'
+import type { LookupAddress, LookupOptions } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
+import { createDnsResolver, type ResolveName, resolveAsSystem } from './names.ts'
 
 /** Decides which addresses the server may connect to on a tenant's behalf. */
 export interface Outbound {
   readonly mode: 'public' | 'any'
   /** Whether an IP address may be connected to. */
   allows(address: string): boolean
+  /** Whether a tenant may choose this port. */
+  allowsPort(port: number): boolean
   /**
    * Resolves a host name and checks every answer, for use as a connection's own lookup: what was checked is what is
    * connected to. Rejects with `OutboundError`. IP literals are checked and given back as they are.
@@ -23,7 +26,8 @@ export class OutboundError extends Error {
   readonly code = 'address_refused'
 }
 
-// IANA's special-purpose registries, IPv4 and IPv6, and the prefixes that carry an IPv4 address inside an IPv6 one.
+// IANA's special-purpose registries, IPv4 and IPv6, what lies outside the global unicast space of IPv6, and the prefixes
+// that carry an IPv4 address inside an IPv6 one (IPv4-compatible, translated, NAT64, 6to4).
 // The IPv4-mapped ones (::ffff:0:0/96) are not here: a block list compares those with its IPv4 entries by itself.
 const special = [
   '0.0.0.0/8',
@@ -41,8 +45,8 @@ const special = [
   '203.0.113.0/24',
   '224.0.0.0/4',
   '240.0.0.0/4',
-  '::/128',
-  '::1/128',
+  '::/96',
+  '::ffff:0:0:0/96',
   '64:ff9b::/96',
   '64:ff9b:1::/48',
   '100::/64',
@@ -50,41 +54,49 @@ const special = [
   '2001:db8::/32',
   '2002::/16',
   '3fff::/20',
-  '5f00::/16',
-  'fc00::/7',
-  'fe80::/10',
-  'fec0::/10',
-  'ff00::/8',
+  '4000::/2',
+  '8000::/1',
 ]
 
-/**
- * @param options.mode `any` checks nothing; `public` refuses private, loopback, link-local and metadata addresses.
- * @param options.allow addresses and networks (CIDR) that are allowed all the same.
- */
-export function createOutbound(options: { mode: 'public' | 'any'; allow: readonly string[] }): Outbound {
+export interface OutboundOptions {
+  /** `any` checks nothing; `public` refuses private, loopback, link-local and metadata addresses. */
+  readonly mode: 'public' | 'any'
+  /** Addresses and networks (CIDR) that are allowed all the same. */
+  readonly allow: readonly string[]
+  /** Ports below 1024 that are allowed besides 80 and 443. */
+  readonly ports: readonly number[]
+  /** In the mode `public` by DNS alone unless given, so that tenants' names keep no thread waiting. */
+  readonly resolveName?: ResolveName
+}
+
+export function createOutbound(options: OutboundOptions): Outbound {
+  const resolveName = options.resolveName ?? (options.mode === 'any' ? resolveAsSystem : createDnsResolver())
   const refused = blockList(special)
   const allowed = blockList(options.allow)
+  const ports = new Set(options.ports)
 
   const allows = (address: string): boolean => {
     if (options.mode === 'any') return true
     const family = familyOf(address)
+    // A zone (fe80::1%eth0) belongs to link-local addresses.
+    if (address.includes('%')) return false
     return family !== undefined && (allowed.check(address, family) || !refused.check(address, family))
   }
 
   const resolve = async (host: string): Promise<LookupAddress[]> => {
     const literal = host.replace(/^\[|\]$/g, '')
     const family = isIP(literal)
-    const addresses = family === 0 ? await lookupAll(host) : [{ address: literal, family }]
+    const addresses = family === 0 ? await resolveName(host) : [{ address: literal, family }]
     const bad = addresses.find(({ address }) => !allows(address))
-    if (bad !== undefined) {
-      throw new OutboundError(`${host} leads to ${bad.address}, which is not a public address.`)
-    }
-    return addresses
+    // Which one is not told: names inside the operator's network are none of a tenant's business.
+    if (bad !== undefined) throw new OutboundError(`${host} leads to an address that is not public.`)
+    return [...addresses]
   }
 
   return {
     mode: options.mode,
     allows,
+    allowsPort: (port) => options.mode === 'any' || port === 80 || port === 443 || port > 1023 || ports.has(port),
     resolve,
     lookup(host, { all }, done) {
       resolve(host).then(
@@ -119,10 +131,4 @@ export function blockList(entries: readonly string[]): BlockList {
 function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
   const family = isIP(address)
   return family === 0 ? undefined : family === 4 ? 'ipv4' : 'ipv6'
-}
-
-function lookupAll(host: string): Promise<LookupAddress[]> {
-  return new Promise((done, fail) => {
-    resolveHost(host, { all: true }, (error, addresses) => (error === null ? done(addresses) : fail(error)))
-  })
 }

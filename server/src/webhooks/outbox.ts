@@ -2,11 +2,14 @@ import type { EventData, EventName } from '@fairlead/receiver'
 import { sql } from 'kysely'
 import type { Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { enqueue } from '../platform/jobs.ts'
+import { patternsFor } from './patterns.ts'
 import type { WebhooksTables } from './tables.ts'
 
-/** The job that makes one attempt of one delivery. */
-export const deliverTask = 'webhooks.deliver'
+/** Tells the dispatcher that something is due for a receiver, by its id. */
+export const dueChannel = 'fairlead_webhook_due'
+
+/** Tells the dispatcher that a receiver is no longer what it was, by its id. */
+export const changedChannel = 'fairlead_webhook_changed'
 
 export interface OutgoingEvent<Name extends EventName = EventName> {
   readonly accountId: string
@@ -16,40 +19,76 @@ export interface OutgoingEvent<Name extends EventName = EventName> {
 }
 
 /**
- * Writes an event, its delivery to every receiver that wants it and their jobs in the caller's transaction:
- * what did not happen is not announced, and what happened is not forgotten.
+ * Writes an event and its delivery to every receiver that wants it in the caller's transaction: what did not happen is
+ * not announced, and what happened is not forgotten.
  */
 export async function announce<Name extends EventName>(
   transaction: Transaction,
   outgoing: OutgoingEvent<Name>,
 ): Promise<void> {
-  const trx = transaction.withTables<WebhooksTables>()
-  const eventId = newId('event')
+  const eventId = await writeEvent(transaction, outgoing)
+  const receivers = await transaction
+    .withTables<WebhooksTables>()
+    .selectFrom('webhooks')
+    .select('id')
+    .where('account_id', '=', outgoing.accountId)
+    .where('status', '=', 'enabled')
+    .where(sql<boolean>`events && ${sql.val(patternsFor(outgoing.event))}::text[]`)
+    .where((where) => where.or([where('project_id', 'is', null), where('project_id', '=', outgoing.projectId)]))
+    // One that is deleted meanwhile would fail the change that is announced.
+    .forKeyShare()
+    .execute()
+  await writeDeliveries(
+    transaction,
+    eventId,
+    receivers.map(({ id }) => id),
+  )
+}
+
+/** Writes a `ping` to one receiver, whatever events it wants. Gives the delivery's id. */
+export async function announcePing(
+  transaction: Transaction,
+  webhook: { readonly id: string; readonly accountId: string; readonly projectId: string | null },
+): Promise<string> {
+  const eventId = await writeEvent(transaction, { ...webhook, event: 'ping', data: { webhook_id: webhook.id } })
+  const [delivery] = await writeDeliveries(transaction, eventId, [webhook.id])
+  return delivery as string
+}
+
+type AnyEvent = Omit<OutgoingEvent, 'projectId'> & { readonly projectId: string | null }
+
+async function writeEvent(transaction: Transaction, outgoing: AnyEvent): Promise<string> {
+  const id = newId('event')
   const { event, data } = outgoing
-  await trx
+  await transaction
+    .withTables<WebhooksTables>()
     .insertInto('events')
     .values({
-      id: eventId,
+      id,
       account_id: outgoing.accountId,
       project_id: outgoing.projectId,
       type: event,
       body: JSON.stringify({ event, timestamp: new Date().toISOString(), data }),
     })
     .execute()
-  const receivers = await trx
-    .selectFrom('webhooks')
-    .select('id')
-    .where('account_id', '=', outgoing.accountId)
-    .where('status', '=', 'enabled')
-    .where(sql<boolean>`events && ${sql.val(['*', event])}::text[]`)
-    .where((where) => where.or([where('project_id', 'is', null), where('project_id', '=', outgoing.projectId)]))
-    .execute()
-  for (const receiver of receivers) {
-    const id = newId('delivery')
-    await trx
-      .insertInto('deliveries')
-      .values({ id, webhook_id: receiver.id, event_id: eventId, status: 'pending', next_attempt_at: new Date() })
-      .execute()
-    await enqueue(transaction, { task: deliverTask, payload: { delivery_id: id } })
-  }
+  return id
+}
+
+async function writeDeliveries(
+  transaction: Transaction,
+  eventId: string,
+  webhookIds: readonly string[],
+): Promise<string[]> {
+  if (webhookIds.length === 0) return []
+  const now = new Date()
+  const rows = webhookIds.map((webhookId) => ({
+    id: newId('delivery'),
+    webhook_id: webhookId,
+    event_id: eventId,
+    status: 'pending' as const,
+    next_attempt_at: now,
+  }))
+  await transaction.withTables<WebhooksTables>().insertInto('deliveries').values(rows).execute()
+  await sql`select pg_notify(${dueChannel}, id) from unnest(${sql.val(webhookIds)}::text[]) as id`.execute(transaction)
+  return rows.map(({ id }) => id)
 }

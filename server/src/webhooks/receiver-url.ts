@@ -11,5 +11,8 @@ export function urlProblem(url: string, outbound: Outbound): string | undefined 
   if (parsed.username !== '' || parsed.password !== '') return 'must not carry a user name or password'
   const host = parsed.hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) !== 0 && !outbound.allows(host)) return 'must lead to a public address'
+  if (parsed.port !== '' && !outbound.allowsPort(Number(parsed.port))) {
+    return 'must have the port 80, 443 or one above 1023'
+  }
   return undefined
 }

@@ -1,15 +1,16 @@
-import { Agent, type Dispatcher, request } from 'undici'
+import { Agent, request } from 'undici'
 import type { Outbound } from '../platform/outbound.ts'
+import { type Answer, readAnswer } from './answer.ts'
+import type { Message } from './message.ts'
+import { urlProblem } from './receiver-url.ts'
 
-export interface Message {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
+export interface SendResult {
+  /** Whether there was a complete 2xx answer. */
+  readonly ok: boolean
+  readonly answer: Answer | null
+  /** Why there is no complete answer. */
+  readonly error: string | null
 }
-
-export type SendResult =
-  | { readonly ok: boolean; readonly status: number; readonly error: null }
-  | { readonly ok: false; readonly status: null; readonly error: string }
 
 export interface Sender {
   /** One attempt: a POST that follows no redirect and has 15 s for everything. Never rejects. */
@@ -18,7 +19,6 @@ export interface Sender {
 }
 
 const timeoutMs = 15_000
-const answerLimitBytes = 16 * 1024
 
 /** Sends over kept-alive connections to the addresses that the outbound rule allows, checked where they are made. */
 export function createSender({ outbound }: { outbound: Outbound }): Sender {
@@ -26,35 +26,29 @@ export function createSender({ outbound }: { outbound: Outbound }): Sender {
 
   return {
     async send(message, signal) {
+      // The rule may have changed since the address was taken; and a connection to a literal makes no lookup.
+      const problem = urlProblem(message.url, outbound)
+      if (problem !== undefined) return { ok: false, answer: null, error: `The address ${problem}.` }
       try {
-        const url = new URL(message.url)
-        // A connection to an IP literal is made without asking `lookup`.
-        await outbound.resolve(url.hostname)
-        const response = await request(url, {
+        const response = await request(message.url, {
           dispatcher: agent,
           method: 'POST',
-          headers: message.headers,
+          headers: { ...message.headers, 'webhook-signature': message.signature },
           body: message.body,
           signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
         })
-        await readSome(response.body)
-        const ok = response.statusCode >= 200 && response.statusCode < 300
-        return { ok, status: response.statusCode, error: null }
+        const answer = await readAnswer(response)
+        return { ok: answer.status >= 200 && answer.status < 300, answer, error: null }
       } catch (error) {
-        return { ok: false, status: null, error: reasonOf(error) }
+        return { ok: false, answer: null, error: reasonOf(error) }
       }
     },
     close: () => agent.destroy(),
   }
 }
 
-/** Reads an answer to its end, so that the connection can be used again, unless it is too long. */
-async function readSome(body: Dispatcher.ResponseData['body']): Promise<void> {
-  await body.dump({ limit: answerLimitBytes })
-}
-
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs / 1000} s`
+  if (error.name === 'TimeoutError') return `There was no complete answer within ${timeoutMs / 1000} s.`
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }

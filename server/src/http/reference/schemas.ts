@@ -43,7 +43,7 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
         Object.assign(json, schemaOf(zodSchema.out as z.ZodType, io))
       }
       // Left out where something is transformed, for they might be of what comes out; ours are of what goes in.
-      const examples = z.globalRegistry.get(zodSchema as z.ZodType)?.examples
+      const examples = z.globalRegistry.get(zodSchema as z.core.$ZodType)?.['examples']
       if (Array.isArray(examples)) json.examples = examples
       // The format says it all; the pattern behind it is 300 characters.
       if (json.format !== undefined) delete json.pattern

@@ -1,6 +1,7 @@
 import type { Migration } from 'kysely/migration'
 import { foundation } from './0001-foundation.ts'
 import { accounts } from './0002-accounts.ts'
+import { webhooks } from './0004-webhooks.ts'
 import { idempotency } from './0005-idempotency.ts'
 import { storage } from './0007-storage.ts'
 import { projects } from './0008-projects.ts'
@@ -12,4 +13,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0002-accounts': accounts,
   '0005-idempotency': idempotency,
   '0007-storage': storage,
+  '0004-webhooks': webhooks,
 }

@@ -1,0 +1,57 @@
+import type { ClientConfig } from 'pg'
+import type { Database } from '../platform/database.ts'
+import type { Logger } from '../platform/logger.ts'
+import { listen } from '../platform/notifications.ts'
+import type { Outbound } from '../platform/outbound.ts'
+import { startPeriodic } from '../platform/periodic.ts'
+import type { SecretBox } from '../platform/secrets.ts'
+import { createDispatcher } from './dispatcher.ts'
+import { createDueQueries } from './due.ts'
+import { changedChannel, dueChannel } from './outbox.ts'
+import { createRecorder } from './record.ts'
+import { removeOld } from './retention.ts'
+import { createSender } from './send.ts'
+
+export interface SendingDependencies {
+  readonly database: Database
+  /** For the connection that listens. */
+  readonly connection: ClientConfig
+  readonly secrets: SecretBox
+  readonly outbound: Outbound
+  /** How long events and their deliveries are kept. */
+  readonly retentionMs: number
+  readonly logger: Logger
+}
+
+const cleaningMs = 3_600_000
+
+/** Sends what is due, as soon as it is, and removes what is old. */
+export function startSending(dependencies: SendingDependencies): { stop(): Promise<void> } {
+  const { database, connection, secrets, outbound, retentionMs, logger } = dependencies
+  const sender = createSender({ outbound })
+  const dispatcher = createDispatcher({
+    due: createDueQueries({ database, secrets, logger }),
+    recorder: createRecorder({ database, logger }),
+    sender,
+    logger,
+  })
+  const listener = listen({
+    connection,
+    logger,
+    channels: { [dueChannel]: dispatcher.wake, [changedChannel]: dispatcher.forget },
+    onListening: dispatcher.wakeAll,
+  })
+  const cleaning = startPeriodic({
+    name: 'the removal of old webhook deliveries',
+    everyMs: cleaningMs,
+    work: (signal) => removeOld(database, new Date(Date.now() - retentionMs), signal),
+    logger,
+  })
+  return {
+    async stop() {
+      await Promise.all([listener.stop(), cleaning.stop()])
+      await dispatcher.stop()
+      await sender.close()
+    },
+  }
+}

@@ -1,0 +1,162 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createReceiver } from '@fairlead/receiver'
+import Koa from 'koa'
+import { pino } from 'pino'
+import { loadConfig } from '../../server/src/platform/config.ts'
+import { openState } from '../../server/src/platform/state.ts'
+import { announce } from '../../server/src/webhooks/outbox.ts'
+import { type Platform, startPlatform } from './platform.ts'
+import type { Bench, Row } from './row.ts'
+import { median, quantile } from './statistics.ts'
+
+const warmUp = 50
+const single = 300
+const deliveries = 5_000
+const manyReceivers = 100
+const rounds = 3
+const aimMs = 20
+
+/** From a committed event to its handler, and how many deliveries a second. */
+export const measureSender: Bench = async (signal) => {
+  await using platform = await startPlatform({})
+  await using outbox = await openOutbox(platform, signal)
+  const latencies = await latency(platform, outbox, signal)
+  const [one, bareOne] = await throughput(platform, outbox, 1, signal)
+  const [many, bareMany] = await throughput(platform, outbox, manyReceivers, signal)
+  const middle = median(latencies)
+  return {
+    rows: [
+      {
+        name: 'webhooks: event committed → handler called, median',
+        measured: `${middle.toFixed(1)} ms`,
+        aim: { text: `≤ ${aimMs} ms`, met: middle <= aimMs },
+      },
+      { name: 'webhooks: the same, 99th percentile', measured: `${quantile(latencies, 0.99).toFixed(1)} ms` },
+      rate('one receiver', one, bareOne),
+      rate(`${manyReceivers} receivers`, many, bareMany),
+    ],
+    notes: [
+      `Latency: ${single} events one after the other, to a Koa app with @fairlead/receiver, on loopback.`,
+      `Deliveries: ${deliveries} are committed at once; every attempt is recorded. Best of ${rounds} rounds. The bare loop signs and ` +
+        'posts with as many requests at the same time, and records nothing. The receivers run in a third process.',
+    ],
+  }
+}
+
+function rate(to: string, sent: number, bare: number): Row {
+  const parts = `${Math.round(sent)}/s, bare loop ${Math.round(bare)}/s (${(sent / bare).toFixed(2)})`
+  return { name: `webhooks: deliveries to ${to}`, measured: parts }
+}
+
+interface Outbox extends AsyncDisposable {
+  /** Commits so many events in one transaction. */
+  announce(count: number): Promise<void>
+}
+
+/** Events as features announce them, straight into the platform's database. */
+async function openOutbox(platform: Platform, signal: AbortSignal): Promise<Outbox> {
+  const config = loadConfig({ dataDir: platform.dataDirectory })
+  const state = await openState({ config, logger: pino({ level: 'silent' }), supervise: false, signal })
+  const { rows } = await state.pool.query<{ id: string }>('select id from accounts where operator')
+  const accountId = String(rows[0]?.id)
+  const { projectId } = platform
+  return {
+    announce: (count) =>
+      state.db.transaction().execute(async (transaction) => {
+        for (let made = 0; made < count; made++) {
+          const data = { deployment_id: `dep_${made}`, project_id: projectId, url: 'https://app.example.com' }
+          await announce(transaction, { accountId, projectId, event: 'deployment.succeeded', data })
+        }
+      }),
+    [Symbol.asyncDispose]: () => state.close(),
+  }
+}
+
+async function latency(platform: Platform, outbox: Outbox, signal: AbortSignal): Promise<number[]> {
+  let called = Promise.withResolvers<number>()
+  let app = new Koa()
+  await using server = await listening(createServer((request, response) => void app.callback()(request, response)))
+  const hook = await platform.client.webhooks.create({ body: { url: server.url } })
+  const receiver = createReceiver({ secrets: [hook.secret] })
+  receiver.on('deployment.succeeded', () => called.resolve(performance.now()))
+  app = new Koa().use(receiver.middleware({ path: '/' }))
+  const latencies: number[] = []
+  for (let event = 0; event < warmUp + single; event++) {
+    signal.throwIfAborted()
+    called = Promise.withResolvers<number>()
+    await outbox.announce(1)
+    const committedAt = performance.now()
+    latencies.push((await called.promise) - committedAt)
+  }
+  await platform.client.webhooks.delete({ params: { id: hook.id } })
+  return latencies.slice(warmUp)
+}
+
+/** Deliveries a second of the platform and of the bare loop, each at its best. */
+async function throughput(
+  platform: Platform,
+  outbox: Outbox,
+  receivers: number,
+  signal: AbortSignal,
+): Promise<[number, number]> {
+  let taken = 0
+  let wanted = Number.POSITIVE_INFINITY
+  let done = Promise.withResolvers<void>()
+  const take = () => {
+    if (++taken === wanted) done.resolve()
+  }
+  await using servers = new AsyncDisposableStack()
+  const urls: string[] = []
+  for (let number = 0; number < receivers; number++) {
+    const server = createServer((request, response) => {
+      request.resume().on('end', () => {
+        take()
+        response.writeHead(204).end()
+      })
+    })
+    urls.push(servers.use(await listening(server)).url)
+  }
+  const bare = async () => {
+    wanted = Number.POSITIVE_INFINITY
+    const program = fileURLToPath(new URL('webhooks-bare.ts', import.meta.url))
+    const together = String(Math.max(10, receivers))
+    const { stdout } = await promisify(execFile)(process.execPath, [program, String(deliveries), together, ...urls])
+    return Number(stdout)
+  }
+  const sent = async () => {
+    taken = 0
+    wanted = deliveries
+    done = Promise.withResolvers()
+    await outbox.announce(deliveries / receivers)
+    const startedAt = performance.now()
+    await done.promise
+    return deliveries / ((performance.now() - startedAt) / 1000)
+  }
+  const hooks = await Promise.all(urls.map((url) => platform.client.webhooks.create({ body: { url } })))
+  const rates: [number[], number[]] = [[], []]
+  for (let round = 0; round < rounds; round++) {
+    signal.throwIfAborted()
+    rates[0].push(await sent())
+    rates[1].push(await bare())
+  }
+  for (const { id } of hooks) await platform.client.webhooks.delete({ params: { id } })
+  return [Math.max(...rates[0]), Math.max(...rates[1])]
+}
+
+async function listening(server: Server): Promise<{ url: string } & AsyncDisposable> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { Agent, request } from 'undici'
+
+/**
+ * A program of its own: signs and posts webhooks without keeping a record of any, as fast as it can, and prints how many
+ * a second. Arguments: deliveries, how many at the same time, addresses.
+ */
+const [count = '0', together = '1', ...urls] = process.argv.slice(2)
+const agent = new Agent()
+const key = createSecretKey(randomBytes(32))
+const data = { deployment_id: 'dep_0123456789', project_id: 'proj_0123456789', url: 'https://app.example.com' }
+let left = Number(count)
+
+async function post(): Promise<void> {
+  while (left > 0) {
+    const number = left--
+    const body = Buffer.from(
+      JSON.stringify({ event: 'deployment.succeeded', timestamp: new Date().toISOString(), data }),
+    )
+    const timestamp = Math.floor(Date.now() / 1000)
+    const signature = createHmac('sha256', key).update(`evt_${number}.${timestamp}.`).update(body).digest('base64')
+    const response = await request(urls[number % urls.length] ?? '', {
+      dispatcher: agent,
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': `evt_${number}`,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': `v1,${signature}`,
+      },
+      body,
+    })
+    await response.body.dump()
+  }
+}
+
+const startedAt = performance.now()
+await Promise.all(Array.from({ length: Number(together) }, post))
+console.log(Number(count) / ((performance.now() - startedAt) / 1000))
+await agent.close()

@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Client, ResponseBody } from '@fairlead/server/client'
+
+export interface EndpointRequest {
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** Which connection it came over, counted from 1. */
+  readonly connection: number
+}
+
+/** Answers a request, or leaves it hanging by doing nothing. `count` is 1 for the first request. */
+export type EndpointAnswer = (response: ServerResponse, request: EndpointRequest, count: number) => void
+
+/** A bare address that webhooks are sent to, and that answers as the test says. */
+export interface Endpoint extends AsyncDisposable {
+  readonly url: string
+  readonly requests: readonly EndpointRequest[]
+  /** Resolves when at least so many requests have come. */
+  waitFor(count: number): Promise<void>
+}
+
+export async function endpoint(answer: EndpointAnswer): Promise<Endpoint> {
+  const requests: EndpointRequest[] = []
+  const waiting = new Set<() => void>()
+  const connections = new WeakMap<object, number>()
+  let connected = 0
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+    } catch {
+      return
+    }
+    const body = Buffer.concat(chunks).toString()
+    const received = { headers: request.headers, body, connection: connections.get(request.socket) ?? 0 }
+    requests.push(received)
+    answer(response, received, requests.length)
+    for (const look of waiting) look()
+  })
+  server.on('connection', (socket) => connections.set(socket, ++connected))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`,
+    requests,
+    waitFor: (count) =>
+      new Promise((done) => {
+        const look = () => {
+          if (requests.length < count) return
+          waiting.delete(look)
+          done()
+        }
+        waiting.add(look)
+        look()
+      }),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Takes every event. */
+export const takes: EndpointAnswer = (response) => void response.writeHead(204).end()
+
+/** Answers every event with this status. */
+export const answers =
+  (status: number, headers: Record<string, string> = {}): EndpointAnswer =>
+  (response) =>
+    void response.writeHead(status, headers).end()
+
+type Delivery = ResponseBody<'deliveries.get'>
+
+/** Asks for a delivery until it fits. */
+export async function deliveryThat(
+  client: Client,
+  { webhook_id, id }: { webhook_id: string; id: string },
+  fits: (delivery: Delivery) => boolean,
+): Promise<Delivery> {
+  for (;;) {
+    const delivery = await client.deliveries.get({ params: { webhook_id, id } })
+    if (fits(delivery)) return delivery
+    await new Promise((done) => setTimeout(done, 20))
+  }
+}
+
+/** Sends a `ping` and waits until so many attempts are on record. */
+export async function ping(client: Client, webhookId: string, attempts = 1): Promise<Delivery> {
+  const made = await client.webhooks.test({ params: { id: webhookId } })
+  return deliveryThat(client, made, (delivery) => delivery.attempts >= attempts)
+}

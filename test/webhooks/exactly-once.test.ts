@@ -1,0 +1,141 @@
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import { join } from 'node:path'
+import type { Client } from '@fairlead/server/client'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+const events = 2_000
+const kills = 5
+const restarts = 10
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+beforeAll(async () => {
+  directory = await temporaryDirectory()
+})
+afterAll(() => directory[Symbol.asyncDispose]())
+
+/** A receiver that fails three times out of ten, in every way there is, and handles each id once. */
+async function unreliableReceiver() {
+  const handled = new Map<string, number>()
+  const seen = new Set<string>()
+  let count = 0
+  let copies = 0
+  const handle = (id: string) => {
+    copies++
+    if (seen.has(id)) return
+    seen.add(id)
+    handled.set(id, (handled.get(id) ?? 0) + 1)
+  }
+  const answer = (id: string, response: ServerResponse) => {
+    const turn = count++ % 10
+    if (turn === 2) return void response.writeHead(500).end()
+    // Before the event was handled, and after it was.
+    if (turn === 5) return void response.destroy()
+    handle(id)
+    if (turn === 8) return void response.destroy()
+    response.writeHead(204).end()
+  }
+  let server: Server | undefined
+  const start = async (port: number): Promise<number> => {
+    server = createServer((request, response) => {
+      request.on('error', () => undefined)
+      request.resume().on('end', () => answer(String(request.headers['webhook-id']), response))
+    })
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    return (server.address() as AddressInfo).port
+  }
+  const stop = async () => {
+    server?.closeAllConnections()
+    server?.close()
+    if (server !== undefined) await once(server, 'close')
+  }
+  const port = await start(0)
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    handled,
+    copies: () => copies,
+    async restart() {
+      await stop()
+      await start(port)
+    },
+    stop,
+  }
+}
+
+async function freePort(): Promise<string> {
+  const probe = createNetServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return String(port)
+}
+
+/** What is left to be sent is asked for now: the schedule would take hours over a third attempt. */
+async function hurry(client: Client, webhookId: string): Promise<number> {
+  const params = { webhook_id: webhookId }
+  const { deliveries } = await client.deliveries.list({ params, query: { status: 'pending', limit: 1000 } })
+  for (const { id, attempts } of deliveries) {
+    if (attempts > 0) await client.deliveries.redeliver({ params: { ...params, id } })
+  }
+  return deliveries.length
+}
+
+it('every one of 2,000 events is handled exactly once, whatever becomes of the receiver and the server', async () => {
+  const receiver = await unreliableReceiver()
+  const data = join(directory.path, 'data')
+  const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
+  const port = await freePort()
+  let server: ServerProcess = await serverProcess(data, { FAIRLEAD_PORT: port })
+  try {
+    const client = server.clientFor(key)
+    const { id } = await client.webhooks.create({ body: { url: receiver.url } })
+    let announced = 0
+    let killed = 0
+    let restarted = 0
+    const send = async () => {
+      while (announced < events) {
+        announced++
+        // An event that was not heard of may have been announced: the deliveries say which there are.
+        await client.webhooks.test({ params: { id } }).catch(() => announced--)
+      }
+    }
+    const senders = Promise.all(Array.from({ length: 8 }, send))
+    const disturb = async () => {
+      while (killed < kills || restarted < restarts) {
+        const progress = receiver.handled.size / events
+        if (restarted < restarts && progress > restarted / (restarts + 1)) {
+          await receiver.restart()
+          restarted++
+        } else if (killed < kills && progress > killed / (kills + 1)) {
+          await server.kill()
+          killed++
+          server = await serverProcess(data, { FAIRLEAD_PORT: port })
+        } else await new Promise((done) => setTimeout(done, 20))
+      }
+    }
+    await Promise.all([senders, disturb()])
+    while ((await hurry(client, id)) > 0) await new Promise((done) => setTimeout(done, 200))
+
+    const ids: string[] = []
+    for await (const { deliveries } of client.deliveries.list.pages({ params: { webhook_id: id } })) {
+      for (const delivery of deliveries) {
+        expect(delivery.status).toBe('succeeded')
+        ids.push(delivery.event_id)
+      }
+    }
+    expect(killed).toBe(kills)
+    expect(ids.length).toBeGreaterThanOrEqual(events)
+    // Some came more than once, or there was nothing to tell apart.
+    expect(receiver.copies()).toBeGreaterThan(ids.length)
+    expect([...receiver.handled.keys()].sort()).toEqual(ids.sort())
+    expect([...receiver.handled.values()].every((times) => times === 1)).toBe(true)
+  } finally {
+    await server.stop()
+    await receiver.stop()
+  }
+}, 600_000)
