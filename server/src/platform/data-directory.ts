@@ -15,6 +15,8 @@ export interface DataDirectory {
   /** What comes first on the PATH of builds and apps. */
   readonly bin: string
   readonly apps: string
+  /** The logs of deployments, the server's alone. */
+  readonly logs: string
   readonly git: string
 }
 
@@ -43,6 +45,7 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     runtime: join(root, 'runtime'),
     bin: join(root, 'runtime', 'bin'),
     apps: join(root, 'apps'),
+    logs: join(root, 'logs'),
     git: join(root, 'git'),
   }
   if (user !== null) await Promise.all([directory.apps, directory.runtime].map(makePassableDirectory))
