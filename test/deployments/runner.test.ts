@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { link, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { link, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -21,3 +21,15 @@ export async function deployAndSettle(
   const { id } = await client.deployments.create({ params: { project_id: projectId }, body })
   return settled(client, projectId, id)
 }
+
+/** A repository whose build, or whose app, hangs until it is ended. */
+export const hangingBuild = {
+  'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+  'build.js': "console.log('building'); setInterval(() => {}, 1000)",
+  'server.js': '',
+}
+
+export const hangingStart = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': "process.on('SIGTERM', () => {}); console.log('starting'); setInterval(() => {}, 1000)",
+}

@@ -41,6 +41,13 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
 
   const answer = async (change: Change): Promise<Detail> => detailOf(await read(change), options.appsConfig)
 
+  /** What was asked for has been done before; anything else is refused. */
+  const already = async (change: Change, status: DeploymentRow['status'], verb: Verb): Promise<Detail> => {
+    const row = await read(change)
+    if (row.status !== status) throw refuse(row, verb)
+    return detailOf(row, options.appsConfig)
+  }
+
   /** What is under way for a release leaves off, and the release is left as its new state says. */
   const putAwayAfterwards = ({ afterCommit }: Change, rows: readonly DeploymentRow[]): void => {
     afterCommit(() => {
@@ -60,8 +67,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
   return {
     async cancel(change) {
       const row = await read(change)
-      if (row.status === 'canceled') return answer(change)
-      if (!(await parts.store.cancel(change.transaction, row.id))) throw refuse(await read(change), 'cancel')
+      if (!(await parts.store.cancel(change.transaction, row.id))) return already(change, 'canceled', 'cancel')
       await parts.announce(change.transaction, {
         event: 'deployment.canceled',
         row,
@@ -73,8 +79,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
 
     async stop(change) {
       const row = await read(change)
-      if (row.status === 'stopped') return answer(change)
-      if (!(await parts.store.stop(change.transaction, row.id))) throw refuse(await read(change), 'stop')
+      if (!(await parts.store.stop(change.transaction, row.id))) return already(change, 'stopped', 'stop')
       putAwayAfterwards(change, [row])
       return answer(change)
     },
@@ -144,7 +149,8 @@ const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], stri
 }
 
 function refuse(row: DeploymentRow, verb: Verb): ApiError {
-  const why = advice[verb][row.status] ?? (row.retained ? '' : 'Its release is not kept. Create a new deployment.')
+  const notKept = (verb === 'rollback' || verb === 'restart') && !row.retained
+  const why = advice[verb][row.status] ?? (notKept ? 'Its release is not kept. Create a new deployment.' : '')
   const message = `This deployment is ${row.status} and cannot be ${doing[verb]}. ${why}`.trimEnd()
   return new ApiError('invalid_request', message, { status: row.status })
 }
