@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client, ResponseBody } from '@fairlead/server/client'
+import type { BodyInput, Client, ResponseBody } from '@fairlead/server/client'
 
 type Detail = ResponseBody<'deployments.get'>
 
@@ -16,7 +16,7 @@ export async function settled(client: Client, projectId: string, id: string): Pr
 export async function deployAndSettle(
   client: Client,
   projectId: string,
-  body: { name: string; git_url: string; branch?: string; env_vars?: Record<string, string> },
+  body: BodyInput<'deployments.create'>,
 ): Promise<Detail> {
   const { id } = await client.deployments.create({ params: { project_id: projectId }, body })
   return settled(client, projectId, id)

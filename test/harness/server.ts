@@ -28,6 +28,8 @@ export interface TestServer extends AsyncDisposable {
   clientFor(apiKey: string): Client
   /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
+  /** Stops the server and starts it again at the same address. */
+  restart(): Promise<void>
 }
 
 /** A whole server in this process, on a database and a data directory of its own. */
@@ -38,26 +40,29 @@ export async function testServer(environment: Readonly<Record<string, string>> =
   const dataDirectory = join(directory.path, 'data')
   const log: Record<string, unknown>[] = []
   const logger = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const config = loadConfig(
-    {},
-    {
-      PATH: process.env['PATH'],
-      DATABASE_URL: database.url,
-      FAIRLEAD_PORT: '0',
-      FAIRLEAD_DATA_DIR: dataDirectory,
-      FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
-      FAIRLEAD_STABLE_TIME: '0.1',
-      ...environment,
-    },
-  )
-  const server = await startServer({
-    config,
-    logger,
-    strictResponses: true,
-    onFatal: (error) => {
-      throw error
-    },
-  })
+  const configFor = (port: string) =>
+    loadConfig(
+      {},
+      {
+        PATH: process.env['PATH'],
+        DATABASE_URL: database.url,
+        FAIRLEAD_PORT: port,
+        FAIRLEAD_DATA_DIR: dataDirectory,
+        FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
+        FAIRLEAD_STABLE_TIME: '0.1',
+        ...environment,
+      },
+    )
+  const start = (port: string) =>
+    startServer({
+      config: configFor(port),
+      logger,
+      strictResponses: true,
+      onFatal: (error) => {
+        throw error
+      },
+    })
+  let server = await start('0')
   cleanup.defer(() => server.stop())
 
   const handle = openDatabase({ connectionString: database.url, max: 2 }, logger)
@@ -89,6 +94,10 @@ export async function testServer(environment: Readonly<Record<string, string>> =
     key,
     clientFor,
     log,
+    async restart() {
+      await server.stop()
+      server = await start(new URL(server.url).port)
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

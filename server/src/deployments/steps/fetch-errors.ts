@@ -3,7 +3,7 @@ import type { GitResult } from '../git.ts'
 import type { GitSource } from '../git-source.ts'
 
 const missing = /couldn't find remote ref|not our ref|unadvertised object|no such remote ref/i
-const refused = /could not read Username|Authentication failed|Permission denied|error: 40[134]|Repository not found/i
+const refused = /could not read Username|Authentication failed|Permission denied|error: 40[134]|repository .*not found/i
 const redirected = /redirect|error: 30\d/i
 const unreachable =
   /Could not resolve|Failed to connect|Couldn't connect|Connection (refused|timed out|reset)|Could not read from remote|unable to access|does not appear to be a git repository|not found/i
