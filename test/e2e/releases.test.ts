@@ -6,9 +6,9 @@ import { fairlead, serverProcess } from '../harness/process.ts'
 import { startReleasing } from '../harness/releases.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-const releases = 6
+const releases = 50
 
-it('loses no request over six releases under load, and a conversation that is open over a switch goes on', async () => {
+it('loses no request over 50 releases under load, and a conversation that is open over a switch goes on', async () => {
   await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
   const { load } = releasing
   const conversation = await open(releasing.url, 'POST', '/echo')

@@ -5,7 +5,7 @@ import { sourceOf } from './runner/environment.ts'
 import type { Plan, Release } from './runner/runner.ts'
 import { buildRelease } from './steps/build.ts'
 import { fetchSource } from './steps/fetch.ts'
-import { untilHealthy } from './steps/health.ts'
+import { type HealthOptions, untilHealthy } from './steps/health.ts'
 import { planFor } from './steps/plan.ts'
 import { startRelease } from './steps/start.ts'
 import { switchOver } from './steps/switch-over.ts'
@@ -22,7 +22,7 @@ export async function deploy(parts: DeployParts, deployment: DeploymentRow, sign
   const release = parts.releases.of(deployment, app.number)
   const plan = deployment.retained ? keptPlan(deployment) : await makeRelease(parts, deployment, release, signal)
   const instance = await startRelease(parts, deployment, release, plan, signal)
-  const { host } = await untilHealthy(parts.runner, release, instance, parts.settings, signal)
+  const { host } = await untilHealthy(parts.runner, release, instance, healthOf(parts, deployment), signal)
   const upstream = { deploymentId: release.id, host, port: instance.port }
   await switchOver(parts, { app, deployment, upstream, facts: { plan, instance } }, signal)
 }
@@ -56,6 +56,13 @@ function requestOf(parts: DeployParts, deployment: DeploymentRow, release: Relea
     directory: sourceOf(release),
   }
 }
+
+/** A release that was found stable before needs less time to show it again: who rolls back is in a hurry. */
+function healthOf({ settings }: DeployParts, { retained }: DeploymentRow): HealthOptions {
+  return retained ? { ...settings, stableMs: Math.min(settings.stableMs, stableAgainMs) } : settings
+}
+
+const stableAgainMs = 300
 
 function keptPlan({ id, plan }: DeploymentRow): Plan {
   if (plan === null)

@@ -29,7 +29,7 @@ export function createKeeper(parts: DeployParts): Keeper {
   /** Sees that a running release is alive and has the app's address; starts it again when it is not. */
   const keep = async (seen: DeploymentRow, stopping: AbortSignal): Promise<void> => {
     // Nothing can be routed to an address that another program holds; it is tried again by itself.
-    if (!parts.listening.isOpen(seen.app_id) || parts.work.isBusy(seen.id) || (await answers(seen))) return
+    if (!parts.listening.isOpen(seen.app_id) || parts.work.isBusy(seen.id) || answers(seen)) return
     await parts.work.run(
       seen.id,
       async (signal) => {
@@ -45,15 +45,13 @@ export function createKeeper(parts: DeployParts): Keeper {
   }
 
   /** Whether the release has the app's address and its process lives; whether it listens is its own matter then. */
-  const answers = async (row: DeploymentRow): Promise<boolean> => {
-    if (row.instance === null || parts.gateway.current(row.app_id)?.deploymentId !== row.id) return false
-    return (await parts.runner.inspect(row.instance)).state !== 'exited'
-  }
+  const answers = ({ id, app_id, instance }: DeploymentRow): boolean =>
+    instance !== null && parts.gateway.current(app_id)?.deploymentId === id && parts.runner.lives(instance)
 
   /** Routes to the process that the database names, if it is that process and it holds its port. */
   const adopt = async (row: DeploymentRow): Promise<boolean> => {
     if (row.instance === null) return false
-    if (await answers(row)) return true
+    if (answers(row)) return true
     const seen = await parts.runner.inspect(row.instance)
     if (seen.state !== 'listening') return false
     return routeTo(row, seen.host, row.instance.port)

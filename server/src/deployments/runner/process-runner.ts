@@ -3,7 +3,7 @@ import { type FileHandle, mkdir } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../platform/logger.ts'
-import { killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
+import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
 import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
 import { ensurePrivateFolder, removeFolder } from './folders.ts'
 import { createInspector } from './inspect.ts'
@@ -144,6 +144,8 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       const exit = await children.get(keyOf(instance))?.exited
       return { state: 'exited', ...(exit ?? { code: null, signal: null }) }
     },
+
+    lives: isRunning,
 
     stop: async (instance, { graceMs }) => {
       await killAll({ marker: markerOf(instance.releaseId), leaders: [instance] }, { graceMs })

@@ -67,6 +67,8 @@ export interface Runner {
   /** Starts the release on a free port; resolves as soon as the process exists. */
   start(release: Release, plan: Plan): Promise<Instance>
   inspect(instance: Instance): Promise<InstanceState>
+  /** Whether its process lives: much cheaper than `inspect`, for what is asked every second. */
+  lives(instance: Instance): boolean
   /** SIGTERM, then SIGKILL after `graceMs`; resolves when no process of the release is left. */
   stop(instance: Instance, options: { graceMs: number }): Promise<void>
   /** The last lines that the build or the app wrote, oldest first. */
