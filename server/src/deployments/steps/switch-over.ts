@@ -26,7 +26,7 @@ export interface SwitchRequest {
  */
 export async function switchOver(parts: DeployParts, request: SwitchRequest, signal: AbortSignal): Promise<void> {
   const { app, deployment, upstream } = request
-  await parts.appLock(app.id, async () => {
+  const work = async () => {
     await openAddress(parts, app)
     const before = parts.gateway.route(app.id, upstream)
     try {
@@ -38,7 +38,8 @@ export async function switchOver(parts: DeployParts, request: SwitchRequest, sig
       parts.gateway.route(app.id, before)
       throw error
     }
-  })
+  }
+  await parts.appLock(app.id, work, signal)
 }
 
 /** What ran until now finishes its requests and is put away; of the releases that are kept, the oldest go. */
