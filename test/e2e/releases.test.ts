@@ -14,7 +14,7 @@ it(
   'loses no request over 50 releases under load, and a conversation that is open over a switch goes on',
   long,
   async () => {
-    await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
+    await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
     const { load } = releasing
     const conversation = await open(releasing.url, 'POST', '/echo')
     expect(conversation.response.headers['x-release']).toBe('1')

@@ -1,6 +1,7 @@
 import { enqueueForgotten } from './jobs.ts'
 import type { DeployParts } from './parts.ts'
 import { putAway } from './put-away.ts'
+import type { AppOnDisk } from './releases.ts'
 
 /**
  * Compares what is there with what the database says, and puts away what should not be: releases that are neither
@@ -13,19 +14,23 @@ export async function sweep(parts: DeployParts): Promise<void> {
   const processes = await parts.runner.withProcesses()
   // Asked after looking: what has begun since is in the answer, or was not seen.
   const apps = new Set((await parts.apps.list()).map(({ id }) => id))
-  for (const app of onDisk) {
-    for (const release of app.releases) {
-      if (parts.work.isBusy(release.id)) continue
-      const row = await parts.store.find(release.id)
-      const isKept = row?.retained === true && !processes.has(release.id)
+  const clear = async (app: AppOnDisk): Promise<void> => {
+    for (const { id } of app.releases) {
+      if (parts.work.isBusy(id)) continue
+      const row = await parts.store.find(id)
+      const isKept = row?.retained === true && !processes.has(id)
       const isActive = row?.status === 'building' || row?.status === 'running'
-      if (!isKept && !isActive) await putAway(parts, { id: release.id, app_id: app.id }).catch(warn(parts, release.id))
+      if (!isKept && !isActive) await putAway(parts, { id, app_id: app.id })
     }
     if (!apps.has(app.id)) await parts.releases.removeApp(app.id)
   }
+  // Side by side: a process may take its time to end.
+  await Promise.all(
+    onDisk.map((app) =>
+      clear(app).catch((error: unknown) => {
+        parts.logger.error({ err: error, app: app.id }, 'what is left of an app could not be put away')
+      }),
+    ),
+  )
   await enqueueForgotten(parts)
-}
-
-const warn = (parts: DeployParts, deployment: string) => (error: unknown) => {
-  parts.logger.error({ err: error, deployment }, 'an old release could not be put away')
 }
