@@ -82,6 +82,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     await using source = await repository(hangingStart)
     const running = await deployAndSettle(server.client, projectId, { name: 'queue', git_url: good.url })
     const first = await create('queue', source.url)
+    await expect.poll(() => log(first.id), { timeout: 60_000 }).toContain('starting')
     const second = await create('queue', source.url)
     expect((await get(second.id)).started_at).toBeNull()
     await cancelAndSee(second.id)
