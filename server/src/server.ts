@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import pLimit from 'p-limit'
+import { join } from 'node:path'
 import { createAccounts, describeAccount } from './accounts/accounts.ts'
 import { createApiKeys } from './accounts/api-keys.ts'
 import { createAuditLog } from './accounts/audit-log.ts'
@@ -16,17 +16,25 @@ import { createSignIn } from './accounts/sign-in.ts'
 import { createUsers } from './accounts/users.ts'
 import { publicUrl } from './deployments/addresses.ts'
 import { type App, createApps } from './deployments/apps.ts'
+import { createBuildSlots } from './deployments/build-slots.ts'
 import { countByStatus } from './deployments/count.ts'
 import { workOn } from './deployments/deployer.ts'
-import { createDeployments, deployTask } from './deployments/deployments.ts'
+import { createDeployments } from './deployments/deployments.ts'
 import { createGit } from './deployments/git.ts'
+import { createGitCache } from './deployments/git-cache.ts'
 import { deploymentHandlers } from './deployments/handlers.ts'
+import { deployTask, startTask } from './deployments/jobs.ts'
+import { createLifecycle } from './deployments/lifecycle.ts'
+import { createListening } from './deployments/listening.ts'
+import { createLogs } from './deployments/logs.ts'
 import type { DeployParts } from './deployments/parts.ts'
 import { createKeeper, type Keeper } from './deployments/reconcile.ts'
 import { createReleases } from './deployments/releases.ts'
+import { removeProject as removeDeployments } from './deployments/remove-project.ts'
 import { createProcessRunner } from './deployments/runner/process-runner.ts'
 import { preparePrograms } from './deployments/runner/programs.ts'
-import { createDeploymentStore } from './deployments/store.ts'
+import { createDeploymentStore } from './deployments/store/store.ts'
+import { createWork } from './deployments/work.ts'
 import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
 import { forgetIdempotencyKeys } from './http/idempotency.ts'
@@ -79,6 +87,8 @@ export interface ServerOptions {
 
 /** Deployments under way; their builds wait for one of fewer places. */
 const deployConcurrency = 20
+/** Releases being started again, which wait for no build. */
+const startConcurrency = 5
 const removalConcurrency = 2
 const hourMs = 3_600_000
 const finishTimeoutMs = 10_000
@@ -189,19 +199,22 @@ async function compose(composition: Composition): Promise<void> {
   const parts = await deployParts(composition, {
     store,
     outbound,
-    announceSuccess: async (trx, event) =>
-      announce(trx, {
-        accountId: await tenancy.accountOf(event.projectId),
-        projectId: event.projectId,
-        event: 'deployment.succeeded',
-        data: { deployment_id: event.deploymentId, project_id: event.projectId, url: event.url },
+    announce: (transaction, { event, row, url, ...more }) =>
+      announce(transaction, {
+        accountId: row.account_id,
+        projectId: row.project_id,
+        event,
+        data: { deployment_id: row.id, project_id: row.project_id, url, ...more },
       }),
   })
   const deployments = createDeployments({
     ...parts,
     secrets,
+    plans: config.plans,
     appsConfig: config.apps,
   })
+  const lifecycle = createLifecycle(parts, { appsConfig: config.apps })
+  const logs = createLogs({ ...parts, stopping: stack.signal })
 
   await keepApps(createKeeper(parts), parts, stack)
   const workers = await startWorkers({
@@ -213,8 +226,17 @@ async function compose(composition: Composition): Promise<void> {
         tasks: { [deployTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
       },
       {
+        concurrency: startConcurrency,
+        tasks: { [startTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
+      },
+      {
         concurrency: removalConcurrency,
-        tasks: { [removeProjectTask]: (job) => removeProject({ database, removers: [] }, String(job['project_id'])) },
+        tasks: {
+          [removeProjectTask]: (job) => {
+            const removers = [(id: string) => removeDeployments(parts, id), files.removeProject]
+            return removeProject({ database, removers }, String(job['project_id']))
+          },
+        },
       },
     ],
   })
@@ -252,7 +274,7 @@ async function compose(composition: Composition): Promise<void> {
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projectHandlers(projects),
-      ...deploymentHandlers(deployments),
+      ...deploymentHandlers({ deployments, lifecycle, logs }),
       ...storageHandlers(files),
       ...webhookHandlers(webhooks, createDeliveries({ database })),
       ...accountHandlers({
@@ -345,7 +367,7 @@ async function storageParts(
 
 async function deployParts(
   composition: Composition,
-  given: Pick<DeployParts, 'store' | 'outbound' | 'announceSuccess'>,
+  given: Pick<DeployParts, 'store' | 'outbound' | 'announce'>,
 ): Promise<DeployParts> {
   const { config, logger, state, secrets, stack } = composition
   const { directory } = state
@@ -377,7 +399,7 @@ async function deployParts(
     ...given,
     database: state.db,
     apps: createApps({ database: state.db, gateway, config: config.apps }),
-    releases: createReleases({ directory: directory.apps, uids: appUids, secrets }),
+    releases: createReleases({ directory: directory.apps, logDirectory: directory.logs, uids: appUids, secrets }),
     runner: createProcessRunner({
       node: programs.node,
       bin: programs.bin,
@@ -386,6 +408,8 @@ async function deployParts(
       logger,
     }),
     gateway,
+    listening: createListening({ gateway, logger }),
+    gitCache: createGitCache({ directory: join(directory.git, 'caches') }),
     git: await createGit({
       directory: directory.git,
       path: config.path,
@@ -393,9 +417,10 @@ async function deployParts(
       useOwnSshKeys: config.localMode,
       environment: config.deploys.environment,
     }),
+    work: createWork(),
     appLock: createKeyedLock(),
     background,
-    buildSlots: pLimit(config.deploys.builds),
+    buildSlots: createBuildSlots(config.deploys.builds),
     settings: config.deploys,
     planOptions: { nodeVersion: process.versions.node },
     allowFile: config.localMode,
@@ -403,7 +428,7 @@ async function deployParts(
       host: reachableHost(config.host),
       port: 'port' in app.address ? app.address.port : gatewayPort(config),
     }),
-    urlOf: (app: App) => publicUrl(app.address, config.apps),
+    urlOf: (app) => publicUrl(app.address, config.apps),
     logger,
   }
 }

@@ -1,8 +1,9 @@
-import { readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findProcesses } from '../../server/src/platform/processes.ts'
 import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
@@ -12,7 +13,7 @@ let projectId: string
 beforeAll(async () => {
   server = await testServer({ FAIRLEAD_START_TIMEOUT: '3', FAIRLEAD_FETCH_TIMEOUT: '20' })
   app = await repository(nodeApp('hello'))
-  projectId = (await server.client.projects.create({ body: { name: 'apps' } })).id
+  projectId = (await server.client.projects.create({ body: { name: 'apps', plan: 'enterprise' } })).id
 })
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
@@ -93,9 +94,7 @@ describe('a deployment that cannot succeed', () => {
     expect(deployment.status).toBe('failed')
     expect(deployment.finished_at).not.toBeNull()
     expect(await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: deployment.id })).toEqual([])
-    expect(await readdir(join(server.dataDirectory, 'apps'), { recursive: true })).not.toContainEqual(
-      expect.stringContaining(deployment.id),
-    )
+    expect(await releasesOnDisk(server.dataDirectory)).not.toContainEqual(expect.stringContaining(deployment.id))
     return deployment.failure
   }
 

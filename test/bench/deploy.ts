@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { deployAndSettle } from '../harness/deployments.ts'
 import { buildEnvironment } from '../harness/environment.ts'
-import { releasesOnDisk, untilAlone } from '../harness/releases.ts'
-import { repository } from '../harness/repository.ts'
+import { untilAlone } from '../harness/releases.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { type ByHandTimes, deployByHand } from './by-hand.ts'
 import { type Platform, startPlatform } from './platform.ts'
@@ -13,6 +15,12 @@ import { median } from './statistics.ts'
 
 const aim = 1.3
 const pairs = 7
+const rollbacks = 6
+const rollbackAimMs = 2_000
+const idleApps = 10
+const idleAimMb = 150
+/** So long nothing happens before the memory is read. */
+const idleSeconds = 15
 /** The default of FAIRLEAD_STABLE_TIME, in seconds: a check that the script by hand does not make. */
 const stableSeconds = 1
 
@@ -38,6 +46,10 @@ export const benchDeploy: Bench = async (signal) => {
     fairlead.push(await byFairlead())
   }
 
+  const rollback = await timeRollbacks(platform, signal)
+  await using small = await repository(nodeApp('idle'))
+  const idleMb = await measureIdleMemory(platform, small.url, signal)
+
   const ratios = hand.map(({ total }, pair) => (fairlead[pair]?.total ?? Number.NaN) / total)
   const ratio = median(ratios)
   return {
@@ -47,11 +59,23 @@ export const benchDeploy: Bench = async (signal) => {
         measured: `${ratio.toFixed(2)} ×`,
         aim: { text: `≤ ${aim}`, met: ratio <= aim },
       },
+      {
+        name: 'deploy: rollback, slowest',
+        measured: `${(Math.max(...rollback) / 1000).toFixed(2)} s`,
+        aim: { text: `≤ ${rollbackAimMs / 1000} s`, met: Math.max(...rollback) <= rollbackAimMs },
+      },
+      {
+        name: `deploy: idle server with ${idleApps} apps`,
+        measured: `${Math.round(idleMb)} MB`,
+        aim: { text: `≤ ${idleAimMb} MB`, met: idleMb <= idleAimMb },
+      },
     ],
     notes: [
       `Median of ${pairs} pairs in turns (${ratios.map((each) => each.toFixed(2)).join(', ')}), caches warm. ` +
         `Fairlead's stability window of ${stableSeconds} s is taken off. Steps in medians:`,
       ...breakdown(hand, fairlead),
+      `Rollbacks: ${rollback.map((each) => `${(each / 1000).toFixed(2)} s`).join(', ')}, each with a new process. ` +
+        'Memory: the resident memory of the server process, without apps and PostgreSQL.',
     ],
   }
 }
@@ -104,8 +128,8 @@ async function deployByFairlead(platform: Platform, url: string, signal: AbortSi
     return Date.parse(String(line?.['time']))
   }
   const [begun, running] = [logged('deployment begins'), logged('deployment runs')]
-  const folder = (await releasesOnDisk(dataDirectory)).find((each) => each.endsWith(id)) ?? ''
-  const [build, app] = await Promise.all(['build.log', 'app.log'].map((name) => stat(join(folder, name))))
+  const folder = await logFolderOf(dataDirectory, id)
+  const [build, app] = await Promise.all(['build.log', 'runtime.log'].map((name) => stat(join(folder, name))))
   if (build === undefined || app === undefined) throw new Error('the release has no logs')
   // The next measurement begins on a quiet machine.
   await untilAlone(dataDirectory, id)
@@ -119,6 +143,53 @@ async function deployByFairlead(platform: Platform, url: string, signal: AbortSi
     notice: createdAt + elapsed - running,
     total: elapsed - stableMs,
   }
+}
+
+async function logFolderOf(dataDirectory: string, id: string): Promise<string> {
+  const logs = join(dataDirectory, 'logs')
+  const folders = await readdir(logs, { recursive: true })
+  return join(logs, folders.find((folder) => folder.endsWith(id)) ?? '')
+}
+
+/** From the request to `running`, back and forth between two releases. */
+async function timeRollbacks(platform: Platform, signal: AbortSignal): Promise<number[]> {
+  const { client, projectId, server, dataDirectory } = platform
+  const params = { project_id: projectId }
+  const { deployments } = await client.deployments.list({ params })
+  const ids = deployments
+    .slice(0, 2)
+    .map(({ id }) => id)
+    .reverse()
+  const times: number[] = []
+  for (let round = 0; round < rollbacks; round++) {
+    signal.throwIfAborted()
+    const id = String(ids[round % 2])
+    const logged = server.log.length
+    const begin = performance.now()
+    await client.deployments.rollback({ params: { ...params, id } })
+    const runs = (line: Record<string, unknown>) => line['msg'] === 'deployment runs' && line['deployment'] === id
+    await server.waitForLog((line) => runs(line) && server.log.indexOf(line) >= logged)
+    const { status } = await client.deployments.get({ params: { ...params, id } })
+    if (status !== 'running') throw new Error(`the rollback to ${id} is ${status}`)
+    times.push(performance.now() - begin)
+    // Each starts a process anew: the one before has ended.
+    await untilAlone(dataDirectory, id)
+  }
+  return times
+}
+
+/** The server's resident memory in MB when ten apps run and nothing happens. */
+async function measureIdleMemory(platform: Platform, url: string, signal: AbortSignal): Promise<number> {
+  const { client, server } = platform
+  const project = await client.projects.create({ body: { name: 'Idle', plan: 'enterprise' } })
+  for (let app = 0; app < idleApps - 1; app++) {
+    signal.throwIfAborted()
+    const made = await deployAndSettle(client, project.id, { name: `idle ${app}`, git_url: url })
+    if (made.status !== 'running') throw new Error(`an app is ${made.status}: ${made.failure?.message}`)
+  }
+  await sleep(idleSeconds * 1000, undefined, { signal })
+  const status = await readFile(`/proc/${server.child.pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
 }
 
 /** Where the time goes, in medians, step beside step. */

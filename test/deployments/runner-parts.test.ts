@@ -19,7 +19,14 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
 describe('the environment', () => {
-  const release = { id: 'dep_1', directory: '/apps/a/r', appDirectory: '/apps/a', user: null, variables: {} }
+  const release = {
+    id: 'dep_1',
+    directory: '/apps/a/r',
+    logDirectory: '/logs/dep_1',
+    appDirectory: '/apps/a',
+    user: null,
+    variables: {},
+  }
   const command = { argv: ['node'], env: { FROM: 'plan', PLAN: '1' } } as const
 
   test('lets the app’s variables win over the plan’s, and those over the operator’s', () => {

@@ -49,7 +49,8 @@ export async function createBench(): Promise<Bench> {
     release: async (fixture, { user = null, variables = {} } = {}) => {
       const id = `dep_${randomUUID()}`
       const appDirectory = join(directory, id)
-      const release = { id, directory: join(appDirectory, 'release'), appDirectory, user, variables }
+      const logDirectory = join(directory, 'logs', id)
+      const release = { id, directory: join(appDirectory, 'release'), logDirectory, appDirectory, user, variables }
       const source = join(release.directory, 'source')
       await mkdir(release.directory, { recursive: true, mode: 0o711 })
       await cp(fixturePath(fixture), source, { recursive: true })

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { link, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { link, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -58,8 +58,8 @@ describe.each(identities)('as $name', ({ user }) => {
 
     await runner.stop(instance, { graceMs: 20_000 })
     expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: 0, signal: null })
-    expect(await runner.logs(release, 'app', { lines: 10 })).toEqual(['ready', 'goodbye'])
-    expect((await stat(join(release.directory, 'app.log'))).mode & 0o777).toBe(0o600)
+    expect(await runner.logs(release, 'runtime', { lines: 10 })).toEqual(['ready', 'goodbye'])
+    expect((await stat(join(release.logDirectory, 'runtime.log'))).mode & 0o777).toBe(0o600)
     vi.unstubAllEnvs()
   })
 
@@ -86,7 +86,7 @@ describe.each(identities)('as $name', ({ user }) => {
     const instance = await runner.start(release, await planOf(release))
     expect(await untilState(runner, instance, 'listening')).toEqual({ state: 'listening', host: '::1' })
     expect(await (await fetch(`http://[::1]:${instance.port}/`)).text()).toBe('hello there')
-    expect(await runner.logs(release, 'app', { lines: 1 })).toEqual([`port ${instance.port}`])
+    expect(await runner.logs(release, 'runtime', { lines: 1 })).toEqual([`port ${instance.port}`])
     await runner.stop(instance, { graceMs: 0 })
     expect(await bench.processesOf(release)).toEqual([])
   })
@@ -137,7 +137,7 @@ describe.each(identities)('as $name', ({ user }) => {
     await untilState(runner, instance, 'listening')
     await runner.stop(instance, { graceMs: 300 })
     expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: null, signal: 'SIGKILL' })
-    expect(await runner.logs(release, 'app', { lines: 9 })).toEqual(['no'])
+    expect(await runner.logs(release, 'runtime', { lines: 9 })).toEqual(['no'])
   })
 
   test('finds a double-forked daemon that listens for the app, and ends it with the app', async () => {
@@ -162,7 +162,7 @@ describe.each(identities)('as $name', ({ user }) => {
     expect(await second.inspect(adopted)).toEqual({ state: 'listening', host: '127.0.0.1' })
     await second.stop(adopted, { graceMs: 20_000 })
     expect(await second.inspect(adopted)).toEqual({ state: 'exited', code: null, signal: null })
-    expect(await second.logs(release, 'app', { lines: 1 })).toEqual(['goodbye'])
+    expect(await second.logs(release, 'runtime', { lines: 1 })).toEqual(['goodbye'])
     await second.stop(adopted, { graceMs: 0 })
   })
 
@@ -175,7 +175,7 @@ describe.each(identities)('as $name', ({ user }) => {
     expect(await bench.processesOf(release)).toEqual([])
     await expect(stat(release.directory)).rejects.toMatchObject({ code: 'ENOENT' })
     await runner.remove(release)
-    expect(await runner.logs(release, 'app', { lines: 1 })).toEqual([])
+    expect(await runner.logs(release, 'runtime', { lines: 1 })).toEqual([])
   })
 })
 
@@ -212,7 +212,7 @@ describe('an app', () => {
     const instance = await runner.start(release, plan(['no-such-command']))
     expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: 127, signal: null })
     expect(await bench.newRunner().inspect(instance)).toEqual({ state: 'exited', code: null, signal: null })
-    expect(await runner.logs(release, 'app', { lines: 9 })).toEqual(['no-such-command: command not found'])
+    expect(await runner.logs(release, 'runtime', { lines: 9 })).toEqual(['no-such-command: command not found'])
     await runner.stop(instance, { graceMs: 0 })
   })
 
@@ -233,7 +233,7 @@ describe('an app', () => {
     const release = await bench.release('unruly', { variables: { BROKEN: 'a\0b' } })
     const instance = await runner.start(release, plan(['node', 'app.js', 'silent']))
     expect((await runner.inspect(instance)).state).toBe('exited')
-    expect((await runner.logs(release, 'app', { lines: 1 }))[0]).toContain('node: cannot be run')
+    expect((await runner.logs(release, 'runtime', { lines: 1 }))[0]).toContain('node: cannot be run')
   })
 
   test('gets a port that no other has, while both are still starting', async () => {
@@ -263,10 +263,11 @@ describe('what is not the release’s', () => {
     const release = await bench.release('unruly')
     const ours = join(bench.directory, 'ours.txt')
     await writeFile(ours, 'ours\n')
-    await symlink(ours, join(release.directory, 'app.log'))
+    await mkdir(release.logDirectory, { recursive: true })
+    await symlink(ours, join(release.logDirectory, 'runtime.log'))
     await expect(runner.start(release, plan(['node', 'app.js', 'silent']))).rejects.toThrow()
-    expect(await runner.logs(release, 'app', { lines: 9 })).toEqual([])
-    await link(ours, join(release.directory, 'build.log'))
+    expect(await runner.logs(release, 'runtime', { lines: 9 })).toEqual([])
+    await link(ours, join(release.logDirectory, 'build.log'))
     await expect(runner.build(release, plan(['node'], [['node', '-v']]), noAbort())).rejects.toThrow('not a plain file')
     expect(readFileSync(ours, 'utf8')).toBe('ours\n')
   })

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import type { DeployParts } from '../../server/src/deployments/parts.ts'
 import { type SwitchRequest, switchOver } from '../../server/src/deployments/steps/switch-over.ts'
+import { createWork } from '../../server/src/deployments/work.ts'
 import type { Upstream } from '../../server/src/gateway/gateway.ts'
 
 const old: Upstream = { deploymentId: 'dep_old', host: '127.0.0.1', port: 1 }
@@ -23,6 +24,7 @@ async function switchThatBreaksOff(committed: boolean) {
     gateway: {
       open: async () => undefined,
       drain: async () => undefined,
+      current: () => routed,
       route: (_: string, to: Upstream | null) => {
         const before = routed
         routed = to
@@ -30,17 +32,20 @@ async function switchThatBreaksOff(committed: boolean) {
       },
     },
     settings: { drainMs: 0 },
-    runner: { remove: async ({ id }: { id: string }) => retired.push(id) },
-    releases: { of: (deployment: { id: string }) => deployment },
+    runner: { halt: async ({ id }: { id: string }) => retired.push(id) },
+    releases: { placeOf: (deployment: { id: string }) => deployment, onDisk: async () => [] },
+    work: createWork(),
     listenerOf: () => ({ host: '127.0.0.1', port: (visible.address() as AddressInfo).port }),
     database: { transaction: () => ({ execute: () => Promise.reject(new Error('connection lost')) }) },
     background: { add: (work: Promise<unknown>) => retiring.push(work) },
     store: {
-      get: async (_: string, id: string) => ({ id, instance: null }),
-      stillRunning: async () => {
+      find: async (id: string) => ({ id, app_id: 'app_1', instance: null, status: 'superseded', retained: true }),
+      prune: async () => [],
+      newest: async () => [],
+      runs: async () => {
         asked += 1
         if (asked < 3) throw new Error('not back yet')
-        return committed ? { id: 'dep_new' } : undefined
+        return committed
       },
     },
   }

@@ -7,6 +7,7 @@ import { findProcesses } from '../../server/src/platform/processes.ts'
 import { deployAndSettle, settled } from '../harness/deployments.ts'
 import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
 import { testReceiver } from '../harness/receiver.ts'
+import { releasesOnDisk, untilAlone } from '../harness/releases.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
@@ -258,23 +259,25 @@ require('node:http').createServer((request, response) => {
     expect(read.status).toBe('running')
   })
 
-  it('leaves nothing on the disk of a release that was replaced', async () => {
-    await using app = await repository(nodeApp('one'))
+  it('leaves no process of a release that was replaced, and five releases besides the one that runs', async () => {
+    await using app = await repository(nodeApp('app'))
     const client = server.clientFor(key)
     const project = await client.projects.create({ body: { name: 'p' } })
-    const first = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
-    await app.commit(nodeApp('two'))
-    const second = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
-    expect(second.url).toBe(first.url)
-    expect(await answers(second.url)).toBe('two')
-    const releases = async () => {
-      const all = await readdir(join(data, 'apps'), { recursive: true })
-      return all.filter((path) => /releases\/dep_\w+$/.test(path)).map((path) => path.split('/').at(-1))
+    const made: string[] = []
+    for (let release = 0; release < 8; release++) {
+      made.push((await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })).id)
     }
-    await expect.poll(releases, { timeout: 30_000 }).toEqual([second.id])
-    expect(await processesOf(first.id)).toEqual([])
-    const read = await client.deployments.get({ params: { project_id: project.id, id: first.id } })
+    await untilAlone(data, String(made[7]))
+    await expect
+      .poll(async () => (await releasesOnDisk(data)).map((path) => path.split('/').at(-1)).sort(), { timeout: 30_000 })
+      .toEqual(made.slice(2))
+    const params = { project_id: project.id }
+    const read = await client.deployments.get({ params: { ...params, id: String(made[0]) } })
     expect(read.status).toBe('superseded')
+    await expect(client.deployments.rollback({ params: { ...params, id: String(made[1]) } })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('not kept'),
+    })
   })
 })
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client, ResponseBody } from '@fairlead/server/client'
+import type { BodyInput, Client, ResponseBody } from '@fairlead/server/client'
 
 type Detail = ResponseBody<'deployments.get'>
 
@@ -16,8 +16,20 @@ export async function settled(client: Client, projectId: string, id: string): Pr
 export async function deployAndSettle(
   client: Client,
   projectId: string,
-  body: { name: string; git_url: string; branch?: string; env_vars?: Record<string, string> },
+  body: BodyInput<'deployments.create'>,
 ): Promise<Detail> {
   const { id } = await client.deployments.create({ params: { project_id: projectId }, body })
   return settled(client, projectId, id)
+}
+
+/** A repository whose build, or whose app, hangs until it is ended. */
+export const hangingBuild = {
+  'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+  'build.js': "console.log('building'); setInterval(() => {}, 1000)",
+  'server.js': '',
+}
+
+export const hangingStart = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': "process.on('SIGTERM', () => {}); console.log('starting'); setInterval(() => {}, 1000)",
 }

@@ -10,14 +10,27 @@ export interface GitServer extends AsyncDisposable {
   readonly url: string
   /** The paths that were asked for, in order. */
   readonly requests: string[]
+  /** The bytes of all answers so far. */
+  sent(): number
 }
 
-/** Serves a repository over smart HTTP by git's own CGI program. */
-export async function gitServer(repository: Repository): Promise<GitServer> {
+/** Serves a repository over smart HTTP by git's own CGI program; with a token to those alone who have it. */
+export async function gitServer(
+  repository: Repository,
+  options: { readonly token?: string; readonly user?: string } = {},
+): Promise<GitServer> {
   const requests: string[] = []
+  let sent = 0
+  const wanted = `Basic ${Buffer.from(`${options.user ?? 'x-access-token'}:${options.token}`).toString('base64')}`
   const server = createServer((request, response) => {
     requests.push(request.url ?? '')
-    serve(repository, request, response)
+    if (options.token !== undefined && request.headers.authorization !== wanted) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
+      return
+    }
+    serve(repository, request, response, (bytes) => {
+      sent += bytes
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -25,6 +38,7 @@ export async function gitServer(repository: Repository): Promise<GitServer> {
   return {
     url: `http://127.0.0.1:${port}/${basename(repository.path)}/.git`,
     requests,
+    sent: () => sent,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       server.close()
@@ -33,7 +47,12 @@ export async function gitServer(repository: Repository): Promise<GitServer> {
   }
 }
 
-function serve(repository: Repository, request: IncomingMessage, response: ServerResponse): void {
+function serve(
+  repository: Repository,
+  request: IncomingMessage,
+  response: ServerResponse,
+  count: (bytes: number) => void,
+): void {
   const url = new URL(request.url ?? '/', 'http://localhost')
   const program = spawn('git', ['http-backend'], {
     env: {
@@ -54,6 +73,7 @@ function serve(repository: Repository, request: IncomingMessage, response: Serve
   program.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   program.on('close', () => {
     const output = Buffer.concat(chunks)
+    count(output.length)
     const end = output.indexOf('\r\n\r\n')
     for (const line of output.subarray(0, Math.max(end, 0)).toString().split('\r\n')) {
       const [name = '', value = ''] = line.split(': ')

@@ -52,7 +52,8 @@ export async function serverProcess(
   dataDirectory: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [command, 'serve', '--data-dir', dataDirectory], {
+  // With the flag that `npm start` gives.
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', command, 'serve', '--data-dir', dataDirectory], {
     env: {
       PATH: process.env['PATH'],
       FAIRLEAD_PORT: '0',

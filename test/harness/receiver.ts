@@ -4,18 +4,19 @@ import type { AddressInfo } from 'node:net'
 import { createReceiver, type EventOf } from '@fairlead/receiver'
 import Koa from 'koa'
 
-type Succeeded = EventOf<'deployment.succeeded'>
+const names = ['deployment.succeeded', 'deployment.failed', 'deployment.canceled'] as const
+type DeploymentEvent = EventOf<(typeof names)[number]>
 
 export interface TestReceiver extends AsyncDisposable {
   readonly url: string
-  readonly received: Succeeded[]
+  readonly received: DeploymentEvent[]
   /** Resolves with the first event, past or to come, that fits. */
-  waitFor(fits: (event: Succeeded) => boolean): Promise<Succeeded>
+  waitFor(fits: (event: DeploymentEvent) => boolean): Promise<DeploymentEvent>
 }
 
 /** A Koa app that mounts the receiver, as a customer would. `listen` first, to know the address; then give the secret. */
 export async function testReceiver(): Promise<TestReceiver & { trust(secret: string): void }> {
-  const received: Succeeded[] = []
+  const received: DeploymentEvent[] = []
   const waiting = new Set<() => void>()
   let app = new Koa()
   const server = createServer((request, response) => void app.callback()(request, response))
@@ -26,10 +27,12 @@ export async function testReceiver(): Promise<TestReceiver & { trust(secret: str
     received,
     trust(secret) {
       const receiver = createReceiver({ secrets: [secret] })
-      receiver.on('deployment.succeeded', (event) => {
-        received.push(event)
-        for (const wake of waiting) wake()
-      })
+      for (const name of names) {
+        receiver.on(name, (event) => {
+          received.push(event)
+          for (const wake of waiting) wake()
+        })
+      }
       app = new Koa()
       app.use(receiver.middleware({ path: '/hooks' }))
     },

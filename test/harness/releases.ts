@@ -1,7 +1,8 @@
 import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
+import { markedValues } from '../../server/src/platform/processes.ts'
 import { deployAndSettle } from './deployments.ts'
 import { type Load, startLoad } from './load.ts'
 import { repository } from './repository.ts'
@@ -42,7 +43,7 @@ export interface Releasing extends AsyncDisposable {
   readonly load: Load
   /** Makes the next release and resolves with its number and its deployment's id when it has answered. */
   release(): Promise<{ number: number; id: string }>
-  /** Resolves when nothing is left of any release but the current one. */
+  /** Resolves when nothing runs of any release but the current one. */
   settled(): Promise<void>
 }
 
@@ -87,13 +88,16 @@ export async function startReleasing(options: {
 
 const retireTimeoutMs = 60_000
 
-/** Resolves when of all releases on the disk only this one is left: the others have drained and ended. */
+/** Resolves when of all releases on the disk only this one has processes: the others have drained and ended. */
 export async function untilAlone(dataDirectory: string, deploymentId: string): Promise<void> {
   const deadline = performance.now() + retireTimeoutMs
   for (;;) {
-    const left = await releasesOnDisk(dataDirectory)
-    if (left.length === 1 && left[0]?.endsWith(deploymentId)) return
-    if (performance.now() > deadline) throw new Error(`old releases are still there: ${left.join(', ')}`)
+    const processes = await markedValues('FAIRLEAD_DEPLOYMENT_ID')
+    const left = (await releasesOnDisk(dataDirectory))
+      .map((folder) => basename(folder))
+      .filter((id) => processes.has(id))
+    if (left.length === 1 && left[0] === deploymentId) return
+    if (performance.now() > deadline) throw new Error(`old releases still run: ${left.join(', ')}`)
     await sleep(50)
   }
 }
@@ -104,7 +108,7 @@ export async function releasesOnDisk(dataDirectory: string): Promise<string[]> {
   const found = await Promise.all(
     (await readdir(apps)).map(async (app) => {
       const folder = join(apps, app, 'releases')
-      return (await readdir(folder)).map((id) => join(folder, id))
+      return (await readdir(folder).catch(() => [])).map((id) => join(folder, id))
     }),
   )
   return found.flat()

@@ -35,6 +35,8 @@ export interface TestServer extends AsyncDisposable {
   signIn(options?: { accountId?: string }): Promise<SignedInBrowser>
   /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
+  /** Stops the server and starts it again at the same address. */
+  restart(): Promise<void>
 }
 
 export interface SignedInBrowser extends Browser {
@@ -51,26 +53,29 @@ export async function testServer(environment: Readonly<Record<string, string>> =
   const dataDirectory = join(directory.path, 'data')
   const log: Record<string, unknown>[] = []
   const logger = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const config = loadConfig(
-    {},
-    {
-      PATH: process.env['PATH'],
-      DATABASE_URL: database.url,
-      FAIRLEAD_PORT: '0',
-      FAIRLEAD_DATA_DIR: dataDirectory,
-      FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
-      FAIRLEAD_STABLE_TIME: '0.1',
-      ...environment,
-    },
-  )
-  const server = await startServer({
-    config,
-    logger,
-    strictResponses: true,
-    onFatal: (error) => {
-      throw error
-    },
-  })
+  const configFor = (port: string) =>
+    loadConfig(
+      {},
+      {
+        PATH: process.env['PATH'],
+        DATABASE_URL: database.url,
+        FAIRLEAD_PORT: port,
+        FAIRLEAD_DATA_DIR: dataDirectory,
+        FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
+        FAIRLEAD_STABLE_TIME: '0.1',
+        ...environment,
+      },
+    )
+  const start = (port: string) =>
+    startServer({
+      config: configFor(port),
+      logger,
+      strictResponses: true,
+      onFatal: (error) => {
+        throw error
+      },
+    })
+  let server = await start('0')
   cleanup.defer(() => server.stop())
 
   const handle = openDatabase({ connectionString: database.url, max: 2 }, logger)
@@ -112,6 +117,10 @@ export async function testServer(environment: Readonly<Record<string, string>> =
     setupLink,
     signIn,
     log,
+    async restart() {
+      await server.stop()
+      server = await start(new URL(server.url).port)
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

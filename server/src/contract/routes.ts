@@ -50,6 +50,43 @@ export const routes = {
     access: 'deployments:read',
     status: 200,
   },
+  'deployments.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/deployments/:id',
+    access: 'deployments:write',
+    status: 204,
+  },
+  'deployments.cancel': {
+    method: 'POST',
+    path: '/projects/:project_id/deployments/:id/cancel',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'deployments.rollback': {
+    method: 'POST',
+    path: '/projects/:project_id/deployments/:id/rollback',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'deployments.stop': {
+    method: 'POST',
+    path: '/projects/:project_id/deployments/:id/stop',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'deployments.restart': {
+    method: 'POST',
+    path: '/projects/:project_id/deployments/:id/restart',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'deployments.logs': {
+    method: 'GET',
+    path: '/projects/:project_id/deployments/:id/logs',
+    access: 'deployments:read',
+    status: 200,
+    text: true,
+  },
 
   'storage.upload': {
     method: 'POST',

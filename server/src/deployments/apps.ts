@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
+import { sql } from 'kysely'
 import { ApiError } from '../contract/errors.ts'
 import type { Gateway, PublicAddress } from '../gateway/gateway.ts'
 import type { AppsConfig, Range } from '../platform/config.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { addressOf, hostnameOf } from './addresses.ts'
 import type { DeploymentsTables } from './tables.ts'
 
@@ -17,10 +17,18 @@ export interface App {
 }
 
 export interface Apps {
-  /** The app of this name, made with an address of its own when there is none yet. */
-  findOrCreate(projectId: string, name: string): Promise<App>
+  /**
+   * The app of this name, locked for the transaction; made with an address of its own when there is none yet.
+   * Throws `invalid_request` when the project has as many apps as it may have.
+   */
+  findOrCreate(
+    transaction: Transaction,
+    project: { readonly id: string; readonly plan: string; readonly mostApps: number },
+    name: string,
+  ): Promise<{ app: App; isNew: boolean }>
   get(id: string): Promise<App>
   list(): Promise<App[]>
+  ofProject(projectId: string): Promise<App[]>
 }
 
 const fields = ['id', 'name', 'number', 'port', 'hostname'] as const
@@ -32,25 +40,30 @@ export function createApps(dependencies: {
 }): Apps {
   const { gateway, config } = dependencies
   const db = dependencies.database.withTables<DeploymentsTables>()
-  // Two first deployments of one app would otherwise compete for its address.
-  const nameLock = createKeyedLock()
 
-  const find = async (projectId: string, name: string): Promise<App | undefined> => {
-    const row = await db
+  const find = async (transaction: Transaction, projectId: string, name: string): Promise<App | undefined> => {
+    const row = await transaction
+      .withTables<DeploymentsTables>()
       .selectFrom('apps')
       .select(fields)
       .where('project_id', '=', projectId)
       .where('name', '=', name)
+      .forUpdate()
       .executeTakeFirst()
     return row && appOf(row)
   }
 
-  /** Makes the app at this address; `undefined` when another holds the address. */
-  const tryAddress = async (projectId: string, name: string, address: PublicAddress): Promise<App | undefined> => {
+  /** Makes the app at this address; `undefined` when another app or another program holds the address. */
+  const tryAddress = async (
+    transaction: Transaction,
+    projectId: string,
+    name: string,
+    address: PublicAddress,
+  ): Promise<App | undefined> => {
     const id = newId('app')
-    // The gateway takes the address first: a port that another program holds is found out here, not at the switch.
-    if (!(await opened(gateway, id, address))) return undefined
-    const row = await db
+    if (!(await isFree(gateway, id, address))) return undefined
+    const row = await transaction
+      .withTables<DeploymentsTables>()
       .insertInto('apps')
       .values({
         id,
@@ -62,27 +75,38 @@ export function createApps(dependencies: {
       .onConflict((conflict) => conflict.doNothing())
       .returning(fields)
       .executeTakeFirst()
-      .catch(async (error: unknown) => {
-        await gateway.close(id)
-        throw error
-      })
-    if (row !== undefined) return appOf(row)
-    await gateway.close(id)
-    // Somebody made the same app at the same moment, or another app has the address.
-    return find(projectId, name)
+    return row && appOf(row)
+  }
+
+  const create = async (
+    transaction: Transaction,
+    project: Parameters<Apps['findOrCreate']>[1],
+    name: string,
+  ): Promise<App> => {
+    const { count } = await transaction
+      .withTables<DeploymentsTables>()
+      .selectFrom('apps')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('project_id', '=', project.id)
+      .executeTakeFirstOrThrow()
+    if (Number(count) >= project.mostApps) throw tooMany(project)
+    for (const address of candidates(config, project.id, name)) {
+      const app = await tryAddress(transaction, project.id, name, address)
+      if (app !== undefined) return app
+    }
+    throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
   }
 
   return {
-    findOrCreate: (projectId, name) =>
-      nameLock(`${projectId} ${name}`, async () => {
-        const existing = await find(projectId, name)
-        if (existing !== undefined) return existing
-        for (const address of candidates(config, projectId, name)) {
-          const app = await tryAddress(projectId, name, address)
-          if (app !== undefined) return app
-        }
-        throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
-      }),
+    async findOrCreate(transaction, project, name) {
+      const existing = await find(transaction, project.id, name)
+      if (existing !== undefined) return { app: existing, isNew: false }
+      // New apps of a project are made one after the other: counted and named without a race.
+      await sql`select pg_advisory_xact_lock(hashtextextended(${`apps of ${project.id}`}, 0))`.execute(transaction)
+      const meanwhile = await find(transaction, project.id, name)
+      if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
+      return { app: await create(transaction, project, name), isNew: true }
+    },
 
     async get(id) {
       return appOf(await db.selectFrom('apps').select(fields).where('id', '=', id).executeTakeFirstOrThrow())
@@ -91,17 +115,32 @@ export function createApps(dependencies: {
     async list() {
       return (await db.selectFrom('apps').select(fields).orderBy('id').execute()).map(appOf)
     },
+
+    async ofProject(projectId) {
+      return (await db.selectFrom('apps').select(fields).where('project_id', '=', projectId).execute()).map(appOf)
+    },
   }
 }
 
-async function opened(gateway: Gateway, id: string, address: PublicAddress): Promise<boolean> {
+function tooMany({ plan, mostApps }: { plan: string; mostApps: number }): ApiError {
+  return new ApiError(
+    'invalid_request',
+    `name: the plan ${plan} of this project allows ${mostApps} apps, and it has them. Delete all deployments of an app ` +
+      'that is not needed any more, or give the project a larger plan.',
+    { field: 'name', most_apps: mostApps },
+  )
+}
+
+/** Listens on the address for a moment: a port that another program holds is found out here, not at the switch. */
+async function isFree(gateway: Gateway, id: string, address: PublicAddress): Promise<boolean> {
   try {
     await gateway.open(id, address)
-    return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
     throw error
   }
+  await gateway.close(id)
+  return true
 }
 
 /** Addresses to try, one after the other. */

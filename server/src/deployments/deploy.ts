@@ -1,79 +1,71 @@
-import { join } from 'node:path'
-import type { DeploymentStage } from '../contract/resources/deployments.ts'
-import { DeploymentError, withLastLines } from './failure.ts'
+import { DeploymentError } from './failure.ts'
 import type { DeployParts } from './parts.ts'
-import { planRelease, readSourceTree } from './plan.ts'
+import { readSourceTree } from './plan.ts'
+import { sourceOf } from './runner/environment.ts'
 import type { Plan, Release } from './runner/runner.ts'
+import { buildRelease } from './steps/build.ts'
 import { fetchSource } from './steps/fetch.ts'
-import { untilHealthy } from './steps/health.ts'
+import { type HealthOptions, untilHealthy } from './steps/health.ts'
+import { planFor } from './steps/plan.ts'
+import { startRelease } from './steps/start.ts'
 import { switchOver } from './steps/switch-over.ts'
-import type { DeploymentRow } from './store.ts'
+import { within } from './steps/within.ts'
+import type { DeploymentRow } from './store/store.ts'
 
 /**
- * Takes a deployment from its repository to a release that answers at the app's address.
- * Rejects with a `DeploymentError` that says which step failed and why, or with the signal's reason.
+ * Takes a deployment from its repository, or from its release that was kept, to processes that answer at the app's
+ * address. Rejects with a `DeploymentError` that says which step failed and why, or with the signal's reason.
  * What was made on the way is the caller's to remove.
  */
 export async function deploy(parts: DeployParts, deployment: DeploymentRow, signal: AbortSignal): Promise<void> {
   const app = await parts.apps.get(deployment.app_id)
   const release = parts.releases.of(deployment, app.number)
-  await parts.releases.prepare(release)
-
-  const source = await within('fetch', parts.settings.fetchTimeoutMs, signal, (limit) =>
-    fetchSource(parts, { gitUrl: deployment.git_url, branch: deployment.branch, directory: sourceOf(release) }, limit),
-  )
-  const plan = await planFor(parts, release)
-  await parts.releases.handOver(release)
-  await parts.buildSlots(() => {
-    return within('build', parts.settings.buildTimeoutMs, signal, (limit) => build(parts, release, plan, limit))
-  })
-
-  const instance = await parts.runner.start(release, plan)
-  const { host } = await untilHealthy(parts.runner, release, instance, parts.settings, signal)
+  const plan = deployment.retained ? keptPlan(deployment) : await makeRelease(parts, deployment, release, signal)
+  const instance = await startRelease(parts, deployment, release, plan, signal)
+  const { host } = await untilHealthy(parts.runner, release, instance, healthOf(parts, deployment), signal)
   const upstream = { deploymentId: release.id, host, port: instance.port }
-  await switchOver(parts, { app, deployment, upstream, facts: { ...source, plan, instance } }, signal)
+  await switchOver(parts, { app, deployment, upstream, facts: { plan, instance } }, signal)
 }
 
-function sourceOf(release: Release): string {
-  return join(release.directory, 'source')
-}
-
-async function planFor(parts: DeployParts, release: Release): Promise<Plan> {
-  const planned = planRelease(await readSourceTree(sourceOf(release)), parts.planOptions)
-  if (!planned.ok) throw new DeploymentError('plan', planned.failure.code, planned.failure.message)
-  return planned.plan
-}
-
-async function build(parts: DeployParts, release: Release, plan: Plan, signal: AbortSignal): Promise<void> {
-  const outcome = await parts.runner.build(release, plan, { signal })
-  if (outcome.ok) return
-  const how = outcome.signal === null ? `with code ${outcome.code}` : `by ${outcome.signal}`
-  const lines = await parts.runner.logs(release, 'build', { lines: 20 })
-  throw new DeploymentError(
-    'build',
-    'build_failed',
-    withLastLines(`${outcome.command} ended ${how}. Put right what its output says.`, lines),
-  )
-}
-
-/** Runs a step under its deadline. */
-async function within<T>(
-  stage: DeploymentStage,
-  timeoutMs: number,
+async function makeRelease(
+  parts: DeployParts,
+  deployment: DeploymentRow,
+  release: Release,
   signal: AbortSignal,
-  step: (limit: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const deadline = AbortSignal.timeout(timeoutMs)
-  try {
-    return await step(AbortSignal.any([signal, deadline]))
-  } catch (error) {
-    if (deadline.aborted && !signal.aborted && !(error instanceof DeploymentError)) {
-      throw new DeploymentError(
-        stage,
-        'timeout',
-        `The ${stage} took longer than ${timeoutMs / 1000} s and was stopped.`,
-      )
-    }
-    throw error
+): Promise<Plan> {
+  await parts.releases.prepare(release)
+  const source = await within('fetch', parts.settings.fetchTimeoutMs, signal, (limit) =>
+    fetchSource(parts, requestOf(parts, deployment, release), limit),
+  )
+  await parts.store.fetched(deployment, source)
+  const plan = planFor(await readSourceTree(sourceOf(release)), parts.planOptions)
+  await parts.releases.handOver(release, signal)
+  await parts.buildSlots.use(deployment.account_id, signal, () =>
+    within('build', parts.settings.buildTimeoutMs, signal, (limit) => buildRelease(parts.runner, release, plan, limit)),
+  )
+  return plan
+}
+
+function requestOf(parts: DeployParts, deployment: DeploymentRow, release: Release) {
+  return {
+    projectId: deployment.project_id,
+    gitUrl: deployment.git_url,
+    branch: deployment.branch,
+    commit: deployment.commit,
+    token: parts.releases.tokenOf(deployment),
+    directory: sourceOf(release),
   }
+}
+
+/** A release that was found stable before needs less time to show it again: who rolls back is in a hurry. */
+function healthOf({ settings }: DeployParts, { retained }: DeploymentRow): HealthOptions {
+  return retained ? { ...settings, stableMs: Math.min(settings.stableMs, stableAgainMs) } : settings
+}
+
+const stableAgainMs = 300
+
+function keptPlan({ id, plan }: DeploymentRow): Plan {
+  if (plan === null)
+    throw new DeploymentError('start', 'server_error', `The release ${id} has lost its plan. Deploy again.`)
+  return plan
 }

@@ -1,8 +1,10 @@
 import { deploy } from './deploy.ts'
+import { failDeployment } from './failing.ts'
 import { DeploymentError, failureOf, serverFailure } from './failure.ts'
 import type { DeployParts } from './parts.ts'
-import { NoLongerBuilding } from './steps/switch-over.ts'
-import type { DeploymentRow } from './store.ts'
+import { NoLongerWanted } from './steps/switch-over.ts'
+import type { DeploymentRow } from './store/store.ts'
+import { isInterrupted } from './work.ts'
 
 /** A deployment that killed the server twice is not tried a third time. */
 const attemptsAllowed = 2
@@ -11,47 +13,62 @@ const attemptsAllowed = 2
  * The job that works on one deployment. It always leaves the deployment in a state that is true:
  * running, failed with the reason, or, when the server itself stops, still building for its next start.
  */
-export async function workOn(parts: DeployParts, deploymentId: string, signal: AbortSignal): Promise<void> {
+export async function workOn(parts: DeployParts, deploymentId: string, stopping: AbortSignal): Promise<void> {
+  let lookAgain = true
+  while (lookAgain) {
+    lookAgain = await parts.work.run(deploymentId, (signal) => attempt(parts, deploymentId, signal), stopping)
+  }
+}
+
+/** Gives whether it was interrupted: the deployment may be wanted in another way, which only its row can tell. */
+async function attempt(parts: DeployParts, deploymentId: string, signal: AbortSignal): Promise<boolean> {
   const deployment = await parts.store.begin(deploymentId)
-  if (deployment === undefined) return
+  if (deployment === undefined) return false
   const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
   try {
     // What an earlier try, cut off by the server's end, has left.
-    await removeRelease(parts, deployment)
+    if (!deployment.retained) await cleanUp(parts, deployment)
     if (deployment.attempts > attemptsAllowed) {
       throw new DeploymentError('build', 'interrupted', 'The server ended twice while it worked on this. Deploy again.')
     }
     logger.info('deployment begins')
+    signal.throwIfAborted()
     await deploy(parts, deployment, signal)
     logger.info('deployment runs')
+    return false
   } catch (error) {
-    await removeRelease(parts, deployment).catch((failed: unknown) => {
-      logger.error({ err: failed }, 'what a failed deployment left could not be removed; the next start tries again')
+    await cleanUp(parts, deployment).catch((failed: unknown) => {
+      logger.error({ err: failed }, 'what a deployment left could not be removed; it is tried again by itself')
     })
-    if (signal.aborted) {
-      await parts.store.giveBack(deployment.id)
-      throw signal.reason
+    if (!signal.aborted) {
+      await settle(parts, deployment, error)
+      return false
     }
-    await settle(parts, deployment, error)
+    await parts.store.giveBack(deployment)
+    if (isInterrupted(signal)) return true
+    throw signal.reason
   }
 }
 
-async function removeRelease(parts: DeployParts, deployment: DeploymentRow): Promise<void> {
+/** Ends what runs of a release that does not have the address; its files go, unless they are a release to go back to. */
+async function cleanUp(parts: DeployParts, deployment: DeploymentRow): Promise<void> {
   const app = await parts.apps.get(deployment.app_id)
-  await parts.runner.remove(parts.releases.of(deployment, app.number))
+  const release = parts.releases.of(deployment, app.number)
+  if (deployment.retained) await parts.runner.halt(release)
+  else await parts.runner.remove(release)
 }
 
 async function settle(parts: DeployParts, deployment: DeploymentRow, error: unknown): Promise<void> {
-  if (error instanceof NoLongerBuilding) return
+  if (error instanceof NoLongerWanted) return
   const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
   try {
-    const failure = failureOf(error, parts.releases.variablesOf(deployment))
+    const failure = failureOf(error, parts.releases.secretsOf(deployment))
     if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
     else logger.error({ err: error }, 'deployment failed by an error of the server')
-    await parts.store.fail(deployment.id, failure)
+    await failDeployment(parts, deployment, failure)
   } catch (unsaid) {
     // A reason that cannot be told must not keep the deployment building.
     logger.error({ err: unsaid }, 'the reason of a failure could not be stored')
-    await parts.store.fail(deployment.id, serverFailure)
+    await failDeployment(parts, deployment, serverFailure)
   }
 }

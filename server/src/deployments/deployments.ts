@@ -1,84 +1,85 @@
+import type { FieldProblem } from '../contract/errors.ts'
 import { invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { AppsConfig } from '../platform/config.ts'
-import type { Transaction } from '../platform/database.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { enqueue } from '../platform/jobs.ts'
+import { type Plans, planNamed } from '../platform/plans.ts'
 import type { SecretBox } from '../platform/secrets.ts'
-import { addressOf, publicUrl } from './addresses.ts'
 import type { Apps } from './apps.ts'
 import { branchProblem, isLocalRepository, parseGitUrl } from './git-source.ts'
-import type { DeploymentRow, DeploymentStore } from './store.ts'
-
-/** The job that works on one deployment. */
-export const deployTask = 'deployments.deploy'
+import { enqueueWork } from './jobs.ts'
+import type { Listening } from './listening.ts'
+import { detailOf, itemOf } from './presentation.ts'
+import { tokenContext } from './releases.ts'
+import { takesToken } from './steps/remote.ts'
+import type { DeploymentStore } from './store/store.ts'
 
 export interface DeploymentsDependencies {
+  readonly database: Database
   readonly store: DeploymentStore
   readonly apps: Apps
+  readonly listening: Listening
   readonly secrets: SecretBox
+  readonly plans: Plans
   readonly appsConfig: AppsConfig
-  /** Whether `file:` addresses may be deployed: in local mode alone. */
+  /** Whether `file:` addresses may be deployed, and tokens sent over plain http: in local mode alone. */
   readonly allowFile: boolean
 }
 
 export interface Deployments {
-  /** Accepts a deployment: its row and its job in one transaction. Throws `invalid_request` on a hostile address or branch. */
+  /**
+   * Accepts a deployment: its row, its job and its app, if that is new, in one transaction. Throws `invalid_request` on
+   * a hostile address, branch or token, and when the project's plan allows no further app.
+   */
   create(
     transaction: Transaction,
+    afterCommit: (work: () => void) => void,
     project: TenantProject,
     input: BodyOutput<'deployments.create'>,
   ): Promise<ResponseBody<'deployments.create'>>
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'deployments.list'>>>
+  /** Throws `not_found`. */
   get(project: TenantProject, id: string): Promise<ResponseBody<'deployments.get'>>
 }
 
 export function createDeployments(dependencies: DeploymentsDependencies): Deployments {
-  const { store, apps, secrets, appsConfig } = dependencies
-
-  const itemOf = (row: DeploymentRow, name: string, url: string) => {
-    return { id: row.id, name, status: row.status, url, created_at: row.created_at.toISOString() }
-  }
+  const { database, store, apps, secrets, plans, appsConfig } = dependencies
 
   return {
-    async create(transaction, project, input) {
+    async create(transaction, afterCommit, project, input) {
       await checkSource(input, dependencies)
-      const app = await apps.findOrCreate(project.id, input.name)
+      const mostApps = planNamed(plans, project.plan).apps
+      const { app, isNew } = await apps.findOrCreate(transaction, { ...project, mostApps }, input.name)
+      // The address answers from now on, with 503 until the release is there.
+      if (isNew) afterCommit(() => void dependencies.listening.open(app))
       const id = newId('deployment')
-      const variables = secrets.encrypt(JSON.stringify(input.env_vars ?? {}), id)
       const row = await store.add(transaction, {
         id,
         projectId: project.id,
+        accountId: project.accountId,
         appId: app.id,
         gitUrl: input.git_url,
         branch: input.branch ?? null,
-        variables,
+        commit: input.commit ?? null,
+        variables: secrets.encrypt(JSON.stringify(input.env_vars ?? {}), id),
+        gitToken: input.git_token === undefined ? null : secrets.encrypt(input.git_token, tokenContext(id)),
       })
-      await enqueue(transaction, { task: deployTask, payload: { deployment_id: id }, queue: app.id })
-      return itemOf(row, app.name, publicUrl(app.address, appsConfig))
+      await enqueueWork(transaction, store, row)
+      return itemOf({ ...row, app_name: app.name, port: null, hostname: null, ...app.address }, appsConfig)
     },
 
     async list(project, page) {
       const { rows, next } = cutPage(await store.list(project.id, page), page)
-      const items = rows.map((row) => itemOf(row, row.app_name, publicUrl(addressOf(row), appsConfig)))
-      return { body: { deployments: items }, next }
+      return { body: { deployments: rows.map((row) => itemOf(row, appsConfig)) }, next }
     },
 
     async get(project, id) {
-      const row = await store.get(project.id, id)
+      const row = await store.get(database, project.id, id)
       if (row === undefined) throw notFound()
-      return {
-        ...itemOf(row, row.app_name, publicUrl(addressOf(row), appsConfig)),
-        project_id: row.project_id,
-        git_url: row.git_url,
-        branch: row.branch,
-        commit: row.commit,
-        failure: row.failure,
-        started_at: row.started_at?.toISOString() ?? null,
-        finished_at: row.finished_at?.toISOString() ?? null,
-      }
+      return detailOf(row, appsConfig)
     },
   }
 }
@@ -87,12 +88,18 @@ async function checkSource(
   input: BodyOutput<'deployments.create'>,
   options: { readonly allowFile: boolean },
 ): Promise<void> {
+  const problems: FieldProblem[] = []
   const source = parseGitUrl(input.git_url, options)
-  const problems = 'field' in source ? [source] : []
+  if ('field' in source) problems.push(source)
   const branch = input.branch === undefined ? undefined : branchProblem(input.branch)
   if (branch !== undefined) problems.push({ field: 'branch', message: branch })
-  if (!('field' in source) && source.protocol === 'file' && !(await isLocalRepository(source))) {
-    problems.push({ field: 'git_url', message: 'there is no git repository at this path' })
+  if (!('field' in source)) {
+    if (source.protocol === 'file' && !(await isLocalRepository(source))) {
+      problems.push({ field: 'git_url', message: 'there is no git repository at this path' })
+    }
+    if (input.git_token !== undefined && !takesToken(source, { allowHttp: options.allowFile })) {
+      problems.push({ field: 'git_token', message: 'can be sent to an https address alone' })
+    }
   }
   const [first, ...others] = problems
   if (first !== undefined) throw invalidRequest(first, ...others)

@@ -22,11 +22,11 @@ export const serverFailure: DeploymentFailure = {
 
 /**
  * What the owner of a deployment is told of an error. The output of a build may hold what the app was trusted with, and
- * a failure is shown in many places, so the values of the app's variables are masked in it.
+ * a failure is shown in many places, so the deployment's secrets are masked in it.
  */
-export function failureOf(error: unknown, variables: Readonly<Record<string, string>>): DeploymentFailure {
+export function failureOf(error: unknown, secrets: readonly string[]): DeploymentFailure {
   if (error instanceof DeploymentError) {
-    return { ...error.failure, message: storable(maskValues(error.message, Object.values(variables))) }
+    return { ...error.failure, message: storable(maskValues(error.message, secrets)) }
   }
   return serverFailure
 }

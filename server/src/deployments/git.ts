@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, mkdir, open, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export interface GitResult {
@@ -11,8 +12,21 @@ export interface GitResult {
 /** Runs git with an argument array, nothing of the server's environment, and nobody to ask for a password. */
 export type Git = (
   args: readonly string[],
-  options: { cwd: string; signal: AbortSignal; pin?: Pin | undefined },
+  options: {
+    readonly cwd: string
+    readonly signal: AbortSignal
+    readonly pin?: Pin | undefined
+    readonly credentials?: Credentials | undefined
+  },
 ) => Promise<GitResult>
+
+/** What opens a private repository, for one origin alone. */
+export interface Credentials {
+  /** Such as `https://example.com`. */
+  readonly origin: string
+  /** A token, or `user:password`. */
+  readonly token: string
+}
 
 /** The address that a host name was found to have when it was checked; git connects to that and to no other. */
 export interface Pin {
@@ -35,7 +49,8 @@ export interface GitOptions {
 const outputLimit = 64 * 1024
 
 // Other users' repositories are read on purpose: only the address decides (see `parseGitUrl`).
-// No hook, no helper and no protocol besides those named in the environment.
+// No hook, no helper and no protocol besides those named in the environment. A redirect would lead to a host that nobody
+// has checked, with what was meant for another.
 const configuration = `[safe]
 	directory = *
 [core]
@@ -46,6 +61,12 @@ const configuration = `[safe]
 	detachedHead = false
 [gc]
 	auto = 0
+[maintenance]
+	auto = false
+[transfer]
+	unpackLimit = 1
+[http]
+	followRedirects = false
 [init]
 	defaultBranch = main
 `
@@ -66,21 +87,25 @@ export async function createGit(options: GitOptions): Promise<Git> {
     GIT_SSH_VARIANT: 'ssh',
   }
 
-  return (args, { cwd, signal, pin }) =>
+  const spawnGit = (
+    args: readonly string[],
+    { cwd, signal, pin }: { cwd: string; signal: AbortSignal; pin?: Pin | undefined },
+    secret: FileHandle | undefined,
+  ): Promise<GitResult> =>
     new Promise((done, fail) => {
       signal.throwIfAborted()
-      const child = spawn('git', [...pinArguments(pin), ...args], {
+      const child = spawn('git', [...settingsOf(pin, secret), ...args], {
         cwd,
         env: { ...environment, GIT_SSH_COMMAND: sshCommand(options, pin) },
-        stdio: ['ignore', 'pipe', 'pipe'],
+        stdio: ['ignore', 'pipe', 'pipe', secret?.fd ?? 'ignore'],
         detached: true,
       })
       const output = { stdout: '', stderr: '' }
       const keep = (name: keyof typeof output) => (chunk: Buffer) => {
         output[name] = (output[name] + chunk.toString('utf8')).slice(-outputLimit)
       }
-      child.stdout.on('data', keep('stdout'))
-      child.stderr.on('data', keep('stderr'))
+      child.stdout?.on('data', keep('stdout'))
+      child.stderr?.on('data', keep('stderr'))
       const abort = () => killGroup(child.pid)
       signal.addEventListener('abort', abort, { once: true })
       child.on('error', (error) => {
@@ -93,7 +118,42 @@ export async function createGit(options: GitOptions): Promise<Git> {
         else done({ code, ...output })
       })
     })
+
+  return async (args, { credentials, ...rest }) => {
+    if (credentials === undefined) return spawnGit(args, rest, undefined)
+    const secret = await writeSecret(options.directory, credentials)
+    try {
+      return await spawnGit(args, rest, secret)
+    } finally {
+      await secret.close()
+    }
+  }
 }
+
+/** Where git finds the file of its third descriptor, in every process that it starts. */
+const secretPath = '/proc/self/fd/3'
+
+/**
+ * The header that opens the repository, as git's configuration in a file without a name: only those who inherit its
+ * descriptor can read it, no process list and no environment shows it, and nothing is left when the server is killed.
+ */
+async function writeSecret(directory: string, { origin, token }: Credentials): Promise<FileHandle> {
+  const path = join(directory, `secret-${randomUUID()}`)
+  const file = await open(path, 'wx+', 0o600)
+  try {
+    await unlink(path)
+    const pair = token.includes(':') ? token : `${tokenUser}:${token}`
+    const header = `Authorization: Basic ${Buffer.from(pair).toString('base64')}`
+    await file.writeFile(`[http "${origin}/"]\n\textraHeader = "${header}"\n`)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** The user name that hosts expect beside a token, or that they do not look at. */
+const tokenUser = 'x-access-token'
 
 // git has helpers (git-remote-https, ssh) that must end with it.
 function killGroup(pid: number | undefined): void {
@@ -105,11 +165,11 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-function pinArguments(pin: Pin | undefined): string[] {
-  if (pin === undefined) return []
-  const resolve = `${pin.host}:${pin.port}:${pin.address.includes(':') ? `[${pin.address}]` : pin.address}`
-  // A redirect would lead to a host that nobody has checked.
-  return ['-c', `http.curloptResolve=${resolve}`, '-c', 'http.followRedirects=false']
+function settingsOf(pin: Pin | undefined, secret: FileHandle | undefined): string[] {
+  const settings = secret === undefined ? [] : ['-c', `include.path=${secretPath}`]
+  if (pin === undefined) return settings
+  const address = pin.address.includes(':') ? `[${pin.address}]` : pin.address
+  return [...settings, '-c', `http.curloptResolve=${pin.host}:${pin.port}:${address}`]
 }
 
 // git splits this by the shell's rules, so the one path in it is quoted by them.

@@ -1,4 +1,4 @@
-import type { LimitFunction } from 'p-limit'
+import type { DeploymentFailure } from '../contract/resources/deployments.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Background } from '../platform/background.ts'
 import type { DeploysConfig } from '../platform/config.ts'
@@ -7,11 +7,15 @@ import type { KeyedLock } from '../platform/keyed-lock.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Outbound } from '../platform/outbound.ts'
 import type { App, Apps } from './apps.ts'
+import type { BuildSlots } from './build-slots.ts'
 import type { Git } from './git.ts'
+import type { GitCache } from './git-cache.ts'
+import type { Listening } from './listening.ts'
 import type { PlanOptions } from './plan.ts'
 import type { Releases } from './releases.ts'
 import type { Runner } from './runner/runner.ts'
-import type { DeploymentStore } from './store.ts'
+import type { DeploymentRow, DeploymentStore } from './store/store.ts'
+import type { Work } from './work.ts'
 
 /** Everything that the life of a deployment needs, handed in once by the composition root. */
 export interface DeployParts {
@@ -21,26 +25,32 @@ export interface DeployParts {
   readonly releases: Releases
   readonly runner: Runner
   readonly gateway: Gateway
+  readonly listening: Listening
   readonly git: Git
+  readonly gitCache: GitCache
   readonly outbound: Outbound
-  /** One change of an app's release at a time. */
+  /** One at a time works on a release. */
+  readonly work: Work
+  /** One change of an app's route at a time; taken after `work`, never before it. */
   readonly appLock: KeyedLock
   readonly background: Background
-  /** Builds are heavy: only so many at a time, while fetching, starting and waiting for health go on beside them. */
-  readonly buildSlots: LimitFunction
+  readonly buildSlots: BuildSlots
   readonly settings: DeploysConfig
   readonly planOptions: PlanOptions
   readonly allowFile: boolean
   /** Where the gateway is asked for an app, to confirm a switch. */
   readonly listenerOf: (app: App) => { host: string; port: number }
-  readonly urlOf: (app: App) => string
+  readonly urlOf: (app: Pick<App, 'address'>) => string
   /** Writes the event and its deliveries in the transaction of the change. */
-  readonly announceSuccess: (trx: Transaction, event: Succeeded) => Promise<void>
+  readonly announce: (transaction: Transaction, announcement: Announcement) => Promise<void>
   readonly logger: Logger
 }
 
-export interface Succeeded {
-  readonly projectId: string
-  readonly deploymentId: string
+/** What became of a deployment. */
+export type Announcement = {
+  readonly row: Pick<DeploymentRow, 'id' | 'project_id' | 'account_id'>
   readonly url: string
-}
+} & (
+  | { readonly event: 'deployment.succeeded' | 'deployment.canceled' }
+  | { readonly event: 'deployment.failed'; readonly failure: DeploymentFailure }
+)

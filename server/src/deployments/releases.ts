@@ -4,40 +4,74 @@ import { join } from 'node:path'
 import type { Range } from '../platform/config.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { OsUser } from '../platform/users.ts'
+import { removeFolder } from './runner/folders.ts'
 import type { Release } from './runner/runner.ts'
 
 /** Where releases lie on disk and whom they belong to. */
 export interface Releases {
   /** The release of a deployment; nothing is made on disk by this. */
   of(deployment: { id: string; app_id: string; variables: Buffer }, appNumber: number): Release
-  variablesOf(deployment: { id: string; variables: Buffer }): Readonly<Record<string, string>>
+  /** The same without what it would run with; for a deployment whose row is gone, too. */
+  placeOf(deployment: { id: string; app_id: string }): ReleasePlace
+  tokenOf(deployment: { id: string; git_token: Buffer | null }): string | null
+  /** What must not be shown to anybody who sees the deployment: the values of its variables, and its token. */
+  secretsOf(deployment: { id: string; variables: Buffer; git_token: Buffer | null }): readonly string[]
   /** Makes the folders of a release, empty. */
   prepare(release: Release): Promise<void>
   /** Hands the fetched files over to the user that builds and runs them. */
-  handOver(release: Release): Promise<void>
-  /** Every release on disk, by its deployment's id. */
-  onDisk(): Promise<{ id: string; directory: string }[]>
+  handOver(release: Release, signal: AbortSignal): Promise<void>
+  /** Every app on the disk, with its releases and the logs of its deployments by the ids of the deployments. */
+  onDisk(): Promise<AppOnDisk[]>
+  /** Deletes a log that no deployment needs. */
+  removeLog(appId: string, deploymentId: string): Promise<void>
+  /** Deletes all that an app has on the disk; nothing of it may run any more. */
+  removeApp(appId: string): Promise<void>
+}
+
+export type ReleasePlace = Pick<Release, 'id' | 'directory' | 'logDirectory'>
+
+export interface AppOnDisk {
+  readonly id: string
+  readonly releases: readonly { readonly id: string; readonly directory: string }[]
+  readonly logs: readonly string[]
 }
 
 export function createReleases(options: {
   /** The folder of all apps in the data directory. */
   readonly directory: string
+  /** The folder of all logs in the data directory. */
+  readonly logDirectory: string
   /** The uids that apps get when the server is root, else `null`. */
   readonly uids: Range | null
   readonly secrets: SecretBox
 }): Releases {
-  const variablesOf: Releases['variablesOf'] = (deployment) =>
+  const variablesOf = (deployment: { id: string; variables: Buffer }): Readonly<Record<string, string>> =>
     JSON.parse(options.secrets.decrypt(deployment.variables, deployment.id))
+  const tokenOf: Releases['tokenOf'] = ({ id, git_token }) =>
+    git_token === null ? null : options.secrets.decrypt(git_token, tokenContext(id))
+
+  const placeOf: Releases['placeOf'] = ({ id, app_id }) => {
+    return {
+      id,
+      directory: join(options.directory, app_id, 'releases', id),
+      logDirectory: join(options.logDirectory, app_id, id),
+    }
+  }
 
   return {
-    variablesOf,
+    tokenOf,
+    placeOf,
+
+    secretsOf(deployment) {
+      const token = tokenOf(deployment)
+      return [...Object.values(variablesOf(deployment)), ...(token === null ? [] : [token, ...token.split(':')])]
+    },
 
     of(deployment, appNumber) {
       const appDirectory = join(options.directory, deployment.app_id)
       return {
-        id: deployment.id,
+        ...placeOf(deployment),
         appDirectory,
-        directory: join(appDirectory, 'releases', deployment.id),
         user: userOf(options.uids, appNumber),
         variables: variablesOf(deployment),
       }
@@ -49,23 +83,38 @@ export function createReleases(options: {
       await mkdir(join(release.directory, 'source'), { mode: 0o700 })
     },
 
-    async handOver(release) {
+    async handOver(release, signal) {
       if (release.user === null) return
       const { uid, gid } = release.user
       // Symbolic links are changed themselves and never followed.
-      await run('chown', ['-R', '-h', '-P', '--', `${uid}:${gid}`, '.'], join(release.directory, 'source'))
+      await run('chown', ['-R', '-h', '-P', '--', `${uid}:${gid}`, '.'], join(release.directory, 'source'), signal)
     },
 
     async onDisk() {
-      const found: { id: string; directory: string }[] = []
-      for (const app of await folders(options.directory)) {
-        const releases = join(options.directory, app, 'releases')
-        for (const id of await folders(releases)) found.push({ id, directory: join(releases, id) })
-      }
-      return found
+      const ids = new Set([...(await folders(options.directory)), ...(await folders(options.logDirectory))])
+      return Promise.all(
+        [...ids].map(async (id) => {
+          const directory = join(options.directory, id, 'releases')
+          return {
+            id,
+            releases: (await folders(directory)).map((name) => ({ id: name, directory: join(directory, name) })),
+            logs: await folders(join(options.logDirectory, id)),
+          }
+        }),
+      )
+    },
+
+    removeLog: (appId, deploymentId) => removeFolder(join(options.logDirectory, appId, deploymentId)),
+
+    async removeApp(appId) {
+      await removeFolder(join(options.directory, appId))
+      await removeFolder(join(options.logDirectory, appId))
     },
   }
 }
+
+/** Binds the encrypted token to its place. */
+export const tokenContext = (deploymentId: string): string => `${deploymentId} git_token`
 
 function userOf(uids: Range | null, appNumber: number): OsUser | null {
   if (uids === null) return null
@@ -84,9 +133,9 @@ async function folders(directory: string): Promise<string[]> {
   }
 }
 
-function run(program: string, args: readonly string[], cwd: string): Promise<void> {
+function run(program: string, args: readonly string[], cwd: string, signal: AbortSignal): Promise<void> {
   return new Promise((done, fail) => {
-    spawn(program, args, { cwd, stdio: 'ignore' })
+    spawn(program, args, { cwd, stdio: 'ignore', signal })
       .on('error', fail)
       .on('close', (code) => (code === 0 ? done() : fail(new Error(`${program} ended with code ${code}`))))
   })

@@ -222,6 +222,11 @@ const variables = z.object({
   FAIRLEAD_UIDS: range
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
+  FAIRLEAD_BUILDS: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/, 'must be a whole number from 1 to 999')
+    .transform(Number)
+    .optional(),
   FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
   FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),
   FAIRLEAD_START_TIMEOUT: seconds.default(60_000),
@@ -299,7 +304,7 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
     uploadIdleTimeoutMs: set.FAIRLEAD_UPLOAD_IDLE_TIMEOUT,
     uids: set.FAIRLEAD_UIDS,
     deploys: {
-      builds: Math.max(1, Math.floor(availableParallelism() / 2)),
+      builds: set.FAIRLEAD_BUILDS ?? Math.max(1, Math.floor(availableParallelism() / 2)),
       fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
       buildTimeoutMs: set.FAIRLEAD_BUILD_TIMEOUT,
       startTimeoutMs: set.FAIRLEAD_START_TIMEOUT,

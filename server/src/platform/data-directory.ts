@@ -15,6 +15,8 @@ export interface DataDirectory {
   /** What comes first on the PATH of builds and apps. */
   readonly bin: string
   readonly apps: string
+  /** The logs of deployments, the server's alone. */
+  readonly logs: string
   readonly git: string
   /** Uploaded files. */
   readonly files: string
@@ -45,6 +47,7 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     runtime: join(root, 'runtime'),
     bin: join(root, 'runtime', 'bin'),
     apps: join(root, 'apps'),
+    logs: join(root, 'logs'),
     git: join(root, 'git'),
     files: join(root, 'files'),
   }

@@ -18,6 +18,10 @@ export interface NewJob {
   readonly payload: Readonly<Record<string, string>>
   /** Jobs of one queue run one after the other. */
   readonly queue?: string
+  /** A waiting job of the same key is replaced by this one. */
+  readonly key?: string
+  /** Jobs of a lower number go first; 0 unless told otherwise. */
+  readonly priority?: number
   readonly runAt?: Date
 }
 
@@ -41,8 +45,17 @@ export async function enqueue(db: Database | Transaction, job: NewJob): Promise<
     ${job.task}::text,
     (${JSON.stringify(job.payload)}::jsonb || jsonb_strip_nulls(
       jsonb_build_object('request_id', nullif(current_setting('fairlead.request_id', true), ''))))::json,
-    queue_name => ${job.queue ?? null}::text, run_at => ${job.runAt ?? null}::timestamptz
+    queue_name => ${job.queue ?? null}::text, run_at => ${job.runAt ?? null}::timestamptz,
+    job_key => ${job.key ?? null}::text, priority => ${job.priority ?? 0}::integer
   )`.execute(db)
+}
+
+/** Which of these keys have no job that is waiting or being worked on. */
+export async function keysWithoutJob(db: Database, keys: readonly string[]): Promise<string[]> {
+  const { rows } = await sql<{ key: string }>`select key from graphile_worker.jobs
+    where key = any(${keys}::text[]) and attempts < max_attempts`.execute(db)
+  const alive = new Set(rows.map(({ key }) => key))
+  return keys.filter((key) => !alive.has(key))
 }
 
 export interface Workers {

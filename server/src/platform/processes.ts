@@ -77,6 +77,17 @@ export async function findProcesses(marker: Marker): Promise<number[]> {
   return found.sort((a, b) => a - b)
 }
 
+/** The values that processes carry under this name in their environment. */
+export async function markedValues(name: string): Promise<Set<string>> {
+  const values = new Set<string>()
+  const start = `${name}=`
+  await forEachProcess((pid) => {
+    const entries = read(`/proc/${pid}/environ`)?.split('\0') ?? []
+    for (const entry of entries) if (entry.startsWith(start)) values.add(entry.slice(start.length))
+  })
+  return values
+}
+
 /** The process itself and all it has started, as far as an unbroken line of parents leads. */
 export async function familyOf(pid: number): Promise<number[]> {
   const children = childrenOf(pid) === null ? await childrenFromTable() : childrenOf

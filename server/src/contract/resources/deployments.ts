@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
 import { name, required, timestamp } from './common.ts'
 
-export const deploymentStatuses = ['building', 'running', 'failed', 'superseded'] as const
+export const deploymentStatuses = ['building', 'running', 'failed', 'canceled', 'superseded', 'stopped'] as const
 export type DeploymentStatus = (typeof deploymentStatuses)[number]
 
 /** Exactly the fields of the specification. */
@@ -70,6 +70,31 @@ const variables = z
     }
   })
 
+/** The full name of a commit (SHA-1 or SHA-256); a short one could mean another commit tomorrow. */
+const commit = z
+  .string({ error: 'must be a string' })
+  .regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/i, 'must be the full hash of a commit: 40 or 64 hexadecimal digits')
+  .transform((hash) => hash.toLowerCase())
+
+const gitToken = z
+  .string({ error: 'must be a string' })
+  .max(1000, 'must be at most 1000 characters')
+  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+
+/** What a log shows at most, and unless told otherwise, in lines. */
+export const mostLogLines = 10_000
+const usualLogLines = 1_000
+
+const logsQuery = z.object({
+  tail: z
+    .string()
+    .regex(/^\d{1,5}$/, 'must be a whole number')
+    .transform(Number)
+    .refine((lines) => lines <= mostLogLines, `must be at most ${mostLogLines}`)
+    .default(usualLogLines),
+  stream: z.enum(['build', 'runtime'], { error: 'must be build or runtime' }).optional(),
+})
+
 export const deploymentOperations = {
   'deployments.list': {
     summary: 'List deployments',
@@ -80,11 +105,15 @@ export const deploymentOperations = {
     summary: 'Deploy an app',
     description:
       'Fetches, builds and starts the repository. `name` names the app: a second deployment of the same name is a new ' +
-      'release of that app and takes over its address. Without `branch` the default branch is deployed.',
+      'release of that app and takes over its address. Without `branch` the default branch is deployed; with `commit` ' +
+      'that very commit. `git_token` lets a private repository be read over https; it is kept encrypted until the fetch ' +
+      'is over, and never shown.',
     body: z.object({
       name: name,
       git_url: z.string(required('a string')).max(2048, 'must be at most 2048 characters'),
       branch: z.string().max(255, 'must be at most 255 characters').optional(),
+      commit: commit.optional(),
+      git_token: gitToken.optional(),
       env_vars: variables.optional(),
     }),
     response: deployment,
@@ -93,5 +122,48 @@ export const deploymentOperations = {
     summary: 'Read a deployment',
     description: 'One deployment with its source, its times and, when it failed, the reason.',
     response: deploymentDetail,
+  },
+  'deployments.delete': {
+    summary: 'Delete a deployment',
+    description:
+      'Removes it with its files and logs; the last one of an app frees the address of the app. One that is building ' +
+      'must be canceled before, one that runs must be stopped.',
+  },
+  'deployments.cancel': {
+    summary: 'Cancel a deployment',
+    description:
+      'Ends the work on a deployment that is building and frees everything that it holds. A release of the app that ' +
+      'runs goes on. Does nothing to one that is canceled already.',
+    response: deploymentDetail,
+  },
+  'deployments.rollback': {
+    summary: 'Roll back to a deployment',
+    description:
+      'Brings an earlier release of the app back without a build: the same files, variables and plan. It is `building` ' +
+      'until it answers and has the address. Whatever of the app is being built at the time is superseded. The five ' +
+      'newest releases besides the one that runs are kept for this.',
+    response: deploymentDetail,
+  },
+  'deployments.stop': {
+    summary: 'Stop a deployment',
+    description:
+      'Ends the app after its running requests; its address answers 503 until a release of it is started again. Does ' +
+      'nothing to one that is stopped already.',
+    response: deploymentDetail,
+  },
+  'deployments.restart': {
+    summary: 'Restart a deployment',
+    description:
+      'Ends the processes of a release that runs, is stopped or could not be kept running, and starts it anew, without ' +
+      'a build. It is `building` until it answers; meanwhile its address answers 503.',
+    response: deploymentDetail,
+  },
+  'deployments.logs': {
+    summary: 'Read the log of a deployment',
+    description:
+      'The last `tail` lines of the build and of the app, or of the one named by `stream`. With ' +
+      '`Accept: text/event-stream` the lines are followed as they come, as server-sent events from `Last-Event-ID` on; ' +
+      'the event `end` tells that no further line will come. Values of the variables are masked.',
+    query: logsQuery,
   },
 } as const satisfies Declarations<'deployments'>

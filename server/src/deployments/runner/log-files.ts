@@ -46,6 +46,55 @@ export async function readLastLines(path: string, count: number): Promise<string
   }
 }
 
+/** Where the last `count` lines of a log begin, in bytes; 0 when there is no log. */
+export async function positionOfLastLines(path: string, count: number): Promise<number> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
+  if (file === null) return 0
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) return 0
+    const tail = await readTail(file, stats.size, count)
+    const lines = splitLines(tail)
+    const skipped = lines.slice(0, Math.max(0, lines.length - count))
+    return stats.size - tail.length + skipped.reduce((bytes, line) => bytes + line.length + 1, 0)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Some lines of a log, and where the next one begins. */
+export interface LogPart {
+  readonly lines: readonly { readonly text: string; readonly end: number }[]
+  readonly next: number
+}
+
+/**
+ * The whole lines from a position, in bytes, on, as many as 64 KB hold, each cut at 4 KB; none when there is nothing new. A
+ * line without an end is left for later, unless it fills the 64 KB: then it counts as one.
+ */
+export async function readLinesFrom(path: string, position: number): Promise<LogPart> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
+  if (file === null) return { lines: [], next: position }
+  try {
+    const stats = await file.stat()
+    // An app can truncate its log; then what it writes is new from the beginning.
+    const from = stats.size < position ? 0 : position
+    if (!stats.isFile() || stats.size === from) return { lines: [], next: from }
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK), 0, CHUNK, from)
+    const chunk = buffer.subarray(0, bytesRead)
+    const lastBreak = chunk.lastIndexOf(0x0a)
+    const whole = lastBreak >= 0 ? chunk.subarray(0, lastBreak + 1) : bytesRead === CHUNK ? chunk : Buffer.alloc(0)
+    let end = from
+    const lines = splitLines(whole).map((line) => {
+      end = Math.min(end + line.length + 1, from + whole.length)
+      return { text: decodeLine(line), end }
+    })
+    return { lines, next: from + whole.length }
+  } finally {
+    await file.close()
+  }
+}
+
 /** The end of a file that holds at least `lines` whole lines, or as much as is read at most. */
 async function readTail(file: FileHandle, size: number, lines: number): Promise<Buffer> {
   const chunks: Buffer[] = []

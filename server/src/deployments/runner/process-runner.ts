@@ -1,16 +1,16 @@
 import { once } from 'node:events'
-import type { FileHandle } from 'node:fs/promises'
+import { type FileHandle, mkdir } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../platform/logger.ts'
-import { killAll, type ProcessIdentity } from '../../platform/processes.ts'
+import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
 import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
 import { ensurePrivateFolder, removeFolder } from './folders.ts'
 import { createInspector } from './inspect.ts'
 import { type Exit, type Launch, launch } from './launch.ts'
-import { openLog, readLastLines } from './log-files.ts'
+import { openLog, positionOfLastLines, readLastLines, readLinesFrom } from './log-files.ts'
 import { createPorts } from './ports.ts'
-import type { Command, Instance, Release, Runner } from './runner.ts'
+import type { Command, Instance, LogStream, Release, Runner } from './runner.ts'
 
 export interface ProcessRunnerOptions {
   /** Absolute path of the Node that apps run on. */
@@ -85,6 +85,13 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     for (const [key, child] of children) if (child.releaseId === releaseId && child.hasExited) children.delete(key)
   }
 
+  const halt: Runner['halt'] = async ({ id }, { graceMs } = { graceMs: 0 }) => {
+    const own = [...children.values()].filter((child) => child.releaseId === id)
+    await killAll({ marker: markerOf(id), leaders: own.map((child) => child.process) }, { graceMs })
+    await Promise.all(own.map((child) => child.exited))
+    forget(id)
+  }
+
   return {
     build: async (release, plan, { signal }) => {
       signal.throwIfAborted()
@@ -104,7 +111,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     start: async (release, plan) => {
       forget(release.id)
       await prepareFolders(release)
-      const log = await openLog(logOf(release, 'app'), release.user)
+      const log = await openLog(logOf(release, 'runtime'), release.user)
       const port = await ports.reserve().catch(async (error: unknown) => {
         await log.close()
         throw error
@@ -138,20 +145,25 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       return { state: 'exited', ...(exit ?? { code: null, signal: null }) }
     },
 
+    lives: isRunning,
+
     stop: async (instance, { graceMs }) => {
       await killAll({ marker: markerOf(instance.releaseId), leaders: [instance] }, { graceMs })
       await children.get(keyOf(instance))?.exited
     },
 
-    logs: (release, what, { lines }) => readLastLines(logOf(release, what), lines),
+    logs: (release, stream, { lines }) => readLastLines(logOf(release, stream), lines),
+    logPosition: (release, stream, { lines }) => positionOfLastLines(logOf(release, stream), lines),
+    readLog: (release, stream, from) => readLinesFrom(logOf(release, stream), from),
+
+    halt,
 
     remove: async (release) => {
-      const own = [...children.values()].filter((child) => child.releaseId === release.id)
-      await killAll({ marker: markerOf(release.id), leaders: own.map((child) => child.process) }, { graceMs: 0 })
-      await Promise.all(own.map((child) => child.exited))
-      forget(release.id)
+      await halt(release)
       await removeFolder(release.directory)
     },
+
+    withProcesses: () => markedValues(RELEASE_MARKER),
   }
 }
 
@@ -160,10 +172,11 @@ const NO_PROCESS: ProcessIdentity = { pid: 0, startTime: '' }
 
 const markerOf = (releaseId: string) => ({ name: RELEASE_MARKER, value: releaseId })
 const keyOf = (instance: Instance): string => `${instance.releaseId}:${instance.pid}:${instance.startTime}`
-const logOf = (release: Pick<Release, 'directory'>, what: 'build' | 'app'): string =>
-  join(release.directory, `${what}.log`)
+const logOf = (release: Pick<Release, 'logDirectory'>, stream: LogStream): string =>
+  join(release.logDirectory, `${stream}.log`)
 
 async function prepareFolders(release: Release): Promise<void> {
+  await mkdir(release.logDirectory, { recursive: true, mode: 0o700 })
   await ensurePrivateFolder(homeOf(release), release.user)
   await ensurePrivateFolder(temporaryFolderOf(release), release.user)
 }

@@ -1,4 +1,5 @@
 import type { OsUser } from '../../platform/users.ts'
+import type { LogPart } from './log-files.ts'
 
 /** What a runner needs to know of a release: where it lies and whom it runs as. */
 export interface Release {
@@ -8,6 +9,8 @@ export interface Release {
   readonly directory: string
   /** Absolute path of the app's own folder that outlives releases; its `home` is `HOME`. */
   readonly appDirectory: string
+  /** Absolute path of the folder of its logs, which outlive the release; apps have no way into it. */
+  readonly logDirectory: string
   /** Whom builds and the app run as; `null` when the server itself is not root. */
   readonly user: OsUser | null
   /** The app's own variables. */
@@ -51,6 +54,9 @@ export type BuildOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly command: string; readonly code: number | null; readonly signal: string | null }
 
+/** What a log is of: the build, or the app as it runs. */
+export type LogStream = 'build' | 'runtime'
+
 /**
  * Runs what tenants bring. One small interface, so that containers can stand beside processes later.
  * Every method is safe to call again, and for things that are already gone.
@@ -61,10 +67,20 @@ export interface Runner {
   /** Starts the release on a free port; resolves as soon as the process exists. */
   start(release: Release, plan: Plan): Promise<Instance>
   inspect(instance: Instance): Promise<InstanceState>
+  /** Whether its process lives: much cheaper than `inspect`, for what is asked every second. */
+  lives(instance: Instance): boolean
   /** SIGTERM, then SIGKILL after `graceMs`; resolves when no process of the release is left. */
   stop(instance: Instance, options: { graceMs: number }): Promise<void>
   /** The last lines that the build or the app wrote, oldest first. */
-  logs(release: Pick<Release, 'directory'>, what: 'build' | 'app', options: { lines: number }): Promise<string[]>
-  /** Kills whatever still runs of the release and deletes its folder. */
+  logs(release: Pick<Release, 'logDirectory'>, stream: LogStream, options: { lines: number }): Promise<string[]>
+  /** Where its last lines begin, for `readLog`. */
+  logPosition(release: Pick<Release, 'logDirectory'>, stream: LogStream, options: { lines: number }): Promise<number>
+  /** Some of the whole lines from a position on. */
+  readLog(release: Pick<Release, 'logDirectory'>, stream: LogStream, from: number): Promise<LogPart>
+  /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay. */
+  halt(release: Pick<Release, 'id'>, options?: { graceMs: number }): Promise<void>
+  /** Kills whatever still runs of the release and deletes its folder; its logs stay. */
   remove(release: Pick<Release, 'id' | 'directory'>): Promise<void>
+  /** The ids of all releases that processes on this machine belong to, other servers' included. */
+  withProcesses(): Promise<Set<string>>
 }

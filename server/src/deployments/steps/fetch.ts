@@ -1,102 +1,201 @@
-import { mkdir, readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { type Outbound, OutboundError } from '../../platform/outbound.ts'
+import { lstat, mkdir, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import type { Outbound } from '../../platform/outbound.ts'
 import { DeploymentError } from '../failure.ts'
-import type { Git, GitResult, Pin } from '../git.ts'
-import { type GitSource, parseGitUrl } from '../git-source.ts'
+import type { Git, GitResult } from '../git.ts'
+import type { CacheFolder, GitCache } from '../git-cache.ts'
+import { parseGitmodules, type Submodule, submoduleUrl } from '../submodules.ts'
+import { fetchError, isRemotesAnswer, succeed } from './fetch-errors.ts'
+import { connect, type Remote } from './remote.ts'
 
 export interface FetchDependencies {
   readonly git: Git
+  readonly gitCache: GitCache
   readonly outbound: Outbound
   readonly allowFile: boolean
 }
 
+export interface FetchRequest {
+  readonly projectId: string
+  readonly gitUrl: string
+  readonly branch: string | null
+  /** The full hash of the commit; `null` for the tip of the branch. */
+  readonly commit: string | null
+  readonly token: string | null
+  readonly directory: string
+}
+
 export interface FetchedSource {
-  readonly branch: string
+  readonly branch: string | null
   readonly commit: string
 }
 
+/** Submodules of submodules, and all of them together: more is a mistake, or meant to keep us busy. */
+const deepest = 8
+const mostSubmodules = 100
+
 /**
- * Brings one commit of a repository into `directory`, without its history.
+ * Brings one commit of a repository into `directory`, submodules included, without its history.
  * Rejects with a `DeploymentError` of the stage `fetch` that says what the repository lacks.
  */
 export async function fetchSource(
   dependencies: FetchDependencies,
-  request: { readonly gitUrl: string; readonly branch: string | null; readonly directory: string },
+  request: FetchRequest,
   signal: AbortSignal,
 ): Promise<FetchedSource> {
-  const source = parseGitUrl(request.gitUrl, dependencies)
-  if ('field' in source) throw new DeploymentError('fetch', 'git_url_refused', `git_url ${source.message}.`)
-  const pin = await pinnedAddress(dependencies.outbound, source)
-  const git = (...args: string[]) => dependencies.git(args, { cwd: request.directory, signal, pin })
-
-  await mkdir(request.directory, { recursive: true })
-  const branch = request.branch ?? (await defaultBranch(git, source))
-  await succeed(git('init', '--quiet', '--template='))
-  const fetched = await git('fetch', '--quiet', '--depth=1', '--no-tags', '--', source.url, `refs/heads/${branch}`)
-  if (fetched.code !== 0) throw fetchError(fetched, source, branch)
-  await succeed(git('checkout', '--quiet', '--force', '--detach', 'FETCH_HEAD'))
-  // Detached, so this holds the commit itself.
-  const commit = (await readFile(join(request.directory, '.git', 'HEAD'), 'utf8')).trim()
-  // A release is its files; what git knows besides is of no use to it and tells where it came from.
-  await rm(join(request.directory, '.git'), { recursive: true, force: true })
+  const remote = await connect(dependencies, request, signal)
+  const { branch, ref } = await wantedRef(remote, request)
+  const budget = { submodules: mostSubmodules }
+  const commit = await bringTree({ ...dependencies, projectId: request.projectId, budget }, remote, signal, {
+    ref,
+    hash: request.commit,
+    directory: request.directory,
+    depth: 0,
+  })
   return { branch, commit }
 }
 
-async function pinnedAddress(outbound: Outbound, source: GitSource): Promise<Pin | undefined> {
-  if (source.host === null || source.port === null || outbound.mode === 'any') return undefined
-  try {
-    const [first] = await outbound.resolve(source.host)
-    if (first === undefined) throw new Error('no address')
-    return { host: source.host, port: source.port, address: first.address }
-  } catch (error) {
-    if (error instanceof OutboundError) throw new DeploymentError('fetch', error.code, error.message)
-    throw new DeploymentError('fetch', 'repository_unreachable', `The host ${source.host} of git_url cannot be found.`)
+/**
+ * The reference whose tip is wanted, if there is one. The remote is asked for it in any case: a commit that is in our
+ * cache and no longer there must not be found.
+ */
+async function wantedRef(
+  remote: Remote,
+  { branch, commit }: FetchRequest,
+): Promise<{ branch: string | null; ref: string | null }> {
+  if (commit === null) {
+    const name = branch ?? (await remote.defaultBranch())
+    return { branch: name, ref: `refs/heads/${name}` }
   }
+  const tip = branch === null ? 'HEAD' : `refs/heads/${branch}`
+  return { branch, ref: (await remote.tipOf(tip)) === commit ? tip : null }
 }
 
-async function defaultBranch(git: (...args: string[]) => Promise<GitResult>, source: GitSource): Promise<string> {
-  const listed = await git('ls-remote', '--symref', '--', source.url, 'HEAD')
-  if (listed.code !== 0) throw fetchError(listed, source, 'HEAD')
-  const branch = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed.stdout)?.[1]
-  if (branch === undefined) {
+interface Bringing extends FetchDependencies {
+  readonly projectId: string
+  readonly budget: { submodules: number }
+}
+
+interface Wanted {
+  readonly ref: string | null
+  readonly hash: string | null
+  readonly directory: string
+  readonly depth: number
+}
+
+/** Gives the commit that is in `directory` now. */
+async function bringTree(bringing: Bringing, remote: Remote, signal: AbortSignal, wanted: Wanted): Promise<string> {
+  const { commit, submodules } = await bringing.gitCache.use(
+    bringing.projectId,
+    remote.source.url,
+    signal,
+    async (cache) => {
+      const commit = await fetchInto(bringing.git, cache, remote, wanted, signal)
+      return { commit, submodules: await checkOut(bringing.git, cache, commit, wanted.directory, signal) }
+    },
+  )
+  for (const submodule of submodules) await bringSubmodule(bringing, remote, signal, wanted, submodule)
+  return commit
+}
+
+/** Fetches into the cache and gives the commit. */
+async function fetchInto(
+  git: Git,
+  cache: CacheFolder,
+  remote: Remote,
+  { ref, hash }: Wanted,
+  signal: AbortSignal,
+): Promise<string> {
+  const fetch = async () => {
+    const format = `--object-format=${hash?.length === 64 ? 'sha256' : 'sha1'}`
+    await succeed(git(['init', '--quiet', '--bare', '--template=', format], { cwd: cache.path, signal }))
+    // By its hash, a commit that is here already would not be asked for: `--refetch` asks.
+    const how = ref === null ? ['--refetch'] : []
+    const what = ref ?? hash ?? ''
+    const args = ['fetch', '--quiet', '--depth=1', '--no-tags', ...how, '--', remote.source.url, `+${what}:${kept}`]
+    return remote.git(args, cache.path)
+  }
+  let fetched = await fetch()
+  // A server that was killed leaves locks and half a pack. Nothing in a cache is worth a failure.
+  if (fetched.code !== 0 && cache.used && !isRemotesAnswer(fetched)) {
+    await cache.clear()
+    fetched = await fetch()
+  }
+  if (fetched.code !== 0) throw fetchError(fetched, remote.source, ref ?? hash ?? '')
+  const commit = (await succeed(git(['rev-parse', `${kept}^{commit}`], { cwd: cache.path, signal }))).stdout.trim()
+  if (hash !== null && commit !== hash) {
+    // The branch moved between the question and the fetch.
+    return fetchInto(git, { ...cache, used: true }, remote, { ref: null, hash, directory: '', depth: 0 }, signal)
+  }
+  return commit
+}
+
+/** What was fetched last: it is what the next fetch can build on. */
+const kept = 'refs/fairlead/last'
+
+/** Writes the files of a commit, and gives the submodules that it has. */
+async function checkOut(
+  git: Git,
+  cache: CacheFolder,
+  commit: string,
+  directory: string,
+  signal: AbortSignal,
+): Promise<PinnedSubmodule[]> {
+  await mkdir(directory, { recursive: true })
+  const run = (...args: string[]): Promise<GitResult> => git(args, { cwd: directory, signal })
+  const format = commit.length === 64 ? 'sha256' : 'sha1'
+  await succeed(run('init', '--quiet', '--template=', `--object-format=${format}`))
+  await mkdir(join(directory, '.git', 'objects', 'info'), { recursive: true })
+  await writeFile(join(directory, '.git', 'objects', 'info', 'alternates'), `${join(cache.path, 'objects')}\n`)
+  await succeed(run('checkout', '--quiet', '--force', '--detach', commit))
+  const listed = await run('config', '--blob', `${commit}:.gitmodules`, '--list', '-z')
+  const submodules: PinnedSubmodule[] = []
+  for (const submodule of listed.code === 0 ? parseGitmodules(listed.stdout) : []) {
+    const entry = await run('ls-tree', '-z', '--full-tree', commit, '--', submodule.path)
+    const hash = /^160000 commit ([0-9a-f]+)\t/.exec(entry.stdout)?.[1]
+    // Named in the file alone, it is none.
+    if (hash !== undefined) submodules.push({ ...submodule, hash })
+  }
+  // A release is its files; what git knows besides is of no use to it and tells where it came from.
+  await rm(join(directory, '.git'), { recursive: true, force: true })
+  return submodules
+}
+
+interface PinnedSubmodule extends Submodule {
+  readonly hash: string
+}
+
+async function bringSubmodule(
+  bringing: Bringing,
+  parent: Remote,
+  signal: AbortSignal,
+  within: Wanted,
+  { path, url, hash }: PinnedSubmodule,
+): Promise<void> {
+  bringing.budget.submodules -= 1
+  if (bringing.budget.submodules < 0 || within.depth >= deepest) {
     throw new DeploymentError(
       'fetch',
-      'no_default_branch',
-      `${source.url} has no default branch; it may be empty. Push a commit, or name the branch.`,
+      'too_many_submodules',
+      `The repository has more than ${mostSubmodules} submodules, or they lie deeper than ${deepest}. Remove some.`,
     )
   }
-  return branch
-}
-
-async function succeed(running: Promise<GitResult>): Promise<void> {
-  const result = await running
-  if (result.code !== 0) {
-    throw new DeploymentError('fetch', 'checkout_failed', `git could not check the commit out (${lastLine(result)}).`)
-  }
-}
-
-function fetchError(result: GitResult, source: GitSource, branch: string): DeploymentError {
-  if (/couldn't find remote ref/i.test(result.stderr)) {
-    return new DeploymentError('fetch', 'unknown_branch', `${source.url} has no branch ${branch}. Check branch.`)
-  }
-  if (/could not read Username|Authentication failed|Permission denied|error: 40[13]/i.test(result.stderr)) {
-    return new DeploymentError(
+  const directory = join(within.directory, path)
+  if (!(await isEmptyFolderIn(within.directory, directory))) {
+    throw new DeploymentError(
       'fetch',
-      'repository_refused',
-      `${source.url} does not exist or cannot be read without credentials. Check git_url.`,
+      'submodule_refused',
+      `The submodule ${path} does not lie in a folder of its own.`,
     )
   }
-  return new DeploymentError(
-    'fetch',
-    'repository_unreachable',
-    `${source.url} cannot be fetched (${lastLine(result)}). Check git_url, and that the server reaches that host.`,
-  )
+  const gitUrl = submoduleUrl(parent.source.url, url)
+  const remote = await connect(bringing, { gitUrl, token: parent.tokenFor(gitUrl), submodule: path }, signal)
+  await bringTree(bringing, remote, signal, { ref: null, hash, directory, depth: within.depth + 1 })
 }
 
-function lastLine(result: GitResult): string {
-  const lines = result.stderr.split('\n').map((line) => line.trim())
-  return (
-    lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.findLast((line) => line !== '') ?? 'no reason given'
-  )
+/** git makes an empty folder in place of a submodule; anything else there is somebody's trick. */
+async function isEmptyFolderIn(root: string, path: string): Promise<boolean> {
+  const stats = await lstat(path).catch(() => undefined)
+  if (stats?.isDirectory() !== true || !(await realpath(path)).startsWith((await realpath(root)) + sep)) return false
+  return (await readdir(path)).length === 0
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DeploymentError, withLastLines } from '../failure.ts'
-import type { Instance, InstanceState, Runner } from '../runner/runner.ts'
+import type { Instance, InstanceState, Release, Runner } from '../runner/runner.ts'
 import { probe } from './probe.ts'
 
 export interface HealthOptions {
@@ -23,14 +23,14 @@ const linesInFailure = 20
  */
 export async function untilHealthy(
   runner: Runner,
-  release: { readonly directory: string },
+  release: Pick<Release, 'logDirectory'>,
   instance: Instance,
   options: HealthOptions,
   signal: AbortSignal,
 ): Promise<{ host: string }> {
   const begun = performance.now()
   const deadline = begun + options.startTimeoutMs
-  const lastLines = () => runner.logs(release, 'app', { lines: linesInFailure })
+  const lastLines = () => runner.logs(release, 'runtime', { lines: linesInFailure })
   let pause = firstPauseMs
   let seen: InstanceState = { state: 'starting' }
   let answer: string | undefined

@@ -3,13 +3,14 @@ import type { Upstream } from '../../gateway/gateway.ts'
 import type { App } from '../apps.ts'
 import { DeploymentError } from '../failure.ts'
 import type { DeployParts } from '../parts.ts'
-import { retire } from '../retire.ts'
-import type { DeploymentRow, ReleaseFacts } from '../store.ts'
+import { prune } from '../prune.ts'
+import { putAway } from '../put-away.ts'
+import type { DeploymentRow, ReleaseFacts } from '../store/store.ts'
 import { confirmRoute } from './confirm.ts'
 
-/** The deployment was taken out of `building` while it was worked on. */
-export class NoLongerBuilding extends Error {
-  override readonly name = 'NoLongerBuilding'
+/** The deployment was taken out of `building` while it was worked on, or is wanted in another way. */
+export class NoLongerWanted extends Error {
+  override readonly name = 'NoLongerWanted'
 }
 
 export interface SwitchRequest {
@@ -25,18 +26,33 @@ export interface SwitchRequest {
  */
 export async function switchOver(parts: DeployParts, request: SwitchRequest, signal: AbortSignal): Promise<void> {
   const { app, deployment, upstream } = request
-  await parts.appLock(app.id, async () => {
+  const work = async () => {
     await openAddress(parts, app)
     const before = parts.gateway.route(app.id, upstream)
     try {
       await confirmRoute(parts.listenerOf(app), app.address, deployment.id, signal)
       const previous = await makeRunning(parts, request, before)
-      if (previous !== undefined) retire(parts, { app, deployment: previous, upstream: before })
+      retire(parts, app, previous, before)
     } catch (error) {
+      // Should it have been stopped meanwhile, it is waiting for the lock to lose the address.
       parts.gateway.route(app.id, before)
       throw error
     }
-  })
+  }
+  await parts.appLock(app.id, work, signal)
+}
+
+/** What ran until now finishes its requests and is put away; of the releases that are kept, the oldest go. */
+function retire(parts: DeployParts, app: App, previous: DeploymentRow | undefined, upstream: Upstream | null): void {
+  const work = async () => {
+    if (previous !== undefined) {
+      parts.work.interrupt(previous.id)
+      await putAway(parts, previous, { upstream })
+    }
+    await prune(parts, app)
+  }
+  // A server that dies in between finds what is left at its next start.
+  parts.background.add(work(), { app: app.id, what: 'retiring a release' })
 }
 
 /** Gives the release that ran until now. */
@@ -48,30 +64,26 @@ async function makeRunning(
   const { app, deployment, facts } = request
   try {
     return await parts.database.transaction().execute(async (trx) => {
-      const changed = await parts.store.run(trx, deployment.id, facts)
-      if (!changed.ok) throw new NoLongerBuilding()
-      await parts.announceSuccess(trx, {
-        projectId: deployment.project_id,
-        deploymentId: deployment.id,
-        url: parts.urlOf(app),
-      })
+      const changed = await parts.store.run(trx, deployment, facts)
+      if (!changed.ok) return Promise.reject(new NoLongerWanted())
+      await parts.announce(trx, { event: 'deployment.succeeded', row: deployment, url: parts.urlOf(app) })
       return changed.previous
     })
   } catch (error) {
     // A connection that broke off may have taken the database's "committed" with it; then the success is announced,
     // and only the database can tell.
-    if (error instanceof NoLongerBuilding || !(await runsAfterAll(parts, deployment.id))) throw error
-    return before === null ? undefined : parts.store.get(deployment.project_id, before.deploymentId)
+    if (error instanceof NoLongerWanted || !(await runsAfterAll(parts, deployment))) throw error
+    return before === null ? undefined : parts.store.find(before.deploymentId)
   }
 }
 
 const databaseAwayMs = 30_000
 
-async function runsAfterAll(parts: DeployParts, deploymentId: string): Promise<boolean> {
+async function runsAfterAll(parts: DeployParts, deployment: DeploymentRow): Promise<boolean> {
   const deadline = performance.now() + databaseAwayMs
   for (;;) {
     try {
-      return (await parts.store.stillRunning(deploymentId)) !== undefined
+      return await parts.store.runs(deployment)
     } catch (error) {
       if (performance.now() > deadline) throw error
       await sleep(250)

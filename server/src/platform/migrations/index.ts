@@ -1,6 +1,7 @@
 import type { Migration } from 'kysely/migration'
 import { foundation } from './0001-foundation.ts'
 import { accounts } from './0002-accounts.ts'
+import { deployments } from './0003-deployments.ts'
 import { webhooks } from './0004-webhooks.ts'
 import { idempotency } from './0005-idempotency.ts'
 import { storage } from './0007-storage.ts'
@@ -14,4 +15,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0005-idempotency': idempotency,
   '0007-storage': storage,
   '0004-webhooks': webhooks,
+  '0003-deployments': deployments,
 }

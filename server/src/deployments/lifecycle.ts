@@ -1,0 +1,164 @@
+import { ApiError, notFound } from '../contract/errors.ts'
+import type { ResponseBody } from '../contract/operations.ts'
+import type { TenantProject } from '../http/principal.ts'
+import type { AppsConfig } from '../platform/config.ts'
+import type { Transaction } from '../platform/database.ts'
+import { addressOf } from './addresses.ts'
+import { enqueueWork } from './jobs.ts'
+import type { DeployParts } from './parts.ts'
+import { detailOf } from './presentation.ts'
+import { putAway } from './put-away.ts'
+import type { DeploymentRow, DeploymentWithApp } from './store/store.ts'
+
+type Detail = ResponseBody<'deployments.get'>
+
+/** A request to change one deployment: what belongs to it, and what is done once the change holds. */
+export interface Change {
+  readonly transaction: Transaction
+  readonly afterCommit: (work: () => void) => void
+  readonly project: TenantProject
+  readonly id: string
+}
+
+/**
+ * What owners do with deployments. Each is one change of state in the request's transaction; the processes follow once
+ * it holds. All throw `not_found`, and `invalid_request` with what to do where the state does not allow it.
+ */
+export interface Lifecycle {
+  cancel(change: Change): Promise<Detail>
+  stop(change: Change): Promise<Detail>
+  rollback(change: Change): Promise<Detail>
+  restart(change: Change): Promise<Detail>
+  delete(change: Change): Promise<void>
+}
+
+export function createLifecycle(parts: DeployParts, options: { readonly appsConfig: AppsConfig }): Lifecycle {
+  const read = async ({ transaction, project, id }: Change): Promise<DeploymentWithApp> => {
+    const row = await parts.store.get(transaction, project.id, id)
+    if (row === undefined) throw notFound()
+    return row
+  }
+
+  const answer = async (change: Change): Promise<Detail> => detailOf(await read(change), options.appsConfig)
+
+  /** What was asked for has been done before; anything else is refused. */
+  const already = async (change: Change, status: DeploymentRow['status'], verb: Verb): Promise<Detail> => {
+    const row = await read(change)
+    if (row.status !== status) throw refuse(row, verb)
+    return detailOf(row, options.appsConfig)
+  }
+
+  /** What is under way for a release leaves off, and the release is left as its new state says. */
+  const putAwayAfterwards = ({ afterCommit }: Change, rows: readonly DeploymentRow[]): void => {
+    afterCommit(() => {
+      for (const row of rows) {
+        parts.work.interrupt(row.id)
+        parts.background.add(putAway(parts, row), { deployment: row.id, what: 'putting a release away' })
+      }
+    })
+  }
+
+  /** Gives the release its job, once what is under way for it has left off. */
+  const startAfterwards = async (change: Change): Promise<void> => {
+    await enqueueWork(change.transaction, parts.store, await read(change))
+    change.afterCommit(() => parts.work.interrupt(change.id))
+  }
+
+  return {
+    async cancel(change) {
+      const row = await read(change)
+      if (!(await parts.store.cancel(change.transaction, row.id))) return already(change, 'canceled', 'cancel')
+      await parts.announce(change.transaction, {
+        event: 'deployment.canceled',
+        row,
+        url: parts.urlOf({ address: addressOf(row) }),
+      })
+      putAwayAfterwards(change, [row])
+      return answer(change)
+    },
+
+    async stop(change) {
+      const row = await read(change)
+      if (!(await parts.store.stop(change.transaction, row.id))) return already(change, 'stopped', 'stop')
+      putAwayAfterwards(change, [row])
+      return answer(change)
+    },
+
+    async rollback(change) {
+      const row = await read(change)
+      const { ok, superseded } = await parts.store.rollBack(change.transaction, row)
+      if (!ok) throw refuse(await read(change), 'rollback')
+      putAwayAfterwards(change, superseded)
+      await startAfterwards(change)
+      return answer(change)
+    },
+
+    async restart(change) {
+      const row = await read(change)
+      const ok = await parts.store.restart(change.transaction, row)
+      // Asked under the lock of the app that the change has taken.
+      const active = await parts.store.active(change.transaction, row.app_id)
+      const other = active.find(({ id }) => id !== row.id)
+      if (other !== undefined) throw otherIsActive(row, other)
+      if (!ok) throw refuse(await read(change), 'restart')
+      await startAfterwards(change)
+      return answer(change)
+    },
+
+    async delete(change) {
+      const row = await read(change)
+      const { ok, appGone } = await parts.store.delete(change.transaction, row)
+      if (!ok) throw refuse(await read(change), 'delete')
+      change.afterCommit(() => {
+        parts.work.interrupt(row.id)
+        parts.background.add(removeRow(parts, row, { appGone }), { deployment: row.id, what: 'removing a deployment' })
+      })
+    },
+  }
+}
+
+/** Removes what a deployment that is gone has left: processes, files, logs, and its app's address with the last one. */
+export async function removeRow(
+  parts: DeployParts,
+  row: DeploymentRow,
+  { appGone }: { readonly appGone: boolean },
+): Promise<void> {
+  if (appGone) await parts.listening.close(row.app_id)
+  await putAway(parts, row)
+  await parts.releases.removeLog(row.app_id, row.id)
+  if (appGone) await parts.releases.removeApp(row.app_id)
+}
+
+type Verb = 'cancel' | 'stop' | 'rollback' | 'restart' | 'delete'
+
+const doing: Readonly<Record<Verb, string>> = {
+  cancel: 'canceled',
+  stop: 'stopped',
+  rollback: 'rolled back to',
+  restart: 'restarted',
+  delete: 'deleted',
+}
+
+/** What the reader can do, by the action and the state. */
+const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], string>>>> = {
+  cancel: { running: 'Stop it instead.' },
+  stop: { building: 'Cancel it instead.' },
+  rollback: { building: 'Wait for its end, or cancel it.', running: 'Restart it to start it anew.' },
+  restart: { building: 'Wait for its end, or cancel it.' },
+  delete: { building: 'Cancel it first.', running: 'Stop it first.' },
+}
+
+function refuse(row: DeploymentRow, verb: Verb): ApiError {
+  const notKept = (verb === 'rollback' || verb === 'restart') && !row.retained
+  const why = advice[verb][row.status] ?? (notKept ? 'Its release is not kept. Create a new deployment.' : '')
+  const message = `This deployment is ${row.status} and cannot be ${doing[verb]}. ${why}`.trimEnd()
+  return new ApiError('invalid_request', message, { status: row.status })
+}
+
+function otherIsActive(row: DeploymentRow, other: DeploymentRow): ApiError {
+  const what =
+    other.status === 'running'
+      ? `${other.id} runs at the address of this app. Roll back to ${row.id} instead.`
+      : `${other.id} of the same app is building. Wait for its end, or cancel it.`
+  return new ApiError('invalid_request', what, { status: row.status })
+}

@@ -1,0 +1,97 @@
+import { sql } from 'kysely'
+import type { PageRequest } from '../../http/page.ts'
+import { createBatcher } from '../../platform/batcher.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import { type DeploymentRow, type DeploymentWithApp, tablesOf } from './rows.ts'
+
+export interface Reads {
+  get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentWithApp | undefined>
+  /** For the server's own work, never for a request. */
+  find(id: string): Promise<DeploymentRow | undefined>
+  /** Newest first; one more than the page holds, when there are more. */
+  list(projectId: string, page: PageRequest): Promise<DeploymentWithApp[]>
+  ofProject(projectId: string): Promise<DeploymentRow[]>
+  /** The deployments of an app that are building or running. */
+  active(on: Database | Transaction, appId: string): Promise<DeploymentRow[]>
+  building(): Promise<DeploymentRow[]>
+  running(): Promise<DeploymentRow[]>
+  /** How many deployments of an account wait or are worked on. */
+  countBuilding(on: Database | Transaction, accountId: string): Promise<number>
+  /** How many deployments a project has. */
+  count(projectId: string): Promise<number>
+  /** The newest deployments of an app, whose logs are kept. */
+  newest(appId: string, count: number): Promise<string[]>
+}
+
+export function createReads({ database }: { database: Database }): Reads {
+  const db = tablesOf(database)
+  const rows = db.selectFrom('deployments').selectAll()
+  const withApps = (on: Database | Transaction) =>
+    tablesOf(on)
+      .selectFrom('deployments')
+      .innerJoin('apps', 'apps.id', 'deployments.app_id')
+      .selectAll('deployments')
+      .select(['apps.name as app_name', 'apps.port', 'apps.hostname'])
+  const counted = (on: Database | Transaction) =>
+    tablesOf(on)
+      .selectFrom('deployments')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+
+  return {
+    get: (on, projectId, id) =>
+      withApps(on).where('deployments.project_id', '=', projectId).where('deployments.id', '=', id).executeTakeFirst(),
+
+    find: (id) => rows.where('id', '=', id).executeTakeFirst(),
+
+    list(projectId, page) {
+      const all = withApps(database).where('deployments.project_id', '=', projectId)
+      return (page.after === undefined ? all : all.where('deployments.id', '<', page.after))
+        .orderBy('deployments.id', 'desc')
+        .limit(page.limit + 1)
+        .execute()
+    },
+
+    ofProject: (projectId) => rows.where('project_id', '=', projectId).execute(),
+
+    active: (on, appId) =>
+      tablesOf(on)
+        .selectFrom('deployments')
+        .selectAll()
+        .where('app_id', '=', appId)
+        .where('status', 'in', ['building', 'running'])
+        .execute(),
+
+    building: () => rows.where('status', '=', 'building').execute(),
+    running: () => rows.where('status', '=', 'running').execute(),
+
+    async countBuilding(on, accountId) {
+      const { count } = await counted(on)
+        .where('account_id', '=', accountId)
+        .where('status', '=', 'building')
+        .executeTakeFirstOrThrow()
+      return Number(count)
+    },
+
+    count: createBatcher(async (projectIds: readonly string[]) => {
+      const found = await db
+        .selectFrom('deployments')
+        .select(['project_id', ({ fn }) => fn.countAll<string>().as('count')])
+        .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
+        .groupBy('project_id')
+        .execute()
+      const counts = new Map(found.map((row) => [row.project_id, Number(row.count)]))
+      return projectIds.map((id) => counts.get(id) ?? 0)
+    }),
+
+    async newest(appId, count) {
+      const found = await db
+        .selectFrom('deployments')
+        .select('id')
+        .where('app_id', '=', appId)
+        .orderBy('id', 'desc')
+        .limit(count)
+        .execute()
+      return found.map(({ id }) => id)
+    },
+  }
+}

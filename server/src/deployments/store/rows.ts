@@ -1,0 +1,26 @@
+import { type Selectable, sql } from 'kysely'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { DeploymentsTables } from '../tables.ts'
+
+export type DeploymentRow = Selectable<DeploymentsTables['deployments']>
+
+/** A deployment with the name and the address of its app. */
+export interface DeploymentWithApp extends DeploymentRow {
+  readonly app_name: string
+  readonly port: number | null
+  readonly hostname: string | null
+}
+
+/** The states in which nothing is done for a deployment any more, and nothing of it runs. */
+export const restingStatuses = ['failed', 'canceled', 'superseded', 'stopped'] as const
+
+/** This feature's tables, in a transaction or out of one. */
+export const tablesOf = (on: Database | Transaction) => on.withTables<DeploymentsTables>()
+
+/** The columns of a deployment whose work has ended: it has an end, and what only the work needed is forgotten. */
+export const atRest = { finished_at: sql<Date>`coalesce(finished_at, now())`, git_token: null }
+
+/** Lets changes that touch several deployments of one app happen one after the other. */
+export async function lockApp(transaction: Transaction, appId: string): Promise<void> {
+  await tablesOf(transaction).selectFrom('apps').select('id').where('id', '=', appId).forUpdate().execute()
+}

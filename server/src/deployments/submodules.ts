@@ -1,0 +1,31 @@
+/** A submodule as `.gitmodules` names it. */
+export interface Submodule {
+  readonly path: string
+  readonly url: string
+}
+
+/** Reads what `git config --list -z` says of a `.gitmodules`; entries without a path or an address are left out. */
+export function parseGitmodules(listed: string): Submodule[] {
+  const found = new Map<string, { path?: string; url?: string }>()
+  for (const entry of listed.split('\0')) {
+    const [, name, key, value] = /^submodule\.([\s\S]+)\.(path|url)\n([\s\S]*)$/.exec(entry) ?? []
+    if (name === undefined || value === undefined) continue
+    found.set(name, { ...found.get(name), [key === 'path' ? 'path' : 'url']: value })
+  }
+  return [...found.values()].flatMap(({ path, url }) =>
+    path === undefined || url === undefined ? [] : [{ path, url }],
+  )
+}
+
+/** The address of a submodule; one that begins with `./` or `../` is relative to its parent's (gitmodules(5)). */
+export function submoduleUrl(parent: string, url: string): string {
+  if (!/^\.\.?\//.test(url)) return url
+  let base = parent.replace(/\/+$/, '')
+  let rest = url
+  for (let step = /^\.\.?\/+/.exec(rest)?.[0]; step !== undefined; step = /^\.\.?\/+/.exec(rest)?.[0]) {
+    // In the scp form (user@host:path) the path begins after the colon.
+    if (step.startsWith('..')) base = base.replace(/(^.*:|)[^/:]*$|\/[^/]*$/, '$1')
+    rest = rest.slice(step.length)
+  }
+  return base.endsWith(':') ? base + rest : `${base}/${rest}`
+}

@@ -1,0 +1,268 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { gitServer } from '../harness/git-server.ts'
+import { nodeApp, type Repository, repository } from '../harness/repository.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+
+let server: TestServer
+let projectId: string
+beforeAll(async () => {
+  server = await testServer()
+  projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+type Body = Parameters<typeof deployAndSettle>[2]
+const deploy = (body: Body) => deployAndSettle(server.client, projectId, body)
+const answerOf = async (url: string) => (await fetch(url)).text()
+
+describe('commit', () => {
+  it('deploys that very commit, be it the tip of a branch or not', async () => {
+    await using source = await repository({})
+    const old = await source.commit(nodeApp('old'))
+    const tip = await source.commit(nodeApp('tip'))
+    await using remote = await gitServer(source)
+    const first = await deploy({ name: 'commit', git_url: remote.url, commit: old })
+    expect(first).toMatchObject({ status: 'running', commit: old, branch: null })
+    expect(await answerOf(first.url)).toBe('old')
+    const second = await deploy({ name: 'commit', git_url: remote.url, commit: tip.toUpperCase(), branch: 'main' })
+    expect(second).toMatchObject({ status: 'running', commit: tip, branch: 'main' })
+    expect(await answerOf(second.url)).toBe('tip')
+  })
+
+  it('names one that the repository does not have', async () => {
+    await using source = await repository(nodeApp('x'))
+    const { failure } = await deploy({ name: 'unknown', git_url: source.url, commit: 'ab'.repeat(20) })
+    expect(failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
+  })
+
+  it.each([['HEAD'], ['--upload-pack=x'], ['abc1234'], [`${'a'.repeat(40)}\n`], ['g'.repeat(40)]])(
+    'refuses %j',
+    async (commit) => {
+      await expect(deploy({ name: 'a', git_url: 'https://example.com/a.git', commit })).rejects.toMatchObject({
+        code: 'invalid_request',
+        details: { field: 'commit' },
+      })
+    },
+  )
+})
+
+describe('git_token', () => {
+  const token = `token-${randomBytes(12).toString('hex')}`
+
+  it('opens a private repository, and is gone when the fetch is over', async () => {
+    await using source = await repository(nodeApp('private'))
+    await using remote = await gitServer(source, { token })
+    const refused = await deploy({ name: 'private', git_url: remote.url })
+    expect(refused.failure).toMatchObject({ stage: 'fetch', code: 'repository_refused' })
+    const opened = await deploy({ name: 'private', git_url: remote.url, git_token: token })
+    expect(opened).toMatchObject({ status: 'running', git_url: remote.url })
+    expect(JSON.stringify(opened)).not.toContain(token)
+    // What is in our cache now was not given to everybody.
+    const again = await deploy({ name: 'private', git_url: remote.url })
+    expect(again.failure).toMatchObject({ code: 'repository_refused' })
+    const byCommit = await deploy({ name: 'private', git_url: remote.url, commit: String(opened.commit) })
+    expect(byCommit.failure).toMatchObject({ code: 'repository_refused' })
+
+    const rows = await server.database.query('select 1 from deployments where git_token is not null')
+    expect(rows).toEqual([])
+    expect(JSON.stringify(server.log)).not.toContain(token)
+    expect(await filesWith(server.dataDirectory, token)).toEqual([])
+  })
+
+  it('may carry a user name', async () => {
+    await using source = await repository(nodeApp('named'))
+    await using remote = await gitServer(source, { user: 'somebody', token })
+    const made = await deploy({ name: 'named', git_url: remote.url, git_token: `somebody:${token}` })
+    expect(made.status).toBe('running')
+  })
+
+  it('is in no process list, environment or file while git works', async () => {
+    let authorization: string | undefined
+    const slow = createServer((request) => {
+      authorization = request.headers.authorization
+    }).listen(0, '127.0.0.1')
+    await once(slow, 'listening')
+    const asked = once(slow, 'request')
+    const made = await server.client.deployments.create({
+      params: { project_id: projectId },
+      body: {
+        name: 'slow',
+        git_url: `http://127.0.0.1:${(slow.address() as AddressInfo).port}/a.git`,
+        git_token: token,
+      },
+    })
+    await asked
+    expect(authorization).toBe(`Basic ${Buffer.from(`x-access-token:${token}`).toString('base64')}`)
+    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    const secrets = [token, Buffer.from(`x-access-token:${token}`).toString('base64')]
+    for (const pid of pids) {
+      for (const file of ['cmdline', 'environ']) {
+        const text = await readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '')
+        for (const secret of secrets) expect(text.includes(secret), `${pid} ${file}`).toBe(false)
+      }
+    }
+    for (const secret of secrets) expect(await filesWith(server.dataDirectory, secret)).toEqual([])
+    const [row] = await server.database.query<{ git_token: Buffer }>(
+      'select git_token from deployments where id = $1',
+      [made.id],
+    )
+    expect(row?.git_token.includes(token)).toBe(false)
+    await server.client.deployments.cancel({ params: { project_id: projectId, id: made.id } })
+    expect(await server.database.query('select 1 from deployments where git_token is not null')).toEqual([])
+    slow.closeAllConnections()
+    slow.close()
+  })
+
+  it.each([
+    ['an ssh address', 'git@example.com:a/b.git', 'token'],
+    ['a local repository', 'file:///tmp', 'token'],
+    ['a line break', 'https://example.com/a.git', 'a\nb'],
+    ['nothing', 'https://example.com/a.git', ''],
+  ])('is refused with %s', async (_, git_url, git_token) => {
+    await expect(deploy({ name: 'a', git_url, git_token })).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: { errors: expect.arrayContaining([expect.objectContaining({ field: 'git_token' })]) },
+    })
+  })
+})
+
+describe('the cache of a repository', () => {
+  it('brings only what is new, and serves nothing that the remote does not have any more', async () => {
+    await using source = await repository({ ...nodeApp('one'), 'large.bin': randomBytes(300_000).toString('base64') })
+    await using remote = await gitServer(source)
+    await deploy({ name: 'cached', git_url: remote.url })
+    const first = remote.sent()
+    expect(first).toBeGreaterThan(250_000)
+    const second = await source.commit(nodeApp('two'))
+    expect(await answerOf((await deploy({ name: 'cached', git_url: remote.url })).url)).toBe('two')
+    expect(remote.sent() - first).toBeLessThan(20_000)
+
+    await source.git('reset', '--quiet', '--hard', 'HEAD~1')
+    await source.git('reflog', 'expire', '--expire=now', '--all')
+    await source.git('gc', '--quiet', '--prune=now')
+    const gone = await deploy({ name: 'cached', git_url: remote.url, commit: second })
+    expect(gone.failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
+    expect(await answerOf((await deploy({ name: 'cached', git_url: remote.url })).url)).toBe('one')
+  })
+
+  it('that a killed server has left in disorder is made anew', async () => {
+    await using source = await repository(nodeApp('orderly'))
+    await deploy({ name: 'disorder', git_url: source.url })
+    const caches = join(server.dataDirectory, 'git', 'caches', projectId)
+    for (const name of await readdir(caches)) {
+      await writeFile(join(caches, name, 'shallow.lock'), '')
+      await mkdir(join(caches, name, 'refs', 'fairlead'), { recursive: true })
+      await writeFile(join(caches, name, 'refs', 'fairlead', 'last'), 'half a')
+    }
+    await source.commit(nodeApp('again'))
+    const made = await deploy({ name: 'disorder', git_url: source.url })
+    expect(made.failure).toBeNull()
+    expect(await answerOf(made.url)).toBe('again')
+  })
+})
+
+describe('submodules', () => {
+  /** Adds a submodule as its file and its entry, without git having to know the address. */
+  const addSubmodule = async (parent: Repository, path: string, url: string, commit: string) => {
+    const listed = await readFile(join(parent.path, '.gitmodules'), 'utf8').catch(() => '')
+    await writeFile(
+      join(parent.path, '.gitmodules'),
+      `${listed}[submodule "${path}"]\n\tpath = ${path}\n\turl = ${url}\n`,
+    )
+    await parent.git('add', '.gitmodules')
+    await parent.git('update-index', '--add', '--cacheinfo', `160000,${commit},${path}`)
+    await parent.git('commit', '--quiet', '--message', 'submodule')
+  }
+  const app = {
+    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+    'server.js': `const { readFileSync } = require('node:fs')
+const text = ['lib/a.txt', 'lib/deep/b.txt'].map((path) => readFileSync(path, 'utf8')).join(' ')
+require('node:http').createServer((request, response) => response.end(text)).listen(process.env.PORT)`,
+  }
+
+  it('are fetched at their commits, theirs included, from addresses that may be relative', async () => {
+    await using deep = await repository({ 'b.txt': 'deep' })
+    await using library = await repository({ 'a.txt': 'library' })
+    await addSubmodule(library, 'deep', deep.url, await deep.git('rev-parse', 'HEAD'))
+    const pinned = await library.git('rev-parse', 'HEAD')
+    await library.commit({ 'a.txt': 'newer' })
+    await using source = await repository(app)
+    await addSubmodule(source, 'lib', `../${library.path.split('/').at(-1)}`, pinned)
+    const made = await deploy({ name: 'modules', git_url: source.url })
+    expect(made.failure).toBeNull()
+    expect(await answerOf(made.url)).toBe('library deep')
+  })
+
+  it.each([
+    ['a helper of git', 'ext::sh -c touch% /tmp/x', 'submodule_refused'],
+    ['an option', '--upload-pack=touch /tmp/x', 'submodule_refused'],
+    ['credentials', 'https://user:password@example.com/a.git', 'submodule_refused'],
+    ['a repository that is not there', 'file:///nowhere/at/all', 'repository_unreachable'],
+  ])('with %s as their address fail the deployment', async (_, url, code) => {
+    await using source = await repository(app)
+    await addSubmodule(source, 'lib', url, 'ab'.repeat(20))
+    const { failure } = await deploy({ name: 'tricks', git_url: source.url })
+    expect(failure).toMatchObject({ stage: 'fetch', code })
+  })
+
+  it('never get the token of another host', async () => {
+    const seen: (string | undefined)[] = []
+    const other = createServer((request, response) => {
+      seen.push(request.headers.authorization)
+      response.writeHead(404).end()
+    }).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    await using source = await repository(app)
+    await addSubmodule(
+      source,
+      'lib',
+      `http://127.0.0.1:${(other.address() as AddressInfo).port}/a.git`,
+      'ab'.repeat(20),
+    )
+    await using remote = await gitServer(source, { token: 'the-token' })
+    const { failure } = await deploy({ name: 'other', git_url: remote.url, git_token: 'the-token' })
+    expect(failure).toMatchObject({ stage: 'fetch', code: 'repository_refused' })
+    expect(seen.length).toBeGreaterThan(0)
+    expect(seen.every((authorization) => authorization === undefined)).toBe(true)
+    other.close()
+  })
+})
+
+it('redirects are not followed', async () => {
+  await using source = await repository(nodeApp('elsewhere'))
+  await using remote = await gitServer(source)
+  const origin = new URL(remote.url).origin
+  const redirecting = createServer((request, response) => {
+    response.writeHead(302, { location: `${origin}${request.url}` }).end()
+  }).listen(0, '127.0.0.1')
+  await once(redirecting, 'listening')
+  const { port } = redirecting.address() as AddressInfo
+  const { failure } = await deploy({
+    name: 'redirected',
+    git_url: `http://127.0.0.1:${port}${new URL(remote.url).pathname}`,
+  })
+  expect(failure).toMatchObject({ stage: 'fetch', code: 'repository_unreachable' })
+  expect(failure?.message).toContain('redirects elsewhere')
+  expect(remote.requests).toEqual([])
+  redirecting.close()
+})
+
+/** The files below a folder that hold this text. */
+async function filesWith(folder: string, text: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const found: string[] = []
+  for (const entry of entries) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    const content = await readFile(path, 'latin1').catch(() => '')
+    if (content.includes(text)) found.push(path)
+  }
+  return found
+}

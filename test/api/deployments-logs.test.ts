@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { type Repository, repository } from '../harness/repository.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+
+const secret = 'a secret value'
+
+let server: TestServer
+let projectId: string
+let source: Repository
+let id: string
+let url: string
+beforeAll(async () => {
+  server = await testServer()
+  projectId = (await server.client.projects.create({ body: { name: 'p' } })).id
+  source = await repository({
+    'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+    'build.js': "console.log('built with', process.env.SECRET)",
+    'server.js': `console.log('started')
+require('node:http').createServer((request, response) => {
+  console.log('asked for ' + request.url)
+  response.end()
+}).listen(process.env.PORT)`,
+  })
+  const made = await deployAndSettle(server.client, projectId, {
+    name: 'web',
+    git_url: source.url,
+    env_vars: { SECRET: secret },
+  })
+  id = made.id
+  url = made.url
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await source[Symbol.asyncDispose]()
+})
+
+type Query = { tail?: string; stream?: 'build' | 'runtime' }
+const read = async (query: Query = {}) => {
+  const response = await server.client.deployments.logs({ params: { project_id: projectId, id }, query })
+  expect(response.headers.get('content-type')).toContain('text/plain')
+  return (await response.text()).split('\n').slice(0, -1)
+}
+
+describe('GET /projects/:project_id/deployments/:id/logs', () => {
+  it('gives the lines of the build and of the app, with the values of variables masked', async () => {
+    const lines = await read()
+    expect(lines).toContain('built with ***')
+    expect(lines.join()).not.toContain(secret)
+    expect(lines.indexOf('built with ***')).toBeLessThan(lines.indexOf('started'))
+    expect(await read({ stream: 'build' })).not.toContain('started')
+    expect(await read({ stream: 'runtime' })).not.toContain('built with ***')
+    expect(await read({ tail: '1', stream: 'build' })).toEqual(['built with ***'])
+    expect(await read({ tail: '0' })).toEqual([])
+  })
+
+  it('keeps the log of a build that failed', async () => {
+    await using broken = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
+      'build.js': "console.log('this is why'); process.exit(1)",
+    })
+    const failed = await deployAndSettle(server.client, projectId, { name: 'broken', git_url: broken.url })
+    const response = await server.client.deployments.logs({ params: { project_id: projectId, id: failed.id } })
+    expect(await response.text()).toContain('this is why\n')
+    const followed = await follow({}, failed.id)
+    expect((await followed.until((event) => event.name === 'end')).data).toEqual({ status: 'failed' })
+  })
+
+  it.each([
+    ['a word as tail', { tail: 'all' }, 'tail'],
+    ['too large a tail', { tail: '99999' }, 'tail'],
+    ['another stream', { stream: 'other' as 'build' }, 'stream'],
+  ])('refuses %s', async (_, query, field) => {
+    await expect(
+      server.client.deployments.logs({ params: { project_id: projectId, id }, query }),
+    ).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
+  })
+
+  it('follows the lines as they come, and goes on after the last one that was seen', async () => {
+    const first = await follow({})
+    await first.until(({ data }) => data['text'] === 'started')
+    await fetch(`${url}/one`)
+    const seen = await first.until(({ data }) => data['text'] === 'asked for /one')
+    expect(seen.data).toEqual({ stream: 'runtime', text: 'asked for /one' })
+    first.close()
+
+    await fetch(`${url}/two`)
+    const again = await follow({ 'last-event-id': seen.id })
+    expect((await again.next()).data).toEqual({ stream: 'runtime', text: 'asked for /two' })
+    await fetch(`${url}/three`)
+    expect((await again.next()).data).toEqual({ stream: 'runtime', text: 'asked for /three' })
+    await server.client.deployments.stop({ params: { project_id: projectId, id } })
+    expect((await again.until((event) => event.name === 'end')).data).toEqual({ status: 'stopped' })
+  })
+})
+
+interface Event {
+  readonly id: string
+  readonly name: string
+  readonly data: Record<string, unknown>
+}
+
+/** Reads server-sent events as a browser would. */
+async function follow(headers: Record<string, string>, deploymentId = id) {
+  const gone = new AbortController()
+  const response = await server.client.deployments.logs({
+    params: { project_id: projectId, id: deploymentId },
+    headers: { accept: 'text/event-stream', ...headers },
+    signal: gone.signal,
+  })
+  expect(response.headers.get('content-type')).toContain('text/event-stream')
+  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  const next = async (): Promise<Event> => {
+    for (;;) {
+      const end = text.indexOf('\n\n')
+      if (end < 0) {
+        const { value, done } = await reader.read()
+        if (done) throw new Error('the stream has ended')
+        text += value
+        continue
+      }
+      const fields = new Map(
+        text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => line.split(/: (.*)/s) as [string, string]),
+      )
+      text = text.slice(end + 2)
+      const data = fields.get('data')
+      if (data !== undefined)
+        return { id: fields.get('id') ?? '', name: fields.get('event') ?? '', data: JSON.parse(data) }
+    }
+  }
+  const until = async (fits: (event: Event) => boolean): Promise<Event> => {
+    for (;;) {
+      const event = await next()
+      if (fits(event)) return event
+    }
+  }
+  return { next, until, close: () => gone.abort() }
+}
