@@ -8,17 +8,46 @@ export const envelope = z.object({
   data: z.looseObject({}),
 })
 
+const deployment = z.object({
+  deployment_id: z.string(),
+  project_id: z.string(),
+  /** Public address of the deployment. */
+  url: z.string(),
+})
+
+const database = z.object({
+  database_id: z.string(),
+  project_id: z.string(),
+})
+
 /**
  * Event name → schema of its `data`. This table is the contract between Fairlead and its receivers.
  * Fields that a newer server adds are let through and left out of the result, so that `data` is what its type says.
  */
 export const events = {
-  'deployment.succeeded': z.object({
-    deployment_id: z.string(),
+  'deployment.succeeded': deployment,
+  'deployment.failed': z.object({
+    ...deployment.shape,
+    /** The step that failed, why as a stable word, and why as text. */
+    failure: z.object({ stage: z.string(), code: z.string(), message: z.string() }),
+  }),
+  'deployment.canceled': deployment,
+  'database.available': database,
+  'database.failed': z.object({
+    ...database.shape,
+    failure: z.object({ code: z.string(), message: z.string() }),
+  }),
+  'file.uploaded': z.object({
+    file_id: z.string(),
     project_id: z.string(),
-    /** Public address of the deployment. */
+    name: z.string(),
+    /** Bytes. */
+    size: z.int().nonnegative(),
+    /** Download address of the file. */
     url: z.string(),
   }),
+  /** Sent on request alone, to see whether webhooks arrive. */
+  ping: z.object({ webhook_id: z.string() }),
 } as const satisfies Record<string, z.ZodType<object>>
 
 export type Envelope = z.output<typeof envelope>

@@ -1,7 +1,15 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { ReceiverError } from './errors.ts'
-import { type Envelope, type EventName, envelope, events, isEventName, type WebhookEvent } from './events.ts'
+import {
+  type Envelope,
+  type EventData,
+  type EventName,
+  envelope,
+  events,
+  isEventName,
+  type WebhookEvent,
+} from './events.ts'
 
 /** What a handler is given: the envelope as sent, and the id of the webhook (the same over all its attempts). */
 export type ReceivedEvent<N extends EventName = EventName> = { [K in N]: WebhookEvent<K> & { id: string } }[N]
@@ -24,8 +32,10 @@ export function parsePayload(id: string, body: Uint8Array): VerifiedWebhook {
   return { known: true, event: parseEvent(id, parsed.event, parsed) }
 }
 
+const schemas: { readonly [N in EventName]: z.ZodType<EventData<N>> } = events
+
 function parseEvent<N extends EventName>(id: string, event: N, { timestamp, data }: Envelope): ReceivedEvent<N> {
-  return { id, event, timestamp, data: check(events[event], data, ['data']) }
+  return { id, event, timestamp, data: check(schemas[event], data, ['data']) }
 }
 
 function parseJson(body: Uint8Array): unknown {
@@ -41,7 +51,7 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-function check<S extends z.ZodType>(schema: S, value: unknown, at: readonly string[]): z.output<S> {
+function check<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[]): T {
   const result = z.safeParse(schema, value)
   if (result.success) return result.data
   const path = [...at, ...(result.error.issues[0]?.path ?? [])].join('.') || 'the body'

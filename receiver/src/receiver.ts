@@ -119,7 +119,8 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   return { on, verify, middleware: (koa) => koaMiddleware(koa, receive) }
 }
 
-const isOfName = <N extends EventName>(event: ReceivedEvent, name: N): event is ReceivedEvent<N> => event.event === name
+const isOfName = <N extends EventName>(event: ReceivedEvent, name: N): event is ReceivedEvent & ReceivedEvent<N> =>
+  event.event === name
 
 function asReceiverError(thrown: unknown): ReceiverError {
   if (thrown instanceof ReceiverError) return thrown

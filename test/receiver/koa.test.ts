@@ -71,7 +71,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
   it('answers 200 to an event without a handler and to an unknown event', async () => {
     const app = new KoaVersion().use(createReceiver({ secrets: [SECRET], clock }).middleware({ path: PATH }))
     await using server = await serve(app)
-    const unknown = json({ ...deployed, event: 'database.available', data: {} })
+    const unknown = json({ ...deployed, event: 'database.renamed', data: {} })
     for (const bytes of [body, unknown]) {
       const reply = await server.send(signedHeaders(bytes), [bytes])
       expect([reply.status, said(reply)]).toEqual([200, 'ignored'])

@@ -45,9 +45,19 @@ describe('types', () => {
   })
 
   it('tells events apart by their name', () => {
-    expectTypeOf<EventName>().toEqualTypeOf<'deployment.succeeded'>()
-    expectTypeOf<WebhookEvent>().toEqualTypeOf<WebhookEvent<'deployment.succeeded'>>()
+    expectTypeOf<EventName>().toEqualTypeOf<
+      | 'deployment.succeeded'
+      | 'deployment.failed'
+      | 'deployment.canceled'
+      | 'database.available'
+      | 'database.failed'
+      | 'file.uploaded'
+      | 'ping'
+    >()
+    expectTypeOf<WebhookEvent['event']>().toEqualTypeOf<EventName>()
     expectTypeOf<ReceivedEvent['event']>().toEqualTypeOf<EventName>()
+    const failureOf = (event: WebhookEvent) => (event.event === 'deployment.failed' ? event.data.failure.stage : '')
+    expectTypeOf(failureOf).returns.toEqualTypeOf<string>()
   })
 
   it('fits app.use without a cast, whatever the state and context', () => {
