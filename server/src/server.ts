@@ -1,9 +1,21 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import pLimit from 'p-limit'
 import { createAccounts } from './accounts/accounts.ts'
 import { createKeys } from './accounts/keys.ts'
+import { createDatabases } from './databases/databases.ts'
+import { createEmbeddedEngine } from './databases/embedded.ts'
+import type { Engine } from './databases/engine.ts'
+import { createExternalEngine } from './databases/external.ts'
+import { databaseHandlers } from './databases/handlers.ts'
+import { dropTask, settleTask, snapshotTask } from './databases/jobs.ts'
+import type { DatabaseParts } from './databases/parts.ts'
+import { createSnapshots } from './databases/snapshots.ts'
+import { openEngines } from './databases/start.ts'
+import { watchDatabases } from './databases/watch.ts'
+import { createDatabaseWork } from './databases/work.ts'
 import { publicUrl } from './deployments/addresses.ts'
 import { type App, createApps } from './deployments/apps.ts'
 import { workOn } from './deployments/deployer.ts'
@@ -24,11 +36,13 @@ import { prepareJobs, startWorkers } from './platform/jobs.ts'
 import { createKeyedLock } from './platform/keyed-lock.ts'
 import type { Logger } from './platform/logger.ts'
 import { blockList, createOutbound } from './platform/outbound.ts'
+import { createBinariesStore } from './platform/postgres/install.ts'
+import { binariesReleases } from './platform/postgres/releases.ts'
 import { createReleaseStack, type ReleaseStack } from './platform/release-stack.ts'
 import { openSecretBox } from './platform/secret-key.ts'
 import type { SecretBox } from './platform/secrets.ts'
 import { takeServerLock } from './platform/server-lock.ts'
-import { isRoot, openState, type State } from './platform/state.ts'
+import { databasesUser, isRoot, openState, type State } from './platform/state.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
 import { createTenancy } from './projects/tenancy.ts'
@@ -59,6 +73,7 @@ export interface ServerOptions {
 /** Deployments under way; their builds wait for one of fewer places. */
 const deployConcurrency = 20
 const deliveryConcurrency = 20
+const databaseConcurrency = 10
 const finishTimeoutMs = 10_000
 
 /**
@@ -116,13 +131,35 @@ async function compose(composition: Composition): Promise<void> {
   const keys = createKeys({ database })
   const store = createDeploymentStore({ database })
   const tenancy = createTenancy({ database })
+  const tierOf = async (accountId: string) => (await accounts.get(accountId))?.plan ?? 'free'
+  const databaseParts: DatabaseParts = {
+    database,
+    secrets,
+    engine: await databaseEngine(composition),
+    plans: config.plans,
+    retentionMs: config.databases.retentionMs,
+    tierOf,
+    announce: async (trx, { projectId, databaseId, ...happened }) => {
+      const accountId = await tenancy.accountOf(projectId)
+      const ids = { database_id: databaseId, project_id: projectId }
+      if (happened.event === 'database.failed') {
+        const { event, failure } = happened
+        await announce(trx, { accountId, projectId, event, data: { ...ids, failure } })
+      } else {
+        await announce(trx, { accountId, projectId, event: happened.event, data: ids })
+      }
+    },
+    logger,
+  }
+  const databases = createDatabases(databaseParts)
   const projects = createProjects({
     database,
     regions: config.regions,
     defaultRegion: config.defaultRegion,
     plans: config.plans,
-    tierOf: async (accountId) => (await accounts.get(accountId))?.plan ?? 'free',
+    tierOf,
     countDeployments: store.count,
+    countDatabases: databases.count,
   })
   const webhooks = createWebhooks({
     database,
@@ -150,6 +187,13 @@ async function compose(composition: Composition): Promise<void> {
     appsConfig: config.apps,
   })
 
+  const databaseWork = createDatabaseWork(databaseParts)
+  await databaseWork.resume()
+  // Before the apps, which look for their databases as soon as they start.
+  await openEngines(databaseParts, stack.signal)
+  const databaseWatch = watchDatabases(databaseParts, databaseWork)
+  stack.defer('databases', () => databaseWatch.stop())
+
   await keepApps(createKeeper(parts), parts, stack)
   const workers = await startWorkers({
     pool: state.pool,
@@ -158,6 +202,14 @@ async function compose(composition: Composition): Promise<void> {
       {
         concurrency: deployConcurrency,
         tasks: { [deployTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
+      },
+      {
+        concurrency: databaseConcurrency,
+        tasks: {
+          [settleTask]: (job, signal) => databaseWork.settle(String(job['database_id']), signal),
+          [dropTask]: (job, signal) => databaseWork.drop(String(job['database_id']), signal),
+          [snapshotTask]: (job, signal) => databaseWork.settleSnapshot(String(job['snapshot_id']), signal),
+        },
       },
       {
         concurrency: deliveryConcurrency,
@@ -178,6 +230,7 @@ async function compose(composition: Composition): Promise<void> {
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers(deployments),
+      ...databaseHandlers(databases, createSnapshots(databaseParts)),
       ...webhookHandlers(webhooks),
     },
   })
@@ -186,13 +239,39 @@ async function compose(composition: Composition): Promise<void> {
   })
 }
 
+/** Where users' databases lie: in clusters of the server's own, or in the operator's PostgreSQL. */
+async function databaseEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
+  const { url, ports, registryEnvironment } = config.databases
+  const { databases: directory, runtime } = state.directory
+  const engine =
+    url === undefined
+      ? createEmbeddedEngine({
+          directory,
+          runtimeDirectory: runtime,
+          user: databasesUser(config),
+          ports,
+          binaries: await createBinariesStore({
+            directory: join(runtime, 'postgres'),
+            releases: binariesReleases,
+            environment: registryEnvironment,
+            logger,
+          }),
+          database: state.db,
+          logger,
+        })
+      : createExternalEngine({ url, logger })
+  stack.defer('database engines', () => engine.close())
+  return engine
+}
+
 async function deployParts(
   composition: Composition,
   given: Pick<DeployParts, 'store' | 'outbound' | 'announceSuccess'>,
 ): Promise<DeployParts> {
   const { config, logger, state, secrets, stack } = composition
   const { directory } = state
-  const appUids = isRoot() ? config.uids : null
+  // The first and the last belong to PostgreSQL.
+  const appUids = isRoot() ? { from: config.uids.from, to: config.uids.to - 1 } : null
   const programs = await preparePrograms({
     runtime: directory.runtime,
     bin: directory.bin,

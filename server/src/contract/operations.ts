@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Declaration } from './declaration.ts'
+import { databaseOperations, snapshotOperations } from './resources/databases.ts'
 import { deploymentOperations } from './resources/deployments.ts'
 import { projectOperations } from './resources/projects.ts'
 import { webhookOperations } from './resources/webhooks.ts'
@@ -8,6 +9,8 @@ import { type OperationName, type Route, routes } from './routes.ts'
 const declarations = {
   ...projectOperations,
   ...deploymentOperations,
+  ...databaseOperations,
+  ...snapshotOperations,
   ...webhookOperations,
 } as const satisfies Record<OperationName, Declaration>
 

@@ -30,6 +30,8 @@ export interface ApiState {
 const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   deployments: 'deployment',
+  databases: 'database',
+  snapshots: 'snapshot',
   webhooks: 'webhook',
 }
 

@@ -10,6 +10,8 @@ export interface DataDirectory {
   readonly secretKeyFile: string
   /** The embedded PostgreSQL cluster. */
   readonly cluster: string
+  /** Clusters for users' databases, a folder for each version. */
+  readonly databases: string
   /** Copies of programs that other users must be able to run. */
   readonly runtime: string
   /** What comes first on the PATH of builds and apps. */
@@ -40,6 +42,7 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     root,
     secretKeyFile: join(root, 'secret.key'),
     cluster: join(root, 'postgres', 'data'),
+    databases: join(root, 'databases'),
     runtime: join(root, 'runtime'),
     bin: join(root, 'runtime', 'bin'),
     apps: join(root, 'apps'),

@@ -17,6 +17,7 @@ export interface ProjectsDependencies {
   readonly tierOf: (accountId: string) => Promise<string>
   /** How many resources a project has. */
   readonly countDeployments: (projectId: string) => Promise<number>
+  readonly countDatabases: (projectId: string) => Promise<number>
 }
 
 export interface Projects {
@@ -90,8 +91,12 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         name,
         region,
         plan,
-        // Databases and files are not part of this server yet, so a project has none.
-        resources: { deployments: await dependencies.countDeployments(id), databases: 0, storage_gb: 0 },
+        resources: {
+          deployments: await dependencies.countDeployments(id),
+          databases: await dependencies.countDatabases(id),
+          // Files are not part of this server yet, so a project has none.
+          storage_gb: 0,
+        },
         created_at: createdAt.toISOString(),
       }
     },

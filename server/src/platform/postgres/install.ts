@@ -104,7 +104,15 @@ async function download(options: {
   await writeFile(join(temporary, 'package.json'), JSON.stringify({ private: true, dependencies }))
   await writeFile(join(temporary, 'package-lock.json'), JSON.stringify(lock))
   const npm = join(createRequire(import.meta.url).resolve('npm/package.json'), '..', 'bin', 'npm-cli.js')
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error']
+  const flags = [
+    // Whatever project the server itself was started from.
+    `--prefix=${temporary}`,
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--no-update-notifier',
+    '--loglevel=error',
+  ]
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(installDeadlineMs)])
   const child = spawn(process.execPath, [npm, 'ci', ...flags], {
     cwd: temporary,
