@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
+import { isId } from '../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
@@ -92,12 +93,14 @@ export function createDatabases(parts: DatabaseParts): Databases {
 
   /** The snapshot that a new database begins with, held so that it is not removed meanwhile. */
   const sourceOf = async (transaction: Transaction, project: TenantProject, snapshotId: string) => {
+    // What cannot be an id is not asked for: the database would choke on some of it.
+    const wanted = isId('snapshot', snapshotId) ? snapshotId : ''
     const source = await transaction
       .withTables<DatabasesTables>()
       .selectFrom('snapshots')
       .innerJoin('databases', 'databases.id', 'snapshots.database_id')
       .select(['snapshots.id', 'snapshots.size_bytes', 'databases.version'])
-      .where('snapshots.id', '=', snapshotId)
+      .where('snapshots.id', '=', wanted)
       .where('snapshots.status', '=', 'available')
       .where('databases.project_id', '=', project.id)
       .forUpdate('snapshots')
