@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
 import { keysCommand } from './commands/keys.ts'
+import { postgresCommand } from './commands/postgres.ts'
 import { serveCommand } from './commands/serve.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
@@ -12,6 +13,7 @@ const program = new Command('fairlead')
   .addCommand(serveCommand())
   .addCommand(keysCommand())
   .addCommand(accountsCommand())
+  .addCommand(postgresCommand())
 
 try {
   await program.parseAsync()

