@@ -65,6 +65,22 @@ describe('POST /projects/:project_id/databases', () => {
     expect((await server.client.projects.get({ params: { project_id: project } })).resources.databases).toBe(1)
   })
 
+  it('announces the database once, when it can be used', async () => {
+    const project = await newProject()
+    const { id } = await createdDatabase(server.client, project)
+    const events = await server.database.query<{ body: string }>(
+      "select body from events where project_id = $1 and type like 'database.%'",
+      [project],
+    )
+    expect(events.map(({ body }) => JSON.parse(body))).toEqual([
+      {
+        event: 'database.available',
+        timestamp: expect.stringMatching(/Z$/),
+        data: { database_id: id, project_id: project },
+      },
+    ])
+  })
+
   it.each([
     ['no name', {}, 'name', 'is required'],
     ['another type', { name: 'a', type: 'mysql' }, 'type', 'must be postgresql'],

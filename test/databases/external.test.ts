@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '@fairlead/server/client'
 import { describe, expect, it } from 'vitest'
 import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '../harness/databases.ts'
 import { postgresByHand } from '../harness/postgres-by-hand.ts'
@@ -66,6 +68,40 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
     await untilDatabase(server.client, project, id)
   })
 })
+
+it('a database that cannot be made fails with a reason, is announced so, and can be deleted', async () => {
+  await using operator = await postgresByHand()
+  await operator.query("create role helper login createdb createrole password 'helper'")
+  const url = new URL(operator.url)
+  url.username = 'helper'
+  url.password = 'helper'
+  await using server = await testServer({ FAIRLEAD_DATABASES_URL: url.href })
+  await operator.query('alter role helper nocreatedb')
+  const project = (await server.client.projects.create({ body: { name: 'p' } })).id
+  const params = { project_id: project }
+  const { id } = await server.client.databases.create({ params, body: { name: 'db' } })
+  // As if it had been tried for long.
+  await server.database.query("update databases set provisioning_since = now() - interval '1 hour' where id = $1", [id])
+  const failure = { code: 'server_error', message: expect.stringContaining('log') }
+  const found = await untilFailed(server.client, project, id)
+  expect(found).toMatchObject({ status: 'failed', failure, size_bytes: null })
+  const events = await server.database.query<{ data: unknown }>(
+    "select body::json -> 'data' as data from events where type = 'database.failed'",
+  )
+  expect(events).toEqual([{ data: { database_id: id, project_id: project, failure } }])
+
+  await server.client.databases.delete({ params: { ...params, id } })
+  await expect(untilDatabase(server.client, project, id, () => false)).rejects.toMatchObject({ code: 'not_found' })
+  expect(await operator.query("select rolname from pg_roles where rolname ~ '^db_'")).toEqual([])
+})
+
+async function untilFailed(client: Client, projectId: string, id: string) {
+  for (;;) {
+    const database = await client.databases.get({ params: { project_id: projectId, id } })
+    if (database.status === 'failed') return database
+    await sleep(50)
+  }
+}
 
 it("an operator's server that is not there is told to who asks for a database", async () => {
   await using server = await testServer({ FAIRLEAD_DATABASES_URL: 'postgresql://admin:secret@127.0.0.1:1/postgres' })

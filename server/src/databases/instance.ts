@@ -219,7 +219,7 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
       try {
         if (await exists(target)) return
         await run(`alter database ${id(source)} allow_connections false`, signal)
-        const making = `create database ${id(target)} template ${id(source)} allow_connections false`
+        const making = `create database ${id(target)} template ${id(source)} strategy file_copy allow_connections false`
         await create(making, source, signal)
       } finally {
         await run(`alter database ${id(source)} allow_connections true`, signal)
