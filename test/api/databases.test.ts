@@ -53,6 +53,7 @@ describe('POST /projects/:project_id/databases', () => {
       type: 'postgresql',
       version: '18',
       plan: 'starter',
+      access: 'local',
       status: 'available',
       connections: 1,
       max_connections: 22,

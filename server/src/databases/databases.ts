@@ -131,6 +131,7 @@ export function createDatabases(parts: DatabaseParts): Databases {
     return {
       ...item(row),
       project_id: row.project_id,
+      access: row.engine === 'embedded' ? 'local' : 'network',
       ...(await figuresOf(engine, row)),
       max_size_bytes: limits.bytes,
       max_connections: limits.connections,

@@ -48,6 +48,12 @@ const inUseAttempts = 5
 const id = pg.escapeIdentifier
 const literal = pg.escapeLiteral
 
+/**
+ * Whole files are copied, which takes half the time of writing everything to the log first. Closed until its rights are
+ * settled: by default everybody may connect to a new database.
+ */
+const copyOf = (template: string) => `template ${id(template)} strategy file_copy allow_connections false`
+
 const letIn = (name: string) =>
   `revoke all on database ${id(name)} from public; alter database ${id(name)} allow_connections true`
 
@@ -163,13 +169,8 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
       if (await exists(parked(name))) {
         return runAlone(parked(name), `alter database ${id(parked(name))} rename to ${id(name)}`, signal)
       }
-      const from = template === null ? 'template0' : id(template)
-      // Closed until its rights are settled: by default everybody may connect to a new database.
-      await create(
-        `create database ${id(name)} owner ${id(name)} template ${from} allow_connections false`,
-        null,
-        signal,
-      )
+      const from = template === null ? 'template template0 allow_connections false' : copyOf(template)
+      await create(`create database ${id(name)} owner ${id(name)} ${from}`, null, signal)
     },
 
     async adopt(name, former, signal) {
@@ -219,7 +220,7 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
       try {
         if (await exists(target)) return
         await run(`alter database ${id(source)} allow_connections false`, signal)
-        const making = `create database ${id(target)} template ${id(source)} strategy file_copy allow_connections false`
+        const making = `create database ${id(target)} ${copyOf(source)}`
         await create(making, source, signal)
       } finally {
         await run(`alter database ${id(source)} allow_connections true`, signal)
@@ -233,13 +234,14 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
         return (await ask(marked, [database, restoreId])).length > 0
       }
       if (!(await isDone(name))) {
-        await run(`alter database ${id(name)} allow_connections false`, signal)
+        // Made first: its users go on until the one moment of the change.
         if (!(await isDone(fresh))) {
           await run(`drop database if exists ${id(fresh)} with (force)`, signal)
-          const making = `create database ${id(fresh)} owner ${id(name)} template ${id(template)} allow_connections false`
+          const making = `create database ${id(fresh)} owner ${id(name)} ${copyOf(template)}`
           await create(making, null, signal)
           await run(`comment on database ${id(fresh)} is ${literal(restoreId)}`, signal)
         }
+        await run(`alter database ${id(name)} allow_connections false`, signal)
         // Both or neither, so that there is always a database of this name.
         const moves = [
           `alter database ${id(name)} is_template false`,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseFailure } from '../contract/resources/databases.ts'
+import type { Transaction } from '../platform/database.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { planNamed } from '../platform/plans.ts'
 import { scramVerifier } from './credentials.ts'
@@ -168,20 +169,23 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
     const begin = performance.now()
     await instance.copy(row.id, snapshotId, signal)
     const size = (await instance.sizes([snapshotId])).get(snapshotId) ?? 0
-    await db
-      .updateTable('snapshots')
-      .set({ status: 'available', size_bytes: String(size) })
-      .where('id', '=', snapshotId)
-      .where('status', '=', 'creating')
-      .execute()
+    // Together with what must go for it, so that there are never more than are kept.
+    await database.transaction().execute(async (transaction) => {
+      await transaction
+        .withTables<DatabasesTables>()
+        .updateTable('snapshots')
+        .set({ status: 'available', size_bytes: String(size) })
+        .where('id', '=', snapshotId)
+        .where('status', '=', 'creating')
+        .execute()
+      await prune(transaction, row)
+    })
     logger.info({ snapshot: snapshotId, ms: Math.round(performance.now() - begin) }, 'snapshot was taken')
-    await pruneSnapshots(row.id)
   }
 
-  const pruneSnapshots = async (databaseId: string): Promise<void> => {
-    const row = await find(databaseId)
-    if (row === undefined) return
-    const rows = await db
+  const prune = async (transaction: Transaction, { id: databaseId, plan }: DatabaseRow): Promise<void> => {
+    const trx = transaction.withTables<DatabasesTables>()
+    const rows = await trx
       .selectFrom('snapshots')
       .selectAll()
       .where('database_id', '=', databaseId)
@@ -189,12 +193,9 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
       .orderBy('id', 'desc')
       .execute()
     const kept = rows.map((each) => ({ id: each.id, sizeBytes: Number(each.size_bytes), createdAt: each.created_at }))
-    for (const id of snapshotsToDrop(kept, limitsOf(planNamed(plans, row.plan)), new Date())) {
-      await database.transaction().execute(async (transaction) => {
-        const trx = transaction.withTables<DatabasesTables>()
-        await trx.updateTable('snapshots').set({ status: 'deleting' }).where('id', '=', id).execute()
-        await enqueueSnapshot(transaction, id, databaseId)
-      })
+    for (const id of snapshotsToDrop(kept, limitsOf(planNamed(plans, plan)), new Date())) {
+      await trx.updateTable('snapshots').set({ status: 'deleting' }).where('id', '=', id).execute()
+      await enqueueSnapshot(transaction, id, databaseId)
     }
   }
 
@@ -246,7 +247,10 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
       })
     },
 
-    pruneSnapshots,
+    async pruneSnapshots(databaseId) {
+      const row = await find(databaseId)
+      if (row !== undefined) await database.transaction().execute((transaction) => prune(transaction, row))
+    },
 
     async removeProject(projectId, signal) {
       const rows = await db

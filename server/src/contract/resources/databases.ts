@@ -36,6 +36,8 @@ export type DatabaseFailure = z.infer<typeof databaseFailure>
 /** One database, read by its id. Figures are `null` while its engine cannot be asked. */
 export const databaseDetail = database.extend({
   project_id: z.string(),
+  /** `local`: reached from the server's machine alone, as by apps that are deployed there. */
+  access: z.enum(['local', 'network']),
   size_bytes: z.int().nonnegative().nullable(),
   max_size_bytes: z.int().nonnegative(),
   connections: z.int().nonnegative().nullable(),
@@ -69,7 +71,8 @@ export const databaseOperations = {
     summary: 'Create a database',
     description:
       'A PostgreSQL database with a role of its own. `connection_string` is final and in this answer alone; it works ' +
-      'when `status` is `available`. With `snapshot_id` the database begins with what that snapshot of the same ' +
+      "when `status` is `available`. A database in the server's own engine is reached from the server's machine alone, " +
+      'one in an external engine over the network, too. With `snapshot_id` the database begins with what that snapshot of the same ' +
       'project holds.',
     body: z.object({
       name: name,
