@@ -20,6 +20,12 @@ export function enqueueDrop(db: Database | Transaction, databaseId: string, runA
   return enqueue(db, { task: dropTask, payload: { database_id: databaseId }, queue: queueOf(databaseId), runAt })
 }
 
-export function enqueueSnapshot(db: Database | Transaction, snapshotId: string, databaseId: string): Promise<void> {
-  return enqueue(db, { task: snapshotTask, payload: { snapshot_id: snapshotId }, queue: queueOf(databaseId) })
+export function enqueueSnapshot(
+  db: Database | Transaction,
+  snapshotId: string,
+  databaseId: string,
+  runAt?: Date,
+): Promise<void> {
+  const job = { task: snapshotTask, payload: { snapshot_id: snapshotId }, queue: queueOf(databaseId) }
+  return enqueue(db, runAt === undefined ? job : { ...job, runAt })
 }

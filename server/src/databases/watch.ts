@@ -26,17 +26,23 @@ export function watchDatabases(parts: DatabaseParts, work: DatabaseWork): Databa
   const stopping = new AbortController()
 
   const checkSizes = async (): Promise<void> => {
-    const rows = await db.selectFrom('databases').selectAll().where('status', '=', 'available').execute()
+    const rows = await db
+      .selectFrom('databases')
+      .selectAll()
+      .where('status', '=', 'available')
+      .where('engine', '=', engine.name)
+      .execute()
     for (const version of new Set(rows.map((row) => row.version))) {
       const here = rows.filter((row) => row.version === version)
-      const instance = engine.running(version)
-      const sizes = await instance?.sizes(here.map(({ id }) => id))
+      // Also brings up an engine that did not come up before.
+      const instance = await engine.open(version, stopping.signal)
+      const sizes = await instance.sizes(here.map(({ id }) => id))
       for (const row of here) {
-        const size = sizes?.get(row.id)
+        const size = sizes.get(row.id)
         if (size === undefined) continue
         const level = overLimitFor(size, limitsOf(planNamed(plans, row.plan)), row.over_limit)
         if (level === row.over_limit) continue
-        await instance?.restrict(row.id, level)
+        await instance.restrict(row.id, level)
         await db
           .updateTable('databases')
           .set({ over_limit: level })
@@ -65,7 +71,9 @@ export function watchDatabases(parts: DatabaseParts, work: DatabaseWork): Databa
 
   const every = async (ms: number, check: () => Promise<void>): Promise<void> => {
     while (!stopping.signal.aborted) {
-      await check().catch((error: unknown) => logger.warn({ err: error }, 'databases could not be checked'))
+      await check().catch((error: unknown) => {
+        if (!stopping.signal.aborted) logger.warn({ err: error }, 'databases could not be checked')
+      })
       await sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
     }
   }

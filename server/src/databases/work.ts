@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseFailure } from '../contract/resources/databases.ts'
 import type { Transaction } from '../platform/database.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
@@ -29,6 +28,8 @@ export interface DatabaseWork {
 
 /** For so long what may pass by itself is tried again before a database or snapshot has failed. */
 const giveUpMs = 5 * 60_000
+/** When it is looked again whether something is still in use. */
+const again = () => new Date(Date.now() + 2_000)
 
 export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
   const { database, engine, secrets, plans, logger } = parts
@@ -128,17 +129,18 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
     }
   }
 
+  const snapshotsOf = async (databaseId: string): Promise<string[]> => {
+    const rows = await db.selectFrom('snapshots').select('id').where('database_id', '=', databaseId).execute()
+    return rows.map(({ id }) => id)
+  }
+
   /** Removes everything of a deleted database, the rows last. */
   const remove = async (row: DatabaseRow, signal: AbortSignal): Promise<void> => {
-    const snapshots = await db.selectFrom('snapshots').select('id').where('database_id', '=', row.id).execute()
-    await untilUnused(
-      snapshots.map(({ id }) => id),
-      signal,
-    )
+    const snapshots = await snapshotsOf(row.id)
     if (await engine.exists(row.version)) {
       const instance = await open(row, signal)
       await instance.park(row.id, signal)
-      await instance.drop([row.id, ...snapshots.map(({ id }) => id)], signal)
+      await instance.drop([row.id, ...snapshots], signal)
       await instance.dropRole(row.id, signal)
     }
     await database.transaction().execute(async (transaction) => {
@@ -149,19 +151,16 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
     logger.info({ database: row.id }, 'database was removed')
   }
 
-  /** A snapshot stays while a new database is made from it. */
-  const untilUnused = async (snapshotIds: readonly string[], signal: AbortSignal): Promise<void> => {
-    if (snapshotIds.length === 0) return
-    for (;;) {
-      const user = await db
-        .selectFrom('databases')
-        .select('id')
-        .where('source_snapshot_id', 'in', snapshotIds)
-        .where('status', '=', 'provisioning')
-        .executeTakeFirst()
-      if (user === undefined) return
-      await sleep(500, undefined, { signal })
-    }
+  /** Whether a database is being made or put back from one of these snapshots, which must stay so long. */
+  const isUsed = async (snapshotIds: readonly string[]): Promise<boolean> => {
+    if (snapshotIds.length === 0) return false
+    const user = await db
+      .selectFrom('databases')
+      .select('id')
+      .where('source_snapshot_id', 'in', snapshotIds)
+      .where('status', '=', 'provisioning')
+      .executeTakeFirst()
+    return user !== undefined
   }
 
   const takeSnapshot = async (snapshotId: string, row: DatabaseRow, signal: AbortSignal): Promise<void> => {
@@ -217,7 +216,7 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
           .execute()
       }
     } else if (snapshot?.status === 'deleting') {
-      await untilUnused([snapshotId], signal)
+      if (await isUsed([snapshotId])) return enqueueSnapshot(database, snapshotId, row.id, again())
       if (await engine.exists(row.version)) await (await open(row, signal)).drop([snapshotId], signal)
       await db.deleteFrom('snapshots').where('id', '=', snapshotId).execute()
     }
@@ -231,6 +230,7 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
         const row = await find(databaseId)
         // Restored since, or deleted anew with another date.
         if (row === undefined || row.drop_at === null || row.drop_at > new Date()) return
+        if (await isUsed(await snapshotsOf(databaseId))) return enqueueDrop(database, databaseId, again())
         await remove(row, signal)
       }),
 

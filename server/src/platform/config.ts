@@ -173,7 +173,9 @@ const variables = z.object({
   FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
   FAIRLEAD_PUBLIC_HOST: hostname.optional(),
   FAIRLEAD_APP_PORTS: portRange.default({ from: 20000, to: 29999 }),
-  FAIRLEAD_DATABASES_URL: postgresUrl.optional(),
+  FAIRLEAD_DATABASES_URL: postgresUrl
+    .refine((url) => URL.canParse(url) && new URL(url).hostname !== '', 'must name the host that apps reach')
+    .optional(),
   FAIRLEAD_DATABASE_PORTS: portRange.default({ from: 30000, to: 30999 }),
   FAIRLEAD_DATABASE_RETENTION_DAYS: z
     .string()
