@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generateKey, isWellFormedKey } from '../../server/src/accounts/key-format.ts'
+import { presets } from '../../server/src/accounts/scopes.ts'
 import { operations } from '../../server/src/contract/operations.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
