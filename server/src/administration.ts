@@ -3,9 +3,12 @@ import { type AuditLog, createAuditLog } from './accounts/audit-log.ts'
 import { createKeys, type Keys } from './accounts/keys.ts'
 import { createUsers, type Users } from './accounts/users.ts'
 import type { Config } from './platform/config.ts'
+import { openDataDirectory } from './platform/data-directory.ts'
 import type { Database } from './platform/database.ts'
 import type { Logger } from './platform/logger.ts'
-import { openState } from './platform/state.ts'
+import { createBinariesStore } from './platform/postgres/install.ts'
+import { binariesReleases } from './platform/postgres/releases.ts'
+import { clusterUser, openState } from './platform/state.ts'
 import { createTenancy, type Tenancy } from './projects/tenancy.ts'
 
 /** What the commands of an operator work with, beside a running server or without one. */
@@ -38,4 +41,26 @@ export async function administer<T>(
   } finally {
     await state.close()
   }
+}
+
+/**
+ * Installs a version of PostgreSQL for users' databases into the data directory, beside a running server or without
+ * one, and says which it is exactly. Rejects when there is no such version or the registry does not give it.
+ */
+export async function installBinaries(
+  options: { readonly config: Config; readonly logger: Logger; readonly signal: AbortSignal },
+  major: string,
+): Promise<string> {
+  const { config, logger, signal } = options
+  const { binaries } = await openDataDirectory(config.dataDirectory, clusterUser(config))
+  const store = await createBinariesStore({
+    directory: binaries,
+    releases: binariesReleases,
+    environment: config.databases.registryEnvironment,
+    logger,
+  })
+  if (!store.majors.includes(major)) {
+    throw new Error(`There is no PostgreSQL ${major} here; there are: ${store.majors.join(', ')}.`)
+  }
+  return (await store.install(major, signal)).version
 }

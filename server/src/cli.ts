@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
 import { keysCommand } from './commands/keys.ts'
+import { postgresCommand } from './commands/postgres.ts'
 import { serveCommand } from './commands/serve.ts'
 import { usersCommand } from './commands/users.ts'
 
@@ -14,6 +15,7 @@ const program = new Command('fairlead')
   .addCommand(keysCommand())
   .addCommand(accountsCommand())
   .addCommand(usersCommand())
+  .addCommand(postgresCommand())
 
 try {
   await program.parseAsync()

@@ -14,6 +14,17 @@ import { createSessions } from './accounts/sessions.ts'
 import { setupUrl } from './accounts/setup-url.ts'
 import { createSignIn } from './accounts/sign-in.ts'
 import { createUsers } from './accounts/users.ts'
+import { createDatabases } from './databases/databases.ts'
+import { createEmbeddedEngine } from './databases/embedded.ts'
+import type { Engine } from './databases/engine.ts'
+import { createExternalEngine } from './databases/external.ts'
+import { databaseHandlers } from './databases/handlers.ts'
+import { dropTask, settleTask, snapshotTask } from './databases/jobs.ts'
+import type { DatabaseParts } from './databases/parts.ts'
+import { createSnapshots } from './databases/snapshots.ts'
+import { openEngines } from './databases/start.ts'
+import { watchDatabases } from './databases/watch.ts'
+import { createDatabaseWork } from './databases/work.ts'
 import { publicUrl } from './deployments/addresses.ts'
 import { type App, createApps } from './deployments/apps.ts'
 import { createBuildSlots } from './deployments/build-slots.ts'
@@ -46,11 +57,13 @@ import type { Logger } from './platform/logger.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { blockList, createOutbound } from './platform/outbound.ts'
 import { startPeriodic } from './platform/periodic.ts'
+import { createBinariesStore } from './platform/postgres/install.ts'
+import { binariesReleases } from './platform/postgres/releases.ts'
 import { createReleaseStack, type ReleaseStack } from './platform/release-stack.ts'
 import { openSecretBox } from './platform/secret-key.ts'
 import type { SecretBox } from './platform/secrets.ts'
 import { takeServerLock } from './platform/server-lock.ts'
-import { isRoot, openState, type State } from './platform/state.ts'
+import { databasesUser, isRoot, openState, type State } from './platform/state.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
 import { removeProject, removeProjectTask } from './projects/removal.ts'
@@ -91,6 +104,7 @@ const deployConcurrency = 20
 const startConcurrency = 5
 const removalConcurrency = 2
 const hourMs = 3_600_000
+const databaseConcurrency = 10
 const finishTimeoutMs = 10_000
 const readinessTimeoutMs = 5_000
 
@@ -168,6 +182,8 @@ async function compose(composition: Composition): Promise<void> {
   const auditLog = createAuditLog({ database })
   const store = createDeploymentStore({ database })
   const tenancy = createTenancy({ database })
+  const tierOf = async (transaction: Transaction, accountId: string) =>
+    (await accounts.get(accountId, transaction))?.plan ?? 'free'
   const storage = await storageParts(composition, {
     holdProject: tenancy.hold,
     announceUpload: (trx, { accountId, projectId, fileId, ...data }) =>
@@ -179,13 +195,34 @@ async function compose(composition: Composition): Promise<void> {
       }),
   })
   const files = createFiles(storage)
+  const databaseParts: DatabaseParts = {
+    database,
+    secrets,
+    engine: await databaseEngine(composition),
+    plans: config.plans,
+    retentionMs: config.databases.retentionMs,
+    tierOf,
+    announce: async (trx, { projectId, databaseId, ...happened }) => {
+      const accountId = await tenancy.accountOf(projectId)
+      const ids = { database_id: databaseId, project_id: projectId }
+      if (happened.event === 'database.failed') {
+        const { event, failure } = happened
+        await announce(trx, { accountId, projectId, event, data: { ...ids, failure } })
+      } else {
+        await announce(trx, { accountId, projectId, event: happened.event, data: ids })
+      }
+    },
+    logger,
+  }
+  const databases = createDatabases(databaseParts)
   const projects = createProjects({
     database,
     regions: config.regions,
     defaultRegion: config.defaultRegion,
     plans: config.plans,
-    tierOf: async (transaction, accountId) => (await accounts.get(accountId, transaction))?.plan ?? 'free',
+    tierOf,
     countDeployments: store.count,
+    countDatabases: databases.count,
     storedBytes: files.storedBytes,
   })
   const webhooks = createWebhooks({
@@ -216,6 +253,13 @@ async function compose(composition: Composition): Promise<void> {
   const lifecycle = createLifecycle(parts, { appsConfig: config.apps })
   const logs = createLogs({ ...parts, stopping: stack.signal })
 
+  const databaseWork = createDatabaseWork(databaseParts)
+  await databaseWork.resume()
+  // Before the apps, which look for their databases as soon as they start.
+  await openEngines(databaseParts, stack.signal)
+  const databaseWatch = watchDatabases(databaseParts, databaseWork)
+  stack.defer('databases', () => databaseWatch.stop())
+
   await keepApps(createKeeper(parts), parts, stack)
   const workers = await startWorkers({
     pool: state.pool,
@@ -230,10 +274,22 @@ async function compose(composition: Composition): Promise<void> {
         tasks: { [startTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
       },
       {
+        concurrency: databaseConcurrency,
+        tasks: {
+          [settleTask]: (job, signal) => databaseWork.settle(String(job['database_id']), signal),
+          [dropTask]: (job, signal) => databaseWork.drop(String(job['database_id']), signal),
+          [snapshotTask]: (job, signal) => databaseWork.settleSnapshot(String(job['snapshot_id']), signal),
+        },
+      },
+      {
         concurrency: removalConcurrency,
         tasks: {
-          [removeProjectTask]: (job) => {
-            const removers = [(id: string) => removeDeployments(parts, id), files.removeProject]
+          [removeProjectTask]: (job, signal) => {
+            const removers = [
+              (id: string) => removeDeployments(parts, id),
+              (id: string) => databaseWork.removeProject(id, signal),
+              files.removeProject,
+            ]
             return removeProject({ database, removers }, String(job['project_id']))
           },
         },
@@ -275,6 +331,7 @@ async function compose(composition: Composition): Promise<void> {
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers({ deployments, lifecycle, logs }),
+      ...databaseHandlers(databases, createSnapshots(databaseParts)),
       ...storageHandlers(files),
       ...webhookHandlers(webhooks, createDeliveries({ database })),
       ...accountHandlers({
@@ -365,13 +422,39 @@ async function storageParts(
   return parts
 }
 
+/** Where users' databases lie: in clusters of the server's own, or in the operator's PostgreSQL. */
+async function databaseEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
+  const { url, ports, registryEnvironment } = config.databases
+  const { databases: directory, runtime, binaries } = state.directory
+  const engine =
+    url === undefined
+      ? createEmbeddedEngine({
+          directory,
+          runtimeDirectory: runtime,
+          user: databasesUser(config),
+          ports,
+          binaries: await createBinariesStore({
+            directory: binaries,
+            releases: binariesReleases,
+            environment: registryEnvironment,
+            logger,
+          }),
+          database: state.db,
+          logger,
+        })
+      : createExternalEngine({ url, logger })
+  stack.defer('database engines', () => engine.close())
+  return engine
+}
+
 async function deployParts(
   composition: Composition,
   given: Pick<DeployParts, 'store' | 'outbound' | 'announce'>,
 ): Promise<DeployParts> {
   const { config, logger, state, secrets, stack } = composition
   const { directory } = state
-  const appUids = isRoot() ? config.uids : null
+  // The first and the last belong to PostgreSQL.
+  const appUids = isRoot() ? { from: config.uids.from, to: config.uids.to - 1 } : null
   const programs = await preparePrograms({
     runtime: directory.runtime,
     bin: directory.bin,

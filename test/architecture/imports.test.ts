@@ -38,6 +38,8 @@ it.each([
   ['server/src/gateway/new.ts', '../deployments/store.ts'],
   ['server/src/accounts/new.ts', '../projects/tables.ts'],
   ['server/src/projects/new.ts', '../deployments/store.ts'],
+  ['server/src/databases/new.ts', '../projects/tables.ts'],
+  ['server/src/databases/new.ts', '../webhooks/outbox.ts'],
   ['server/src/deployments/steps/new.ts', '../../webhooks/outbox.ts'],
   ['server/src/webhooks/new.ts', '../server.ts'],
   ['server/src/storage/new.ts', '../projects/tables.ts'],

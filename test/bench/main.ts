@@ -1,4 +1,5 @@
 import { benchApi } from './api.ts'
+import { benchDatabases } from './databases.ts'
 import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchReleases } from './releases.ts'
@@ -11,6 +12,7 @@ import { benchWebhooks } from './webhooks.ts'
  * the exit status is 1 when something broke, 2 for an unknown name and 130 after Ctrl+C.
  */
 const benches: Readonly<Record<string, Bench>> = {
+  databases: benchDatabases,
   deploy: benchDeploy,
   gateway: benchGateway,
   api: benchApi,

@@ -40,12 +40,12 @@ describe('postmaster.pid', () => {
   it('is read line by line', () => {
     const text =
       '6247\n/var/lib/fairlead/postgres/data\n1795223145\n5432\n/run/socket\n\n  2155153         9\nready   \n'
-    expect(parsePostmasterPid(text)).toEqual({ pid: 6247, socketDirectory: '/run/socket', status: 'ready' })
+    expect(parsePostmasterPid(text)).toEqual({ pid: 6247, port: 5432, socketDirectory: '/run/socket', status: 'ready' })
   })
 
   it('may be cut off anywhere', () => {
     expect(parsePostmasterPid('')).toBeNull()
-    expect(parsePostmasterPid('6247\n/var')).toEqual({ pid: 6247, socketDirectory: '', status: '' })
+    expect(parsePostmasterPid('6247\n/var')).toEqual({ pid: 6247, port: 0, socketDirectory: '', status: '' })
     expect(parsePostmasterPid('-17\n')).toMatchObject({ pid: 17 })
   })
 
@@ -207,8 +207,8 @@ describe('the start lock', () => {
 
 describe('the arguments', () => {
   it('name a locale that each platform knows', () => {
-    expect(initdbArguments('linux')).toContain('--lc-ctype=C.UTF-8')
-    expect(initdbArguments('darwin')).toContain('--lc-ctype=en_US.UTF-8')
+    expect(initdbArguments('linux', 18)).toContain('--lc-ctype=C.UTF-8')
+    expect(initdbArguments('darwin', 18)).toContain('--lc-ctype=en_US.UTF-8')
   })
 
   it('quote the folder of the socket as a list of one', () => {

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Declaration } from './declaration.ts'
 import { accountOperations } from './resources/accounts.ts'
+import { databaseOperations, snapshotOperations } from './resources/databases.ts'
 import { deliveryOperations } from './resources/deliveries.ts'
 import { deploymentOperations } from './resources/deployments.ts'
 import { projectOperations } from './resources/projects.ts'
@@ -12,6 +13,8 @@ const declarations = {
   ...projectOperations,
   ...deploymentOperations,
   ...storageOperations,
+  ...databaseOperations,
+  ...snapshotOperations,
   ...webhookOperations,
   ...accountOperations,
   ...deliveryOperations,

@@ -115,6 +115,76 @@ export const routes = {
     status: 204,
   },
 
+  'databases.list': {
+    method: 'GET',
+    path: '/projects/:project_id/databases',
+    access: 'databases:read',
+    status: 200,
+    list: true,
+  },
+  'databases.create': {
+    method: 'POST',
+    path: '/projects/:project_id/databases',
+    access: 'databases:write',
+    status: 201,
+  },
+  'databases.get': {
+    method: 'GET',
+    path: '/projects/:project_id/databases/:id',
+    access: 'databases:read',
+    status: 200,
+  },
+  'databases.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/databases/:id',
+    access: 'databases:write',
+    status: 204,
+  },
+  'databases.restore': {
+    method: 'POST',
+    path: '/projects/:project_id/databases/:id/restore',
+    access: 'databases:write',
+    status: 200,
+  },
+  'databases.rotatePassword': {
+    method: 'POST',
+    path: '/projects/:project_id/databases/:id/rotate-password',
+    access: 'databases:write',
+    status: 200,
+  },
+
+  'snapshots.list': {
+    method: 'GET',
+    path: '/projects/:project_id/databases/:database_id/snapshots',
+    access: 'databases:read',
+    status: 200,
+    list: true,
+  },
+  'snapshots.create': {
+    method: 'POST',
+    path: '/projects/:project_id/databases/:database_id/snapshots',
+    access: 'databases:write',
+    status: 201,
+  },
+  'snapshots.get': {
+    method: 'GET',
+    path: '/projects/:project_id/databases/:database_id/snapshots/:id',
+    access: 'databases:read',
+    status: 200,
+  },
+  'snapshots.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/databases/:database_id/snapshots/:id',
+    access: 'databases:write',
+    status: 204,
+  },
+  'snapshots.restore': {
+    method: 'POST',
+    path: '/projects/:project_id/databases/:database_id/snapshots/:id/restore',
+    access: 'databases:write',
+    status: 200,
+  },
+
   'webhooks.list': { method: 'GET', path: '/webhooks', access: 'webhooks:read', status: 200, list: true },
   'webhooks.create': { method: 'POST', path: '/webhooks', access: 'webhooks:write', status: 201 },
   'webhooks.get': { method: 'GET', path: '/webhooks/:id', access: 'webhooks:read', status: 200 },

@@ -37,6 +37,8 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   storage: 'file',
   deployments: 'deployment',
+  databases: 'database',
+  snapshots: 'snapshot',
   webhooks: 'webhook',
   deliveries: 'delivery',
   account: 'account',

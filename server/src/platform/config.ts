@@ -41,9 +41,10 @@ export interface Config {
   readonly publicAddress: { readonly origin: string } | { readonly host: string }
   /** How long an upload may send nothing. */
   readonly uploadIdleTimeoutMs: number
-  /** Unprivileged uids that the server hands out when it is root: the first to clusters, the others to apps. */
+  /** Unprivileged uids that the server hands out when it is root: the first to its own cluster, the last to users' databases, the others to apps. */
   readonly uids: Range
   readonly deploys: DeploysConfig
+  readonly databases: DatabasesConfig
   /** The server's own `PATH`, where it finds git. */
   readonly path: string
 }
@@ -78,6 +79,17 @@ export interface DeploysConfig {
   readonly drainMs: number
   /** Variables given to git and to builds, such as a package registry's address. */
   readonly environment: Readonly<Record<string, string>>
+}
+
+export interface DatabasesConfig {
+  /** An operator's PostgreSQL for users' databases, by an administrator's address; `undefined` for the embedded one. */
+  readonly url: string | undefined
+  /** The ports that embedded clusters listen on, on loopback. */
+  readonly ports: Range
+  /** How long a deleted database can be restored. */
+  readonly retentionMs: number
+  /** What npm needs to reach the package registry as this machine does. */
+  readonly registryEnvironment: Readonly<Record<string, string>>
 }
 
 /** Flags of the command line; each wins over its variable. */
@@ -170,11 +182,15 @@ function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   }
 }
 
+const postgresUrl = z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
+
+const portRange = range.refine(
+  ({ from, to }) => to < releasePorts.from || from > releasePorts.to,
+  'must not overlap 10000-19999, which releases use',
+)
+
 const variables = z.object({
-  DATABASE_URL: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
-    .optional(),
+  DATABASE_URL: postgresUrl.optional(),
   FAIRLEAD_HOST: text.default('127.0.0.1'),
   FAIRLEAD_PORT: port.default(3000),
   FAIRLEAD_DATA_DIR: text.default('./.fairlead'),
@@ -185,12 +201,16 @@ const variables = z.object({
   FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
   FAIRLEAD_PUBLIC_URL: origin.optional(),
   FAIRLEAD_PUBLIC_HOST: hostname.optional(),
-  FAIRLEAD_APP_PORTS: range
-    .refine(
-      ({ from, to }) => to < releasePorts.from || from > releasePorts.to,
-      'must not overlap 10000-19999, which releases use',
-    )
-    .default({ from: 20000, to: 29999 }),
+  FAIRLEAD_APP_PORTS: portRange.default({ from: 20000, to: 29999 }),
+  FAIRLEAD_DATABASES_URL: postgresUrl
+    .refine((url) => URL.canParse(url) && new URL(url).hostname !== '', 'must name the host that apps reach')
+    .optional(),
+  FAIRLEAD_DATABASE_PORTS: portRange.default({ from: 30000, to: 30999 }),
+  FAIRLEAD_DATABASE_RETENTION_DAYS: z
+    .string()
+    .regex(/^\d{1,4}(\.\d+)?$/, 'must be a number of days below 10000')
+    .transform((days) => Math.round(Number(days) * 86_400_000))
+    .default(7 * 86_400_000),
   FAIRLEAD_APPS_DOMAIN: domain.optional(),
   FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).default('https'),
   FAIRLEAD_APPS_PORT: port.optional(),
@@ -269,10 +289,11 @@ export function loadConfig(
   if (!parsed.success || problems.length > 0) {
     throw new ConfigError(`The configuration is not right:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
   }
-  return assemble(parsed.data, environment['PATH'] ?? '/usr/local/bin:/usr/bin:/bin')
+  return assemble(parsed.data, environment)
 }
 
-function assemble(set: z.output<typeof variables>, path: string): Config {
+function assemble(set: z.output<typeof variables>, environment: Readonly<Record<string, string | undefined>>): Config {
+  const path = environment['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'
   const localMode =
     isLoopback(set.FAIRLEAD_HOST) &&
     set.FAIRLEAD_PUBLIC_URL === undefined &&
@@ -312,8 +333,23 @@ function assemble(set: z.output<typeof variables>, path: string): Config {
       drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
       environment: set.FAIRLEAD_BUILD_ENV,
     },
+    databases: {
+      url: set.FAIRLEAD_DATABASES_URL,
+      ports: set.FAIRLEAD_DATABASE_PORTS,
+      retentionMs: set.FAIRLEAD_DATABASE_RETENTION_DAYS,
+      registryEnvironment: { ...registryEnvironment(environment), PATH: path, ...set.FAIRLEAD_BUILD_ENV },
+    },
     path,
   }
+}
+
+/** Where npm finds its settings, and those of them that say how a registry is reached. */
+const registryVariable =
+  /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no|all)_proxy|npm_config_((https?_)?proxy|noproxy|registry|ca|cafile|strict_ssl|userconfig|globalconfig|cache|[@/].*))$/i
+
+function registryEnvironment(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const entries = Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return Object.fromEntries(entries.filter(([name]) => registryVariable.test(name)))
 }
 
 function appsConfig(set: z.output<typeof variables>): AppsConfig {

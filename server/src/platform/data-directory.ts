@@ -10,6 +10,10 @@ export interface DataDirectory {
   readonly secretKeyFile: string
   /** The embedded PostgreSQL cluster. */
   readonly cluster: string
+  /** Clusters for users' databases, a folder for each version. */
+  readonly databases: string
+  /** Versions of PostgreSQL that were brought from the registry. */
+  readonly binaries: string
   /** Copies of programs that other users must be able to run. */
   readonly runtime: string
   /** What comes first on the PATH of builds and apps. */
@@ -44,6 +48,8 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     root,
     secretKeyFile: join(root, 'secret.key'),
     cluster: join(root, 'postgres', 'data'),
+    databases: join(root, 'databases'),
+    binaries: join(root, 'runtime', 'postgres'),
     runtime: join(root, 'runtime'),
     bin: join(root, 'runtime', 'bin'),
     apps: join(root, 'apps'),

@@ -19,6 +19,11 @@ export function clusterUser(config: Config): OsUser | null {
   return isRoot() ? { uid: config.uids.from, gid: config.uids.from } : null
 }
 
+/** The user of the clusters that hold users' databases: the last of them. */
+export function databasesUser(config: Config): OsUser | null {
+  return isRoot() ? { uid: config.uids.to, gid: config.uids.to } : null
+}
+
 export function isRoot(): boolean {
   return process.getuid?.() === 0
 }

@@ -21,6 +21,7 @@ export interface ProjectsDependencies {
   readonly countDeployments: (projectId: string) => Promise<number>
   /** Bytes that its files take. */
   readonly storedBytes: (projectId: string) => Promise<number>
+  readonly countDatabases: (projectId: string) => Promise<number>
 }
 
 type Resources = ResponseBody<'projects.get'>['resources']
@@ -67,12 +68,12 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
   }
 
   const resourcesOf = async (projectId: string): Promise<Resources> => {
-    const [deployments, bytes] = await Promise.all([
+    const [deployments, databases, bytes] = await Promise.all([
       dependencies.countDeployments(projectId),
+      dependencies.countDatabases(projectId),
       dependencies.storedBytes(projectId),
     ])
-    // Databases are not part of this server yet, so a project has none.
-    return { deployments, databases: 0, storage_gb: bytes / 1e9 }
+    return { deployments, databases, storage_gb: bytes / 1e9 }
   }
 
   const describe = async ({ id, name, region, plan, createdAt }: TenantProject) => {

@@ -4,6 +4,7 @@ import { accounts } from './0002-accounts.ts'
 import { deployments } from './0003-deployments.ts'
 import { webhooks } from './0004-webhooks.ts'
 import { idempotency } from './0005-idempotency.ts'
+import { databases } from './0006-databases.ts'
 import { storage } from './0007-storage.ts'
 import { projects } from './0008-projects.ts'
 
@@ -16,4 +17,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0007-storage': storage,
   '0004-webhooks': webhooks,
   '0003-deployments': deployments,
+  '0006-databases': databases,
 }

@@ -35,7 +35,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
       } else if (holder.status !== 'ready') {
         obstacle = `its process ${holder.pid} is ${holder.status || 'starting'}`
       } else {
-        const session = await enter(holder, directory, limited)
+        const session = await enter(holder, directory, context.access.database, limited)
         if (session !== null) return session
         obstacle = `its process ${holder.pid} takes no connections in ${holder.socketDirectory}`
       }
@@ -57,7 +57,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
  * when there is a postmaster.
  */
 export async function leave(context: ClusterContext, held: Session | null): Promise<void> {
-  const session = held === null || held.isLost() ? await enterAgain(context.directory) : held
+  const session = held === null || held.isLost() ? await enterAgain(context) : held
   if (session === null) return
   try {
     if (!(await session.leave())) return
@@ -69,8 +69,8 @@ export async function leave(context: ClusterContext, held: Session | null): Prom
   }
 }
 
-async function enterAgain(directory: string): Promise<Session | null> {
+async function enterAgain({ directory, access }: ClusterContext): Promise<Session | null> {
   const holder = await findHolder(directory)
   if (holder.state !== 'running') return null
-  return enter(holder, directory, AbortSignal.timeout(5000))
+  return enter(holder, directory, access.database, AbortSignal.timeout(5000))
 }

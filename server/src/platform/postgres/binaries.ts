@@ -1,6 +1,6 @@
-import { lstat, readFile, realpath, symlink } from 'node:fs/promises'
+import { lstat, readFile, realpath, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { basename, dirname, join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { assertReachable, copyOnce, isReachable } from '../reach.ts'
 import type { OsUser } from '../users.ts'
 
@@ -60,15 +60,30 @@ export async function reachableBinaries(options: {
   const complete = (await missingLinks(binaries.directory, links)).length === 0
   if (complete && (await isReachable(binaries.directory, user))) return binaries.directory
   const copy = join(options.copyTo, binaries.version)
-  await copyOnce({
-    source: binaries.directory,
-    copyTo: copy,
-    finish: async (folder) => {
-      for (const { path, target } of await missingLinks(folder, links)) await symlink(target, join(folder, path))
-    },
-  })
+  await copyBinaries(binaries, copy)
   await assertReachable(copy, user)
   return copy
+}
+
+/**
+ * Makes a complete copy at `copyTo`, which must name the version, unless there is one; readable for everybody.
+ *
+ * @param without paths in it that are left out
+ */
+export async function copyBinaries(
+  { directory }: Pick<Binaries, 'directory'>,
+  copyTo: string,
+  without: readonly string[] = [],
+): Promise<void> {
+  const links = await symbolicLinks(directory)
+  await copyOnce({
+    source: directory,
+    copyTo,
+    finish: async (folder) => {
+      for (const { path, target } of await missingLinks(folder, links)) await symlink(target, join(folder, path))
+      for (const path of without) await rm(join(folder, path), { force: true })
+    },
+  })
 }
 
 interface Link {
@@ -83,7 +98,7 @@ async function symbolicLinks(directory: string): Promise<Link[]> {
   const text = await readFile(join(directory, 'pg-symlinks.json'), 'utf8')
   const entries: { source: string; target: string }[] = JSON.parse(text)
   return entries.map(({ source, target }) => ({
-    path: relative(basename(directory), target),
+    path: relative('native', target),
     target: relative(dirname(target), source),
   }))
 }

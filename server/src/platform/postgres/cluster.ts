@@ -3,8 +3,9 @@ import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { assertReachable, makePassableDirectory } from '../reach.ts'
 import type { OsUser } from '../users.ts'
+import { type ClusterAccess, privateAccess } from './access.ts'
 import { attach, leave } from './attach.ts'
-import { locateBinaries } from './binaries.ts'
+import { type Binaries, locateBinaries } from './binaries.ts'
 import type { ClusterConnection } from './session.ts'
 import type { ClusterContext } from './start.ts'
 import { superviseSession } from './supervise.ts'
@@ -36,6 +37,10 @@ export interface ClusterOptions {
   readonly signal: AbortSignal
   /** Start PostgreSQL again, with back-off, whenever it ends unexpectedly. For long-lived processes. */
   readonly supervise: boolean
+  /** The PostgreSQL to run; the one that ships with the server unless told otherwise. */
+  readonly binaries?: Binaries
+  /** How it is reached; by nobody but Fairlead unless told otherwise. */
+  readonly access?: ClusterAccess
 }
 
 /**
@@ -66,7 +71,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 
 async function prepare(options: ClusterOptions): Promise<ClusterContext> {
   const { user, runtimeDirectory, logger } = options
-  const binaries = await locateBinaries()
+  const binaries = options.binaries ?? (await locateBinaries())
   if (user === null && process.getuid?.() === 0) {
     throw new Error('PostgreSQL refuses to run as root: the server must hand it an unprivileged user id')
   }
@@ -82,5 +87,5 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
   const named = join(await realpath(parent), basename(options.directory))
   const directory = await realpath(named).catch(() => named)
   await assertReachable(directory, user)
-  return { directory, binaries, runtimeDirectory, user, logger }
+  return { directory, binaries, access: options.access ?? privateAccess, runtimeDirectory, user, logger }
 }

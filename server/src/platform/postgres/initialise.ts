@@ -19,11 +19,11 @@ const initdbDeadlineMs = 120_000
 
 /**
  * The arguments for `initdb` besides the folder. Sorting and case mapping come from PostgreSQL itself (provider
- * `builtin`), so that an upgrade of the system's C library can never corrupt an index. The character classes still
- * come from the system, under the name that each one has for them. Settings go to postgresql.conf, where the operator
- * may change them.
+ * `builtin`, and before version 17 plain `C` for sorting), so that an upgrade of the system's C library can never
+ * corrupt an index. The character classes still come from the system, under the name that each one has for them.
+ * Settings go to postgresql.conf, where the operator may change them; version 15 has no option for that.
  */
-export function initdbArguments(platform: string): string[] {
+export function initdbArguments(platform: string, major: number): string[] {
   const settings = {
     max_connections: '100',
     shared_buffers: '32MB',
@@ -34,15 +34,14 @@ export function initdbArguments(platform: string): string[] {
   return [
     `--username=${clusterUser}`,
     '--encoding=UTF8',
-    '--locale-provider=builtin',
-    '--builtin-locale=C.UTF-8',
+    ...(major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []),
     '--locale=C',
     `--lc-ctype=${platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8'}`,
     // Trust is enough: the only way in is a socket in a folder that nobody but this user and root can enter.
     '--auth-local=trust',
     '--auth-host=reject',
     '--no-instructions',
-    ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
+    ...(major >= 16 ? Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`) : []),
   ]
 }
 
@@ -124,7 +123,7 @@ export async function initialise(options: {
   try {
     await mkdir(temporary, { mode: 0o700 })
     if (maker !== null) await lchown(temporary, maker.uid, maker.gid)
-    await run([...initdbArguments(process.platform), '--no-sync'], maker)
+    await run([...initdbArguments(process.platform, majorVersion(binaries.version)), '--no-sync'], maker)
     if (user !== null) await handOver(temporary, user)
     // After the change of owner, so that this reaches the disk as well.
     await run(['--sync-only'], user)

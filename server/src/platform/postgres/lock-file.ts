@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readOptional } from '../files.ts'
 import { inspectProcess, type ProcessInfo, pidIsTaken } from './processes.ts'
-import { socketPort } from './socket.ts'
 
 /** PostgreSQL makes the file and writes it at once. A file that stays empty this long was left by a full disk. */
 const emptyFileGraceMs = 2000
 
 export interface PostmasterLock {
   readonly pid: number
+  readonly port: number
   readonly socketDirectory: string
   /** `starting`, `ready`, `standby` or `stopping`; empty while PostgreSQL has not written it yet. */
   readonly status: string
@@ -31,7 +31,7 @@ export function parsePostmasterPid(text: string): PostmasterLock | null {
   // A standalone backend writes its pid negated.
   const pid = Math.abs(Number(lines[0]))
   if (!Number.isInteger(pid) || pid === 0) return null
-  return { pid, socketDirectory: lines[4] ?? '', status: (lines[7] ?? '').trim() }
+  return { pid, port: Number(lines[3] ?? 0) || 0, socketDirectory: lines[4] ?? '', status: (lines[7] ?? '').trim() }
 }
 
 /**
@@ -78,9 +78,10 @@ export async function isPostmaster(pid: number, directory: string): Promise<bool
 export async function removeMisleadingLocks(
   directory: string,
   socketDirectory: string,
+  port: number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const file of [clusterLock(directory), join(socketDirectory, `.s.PGSQL.${socketPort}.lock`)]) {
+  for (const file of [clusterLock(directory), join(socketDirectory, `.s.PGSQL.${port}.lock`)]) {
     let holder = await readHolder(file, directory)
     if (holder.state === 'empty') {
       await delay(emptyFileGraceMs, undefined, { signal })

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
-import { type FileHandle, open, rename } from 'node:fs/promises'
+import { access, constants, type FileHandle, open, rename } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { OsUser } from '../users.ts'
+import { type ClusterAccess, hbaFile, privateAccess } from './access.ts'
 import { findHolder, isPostmaster } from './lock-file.ts'
-import { socketPort } from './socket.ts'
 
 const pollMs = 20
 const logLimit = 10 * 1024 * 1024
@@ -17,15 +17,21 @@ export type StartOutcome =
   | { readonly state: 'exited'; readonly code: number | null; readonly log: string }
 
 /**
- * The command line of the postmaster. What makes the cluster private is given here, where it wins over
- * postgresql.conf: no network, and one socket. The folder is quoted because the setting is a list.
+ * The command line of the postmaster. How the cluster can be reached is given here, where it wins over
+ * postgresql.conf. The folder is quoted because the setting is a list.
  */
-export function postmasterArguments(directory: string, socketDirectory: string): string[] {
+export function postmasterArguments(
+  directory: string,
+  socketDirectory: string,
+  access: ClusterAccess = privateAccess,
+): string[] {
   const settings = {
-    listen_addresses: '',
+    ...access.settings,
+    ...(access.hba === null ? {} : { hba_file: hbaFile(directory) }),
+    listen_addresses: access.listen,
     unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
-    port: String(socketPort),
+    port: String(access.port),
   }
   return ['-D', directory, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
@@ -39,6 +45,7 @@ export async function startPostmaster(options: {
   readonly executable: string
   readonly directory: string
   readonly socketDirectory: string
+  readonly access: ClusterAccess
   readonly logFile: string
   readonly user: OsUser | null
   readonly signal: AbortSignal
@@ -49,7 +56,9 @@ export async function startPostmaster(options: {
   try {
     const { size } = await log.stat()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const child = spawn(options.executable, postmasterArguments(directory, options.socketDirectory), {
+    const command = [options.executable, ...postmasterArguments(directory, options.socketDirectory, options.access)]
+    const [program = '', ...args] = [...(await memoryLimit(options.access)), ...command]
+    const child = spawn(program, args, {
       ...(options.user ?? {}),
       cwd: '/',
       // A fixed locale is needed on macOS, where looking one up starts a thread that PostgreSQL does not allow.
@@ -108,6 +117,23 @@ async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise
     }
   }
   throw new Error(`PostgreSQL (process ${pid}) does not stop`)
+}
+
+/** util-linux's program that limits itself and becomes the one that it is told; Node cannot do that by itself. */
+const prlimit = '/usr/bin/prlimit'
+
+/**
+ * What comes before the command so that the limit holds for it and all its children. RLIMIT_DATA counts private
+ * memory alone (getrlimit(2)); a process that wants more is refused it by `malloc`, which PostgreSQL makes an error of
+ * that statement. Nothing where there is no such program, as on macOS.
+ */
+async function memoryLimit({ processMemory }: ClusterAccess): Promise<string[]> {
+  if (processMemory === null) return []
+  const found = await access(prlimit, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  return found ? [prlimit, `--data=${processMemory}`, '--'] : []
 }
 
 /** The log is capped at each start: a full one replaces its predecessor `<file>.1`. */

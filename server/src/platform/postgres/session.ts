@@ -2,12 +2,11 @@ import { realpath } from 'node:fs/promises'
 import pg from 'pg'
 import { clusterUser } from './initialise.ts'
 import type { PostmasterLock } from './lock-file.ts'
-import { socketPort } from './socket.ts'
 
 /** The name `fairlead` in ASCII, as the 64-bit key of an advisory lock. */
 const membershipKey = Buffer.from('fairlead').readBigInt64BE().toString()
 
-/** What `pg` needs to connect to the platform's own database. */
+/** What `pg` needs to connect to a cluster's database as its superuser. */
 export interface ClusterConnection {
   /** The folder of the socket. */
   readonly host: string
@@ -48,20 +47,21 @@ const passing = new Set([
 ])
 
 /**
- * Becomes a member of the cluster that `postmaster` runs on `directory`, and makes the database `fairlead` when it
+ * Becomes a member of the cluster that `postmaster` runs on `directory`, and makes the database `database` when it
  * is missing. Null when the server does not take connections at the moment, or goes down meanwhile.
  */
 export async function enter(
-  postmaster: Pick<PostmasterLock, 'pid' | 'socketDirectory'>,
+  postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
   directory: string,
+  database: string,
   signal: AbortSignal,
 ): Promise<Session | null> {
   signal.throwIfAborted()
   const connection = {
     host: postmaster.socketDirectory,
-    port: socketPort,
+    port: postmaster.port,
     user: clusterUser,
-    database: 'fairlead',
+    database,
     ssl: false,
   } as const
   const client = new pg.Client({

@@ -3,7 +3,7 @@ import { chown, lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { OsUser } from '../users.ts'
 
-/** The port is a part of the socket's name only; nothing listens on the network. */
+/** Of Fairlead's own cluster, where it is a part of the socket's name only; nothing listens on the network. */
 export const socketPort = 5432
 
 /** What `sun_path` holds besides its closing zero byte (unix(7)): 108 bytes on Linux, 104 on macOS. */
@@ -20,11 +20,12 @@ export function chooseSocketDirectory(options: {
   readonly parent: string
   readonly temporary: string
   readonly platform: string
+  readonly port?: number
 }): string {
   const hash = createHash('sha256').update(options.directory).digest('hex').slice(0, 16)
   const candidates = [join(options.parent, 'socket'), join(options.temporary, `fairlead-${hash}`)]
-  const fits = (folder: string) =>
-    Buffer.byteLength(`${folder}/.s.PGSQL.${socketPort}`) <= longestSocketPath(options.platform)
+  const name = `.s.PGSQL.${options.port ?? socketPort}`
+  const fits = (folder: string) => Buffer.byteLength(`${folder}/${name}`) <= longestSocketPath(options.platform)
   const chosen = candidates.find(fits)
   if (chosen === undefined) {
     throw new Error(

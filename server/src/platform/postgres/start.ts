@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { OsUser } from '../users.ts'
+import { type ClusterAccess, writeHba } from './access.ts'
 import { type Binaries, reachableBinaries } from './binaries.ts'
 import { examineCluster, initialise } from './initialise.ts'
 import { findHolder, removeMisleadingLocks } from './lock-file.ts'
@@ -17,6 +18,7 @@ export interface ClusterContext {
   /** The cluster's folder, a real path. Its parent belongs to this cluster alone: log, socket and start lock. */
   readonly directory: string
   readonly binaries: Binaries
+  readonly access: ClusterAccess
   /** Where a copy of the binaries goes when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   readonly user: OsUser | null
@@ -45,7 +47,7 @@ export async function tryStart(context: ClusterContext, signal: AbortSignal, dea
 }
 
 async function startAlone(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
-  const { directory, user, logger } = context
+  const { directory, user, logger, access } = context
   if ((await findHolder(directory)).state === 'running') return { state: 'found' }
   const begin = performance.now()
   const parent = dirname(directory)
@@ -56,15 +58,18 @@ async function startAlone(context: ClusterContext, signal: AbortSignal, deadline
     parent,
     temporary: tmpdir(),
     platform: process.platform,
+    port: access.port,
   })
   await makePrivateDirectory(socketDirectory, user)
-  await removeMisleadingLocks(directory, socketDirectory, signal)
+  await removeMisleadingLocks(directory, socketDirectory, access.port, signal)
+  if (access.hba !== null) await writeHba(directory, access.hba)
   const native = await reachableBinaries({ binaries: context.binaries, copyTo: context.runtimeDirectory, user })
   const logFile = join(parent, 'postgres.log')
   const outcome = await startPostmaster({
     executable: join(native, 'bin', 'postgres'),
     directory,
     socketDirectory,
+    access,
     logFile,
     user,
     signal,

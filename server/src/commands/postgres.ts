@@ -1,0 +1,24 @@
+import { Command } from 'commander'
+import { installBinaries } from '../administration.ts'
+import { loadConfig } from '../platform/config.ts'
+import { createLogger } from '../platform/logger.ts'
+import { dataDirOption, type StateFlags } from './shared.ts'
+
+/** `fairlead postgres install` */
+export function postgresCommand(): Command {
+  const postgres = new Command('postgres').description("versions of PostgreSQL for users' databases")
+  postgres
+    .command('install')
+    .description('bring a version from the npm registry ahead of time')
+    .argument('<major>', 'the major version, such as 16')
+    .addOption(dataDirOption())
+    .action(async (major: string, flags: StateFlags) => {
+      const config = loadConfig({ dataDir: flags.dataDir })
+      const logger = createLogger({ level: 'error', destination: 'stderr' })
+      const stop = new AbortController()
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+      const version = await installBinaries({ config, logger, signal: stop.signal }, major)
+      process.stdout.write(`PostgreSQL ${version} is installed\n`)
+    })
+  return postgres
+}

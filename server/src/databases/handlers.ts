@@ -1,0 +1,34 @@
+import type { HandlersOf } from '../http/call.ts'
+import type { Databases } from './databases.ts'
+import type { Snapshots } from './snapshots.ts'
+
+export function databaseHandlers(
+  databases: Databases,
+  snapshots: Snapshots,
+): HandlersOf<'databases'> & HandlersOf<'snapshots'> {
+  return {
+    'databases.list': ({ project, page }) => databases.list(project, page),
+    'databases.create': ({ transaction, project, body }) => databases.create(transaction, project, body),
+    'databases.get': ({ project, params }) => databases.get(project, params.id),
+    'databases.delete': async ({ transaction, project, params }) => {
+      await databases.delete(transaction, project, params.id)
+      return undefined
+    },
+    'databases.restore': ({ transaction, project, params }) => databases.restore(transaction, project, params.id),
+    'databases.rotatePassword': ({ transaction, project, params }) =>
+      databases.rotatePassword(transaction, project, params.id),
+
+    'snapshots.list': ({ project, params, page }) => snapshots.list(project, params.database_id, page),
+    'snapshots.create': ({ transaction, project, params }) =>
+      snapshots.create(transaction, project, params.database_id),
+    'snapshots.get': ({ project, params }) => snapshots.get(project, params.database_id, params.id),
+    'snapshots.delete': async ({ transaction, project, params }) => {
+      await snapshots.delete(transaction, project, params.database_id, params.id)
+      return undefined
+    },
+    'snapshots.restore': async ({ transaction, project, params }) => {
+      await snapshots.restore(transaction, project, params.database_id, params.id)
+      return databases.get(project, params.database_id, transaction)
+    },
+  }
+}

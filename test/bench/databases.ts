@@ -1,0 +1,138 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+import { connect, createdDatabase, query, takenSnapshot } from '../harness/databases.ts'
+import { type Platform, startPlatform } from './platform.ts'
+import type { Bench } from './row.ts'
+import { median } from './statistics.ts'
+
+const aim = 2
+const pairs = 15
+const snapshots = 3
+const snapshotMegabytes = 256
+
+/** From the request to `available` on a cluster that runs, against the same SQL by hand over one open connection. */
+export const benchDatabases: Bench = async (signal) => {
+  // What is deleted is removed at once, so that it is not in the way of the next.
+  await using platform = await startPlatform({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
+  const { client, projectId } = platform
+  const { id, connection_string } = await createdDatabase(client, projectId, { name: 'first' })
+  await using administrator = await administratorOf(platform)
+
+  const byHand = () => provisionByHand(administrator)
+  const byFairlead = () => provisionByFairlead(platform, signal)
+  await byHand()
+  await byFairlead()
+  const hand: number[] = []
+  const fairlead: number[] = []
+  for (let pair = 0; pair < pairs; pair++) {
+    signal.throwIfAborted()
+    hand.push(await byHand())
+    fairlead.push(await byFairlead())
+  }
+  const ratios = hand.map((ms, pair) => (fairlead[pair] ?? Number.NaN) / ms)
+  const ratio = median(ratios)
+
+  await fill(connection_string)
+  const gaps: number[] = []
+  for (let n = 0; n < snapshots; n++) {
+    signal.throwIfAborted()
+    gaps.push(await interruptionBy(connection_string, () => takenSnapshot(client, projectId, id)))
+  }
+  return {
+    rows: [
+      {
+        name: 'databases: create to available, against bare SQL',
+        measured: `${ratio.toFixed(2)} ×`,
+        aim: { text: `≤ ${aim}`, met: ratio <= aim },
+      },
+      {
+        name: `databases: interruption by a snapshot of ${snapshotMegabytes} MB`,
+        measured: `${Math.round(median(gaps))} ms`,
+      },
+    ],
+    notes: [
+      `Create: median of ${pairs} pairs in turns (${ratios.map((each) => each.toFixed(2)).join(', ')}), on a warm cluster. ` +
+        `By hand ${Math.round(median(hand))} ms (create role, create database, revoke), Fairlead ${Math.round(median(fairlead))} ms.`,
+      `Interruption: from the last answer of a client that asks again and again to the first one after it, of ${snapshots} snapshots.`,
+    ],
+  }
+}
+
+async function administratorOf({ dataDirectory }: Platform): Promise<pg.Client & AsyncDisposable> {
+  const host = join(dataDirectory, 'databases', '18', 'socket')
+  const socket = (await readdir(host)).find((name) => /^\.s\.PGSQL\.\d+$/.test(name)) ?? ''
+  const port = Number(socket.slice('.s.PGSQL.'.length))
+  const client = new pg.Client({ host, port, user: 'fairlead', database: 'postgres' })
+  await client.connect()
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
+}
+
+/** Milliseconds. What was made is dropped again outside of the time. */
+async function provisionByHand(administrator: pg.Client): Promise<number> {
+  const begin = performance.now()
+  await administrator.query("create role by_hand login password 'a password that nobody uses'")
+  await administrator.query('create database by_hand owner by_hand template template0')
+  await administrator.query('revoke all on database by_hand from public')
+  const elapsed = performance.now() - begin
+  await administrator.query('drop database by_hand')
+  await administrator.query('drop role by_hand')
+  return elapsed
+}
+
+/** Milliseconds until the server says in its log that the database is available. */
+async function provisionByFairlead({ client, projectId, server }: Platform, signal: AbortSignal): Promise<number> {
+  const params = { project_id: projectId }
+  const begin = performance.now()
+  const { id } = await client.databases.create({ params, body: { name: 'bench', plan: 'free' } })
+  await server.waitForLog((line) => line['msg'] === 'database is available' && line['database'] === id)
+  const elapsed = performance.now() - begin
+  signal.throwIfAborted()
+  await client.databases.delete({ params: { ...params, id } })
+  // The next measurement begins on a quiet machine.
+  await server.waitForLog((line) => line['msg'] === 'database was removed' && line['database'] === id)
+  return elapsed
+}
+
+async function fill(connectionString: string): Promise<void> {
+  // Rows of about 1 kB that do not compress.
+  await query(
+    connectionString,
+    `create table filling as
+     select (select string_agg(md5(random()::text || part || g), '') from generate_series(1, 30) part)
+     from generate_series(1, ${snapshotMegabytes} * 1000) g`,
+  )
+}
+
+/** The longest time between two answers to a client that asks without pause while something happens. */
+async function interruptionBy(connectionString: string, happens: () => Promise<unknown>): Promise<number> {
+  let done = false
+  let longest = 0
+  const asking = (async () => {
+    let answered = performance.now()
+    for (let last = false; !last; ) {
+      last = done
+      const isAnswered = await ask(connectionString)
+      if (!isAnswered) {
+        last = false
+        continue
+      }
+      longest = Math.max(longest, performance.now() - answered)
+      answered = performance.now()
+    }
+  })()
+  await happens()
+  done = true
+  await asking
+  return longest
+}
+
+async function ask(connectionString: string): Promise<boolean> {
+  try {
+    await using client = await connect(connectionString)
+    await client.query('select 1')
+    return true
+  } catch {
+    return false
+  }
+}

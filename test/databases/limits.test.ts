@@ -1,0 +1,106 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { limitsOf, overLimitFor, snapshotsToDrop } from '../../server/src/databases/limits.ts'
+import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { connect, createdDatabase, query, untilDatabase } from '../harness/databases.ts'
+import { testServer } from '../harness/server.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+describe('the limits of a plan', () => {
+  it('follow from its sizes', () => {
+    const shown = Object.entries(shippedPlans).map(([name, plan]) => {
+      const { bytes, connections, workMemoryMb, temporaryMb } = limitsOf(plan)
+      return [name, bytes / 1e9, connections, workMemoryMb, temporaryMb]
+    })
+    expect(shown).toEqual([
+      ['free', 1, 10, 4, 100],
+      ['starter', 5, 22, 4, 500],
+      ['pro', 20, 45, 7, 2000],
+      ['enterprise', 100, 100, 31, 10_000],
+    ])
+  })
+
+  it('take writes above the size, logins far above it, and give both back below', () => {
+    const limits = limitsOf({ database_gb: 1, memory_mb: 512 })
+    expect(overLimitFor(1e9, limits, 'none')).toBe('none')
+    expect(overLimitFor(1e9 + 1, limits, 'none')).toBe('read_only')
+    expect(overLimitFor(0.99e9, limits, 'read_only')).toBe('read_only')
+    expect(overLimitFor(0.97e9, limits, 'read_only')).toBe('none')
+    expect(overLimitFor(1.51e9, limits, 'read_only')).toBe('closed')
+    expect(overLimitFor(1.48e9, limits, 'closed')).toBe('closed')
+    expect(overLimitFor(1.2e9, limits, 'closed')).toBe('read_only')
+  })
+})
+
+describe('the snapshots that are kept', () => {
+  const limits = limitsOf({ database_gb: 1, memory_mb: 512 })
+  const now = new Date('2026-01-31T00:00:00Z')
+  const snapshot = fc.record({
+    id: fc.uuid(),
+    sizeBytes: fc.integer({ min: 0, max: 1.5e9 }),
+    createdAt: fc.date({ min: new Date('2025-11-01'), max: now, noInvalidDate: true }),
+  })
+
+  it('are the newest, young, and together no larger than the database may be', () => {
+    fc.assert(
+      fc.property(fc.array(snapshot, { maxLength: 12 }), (given) => {
+        const snapshots = given.toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime())
+        const gone = snapshotsToDrop(snapshots, limits, now)
+        const kept = snapshots.filter(({ id }) => !gone.includes(id))
+        expect(kept.length).toBeLessThanOrEqual(5)
+        expect(kept[0]).toBe(snapshots[0])
+        const others = kept.slice(1)
+        for (const { createdAt } of others) expect(now.getTime() - createdAt.getTime()).toBeLessThanOrEqual(30 * 864e5)
+        if (others.length > 0) expect(kept.reduce((sum, each) => sum + each.sizeBytes, 0)).toBeLessThanOrEqual(1e9)
+      }),
+    )
+  })
+})
+
+describe('a database that grows beyond its plan', () => {
+  it('takes no writes, says so, and takes them again when it is smaller', async () => {
+    await using directory = await temporaryDirectory()
+    const file = join(directory.path, 'plans.json')
+    await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.02 } }))
+    await using server = await testServer({ FAIRLEAD_PLANS_FILE: file })
+    const project = (await server.client.projects.create({ body: { name: 'p' } })).id
+    const { id, connection_string } = await createdDatabase(server.client, project, { name: 'db', plan: 'small' })
+    await query(
+      connection_string,
+      'create table big as select repeat(md5(g::text), 20) from generate_series(1, 25000) g',
+    )
+
+    await untilDatabase(server.client, project, id, ({ read_only }) => read_only)
+    await expect(query(connection_string, 'create table more ()')).rejects.toMatchObject({
+      code: '25006',
+      message: 'cannot execute CREATE TABLE in a read-only transaction',
+    })
+    expect(await query(connection_string, 'select count(*) from big')).toEqual([['25000']])
+
+    // The way back that the documentation names.
+    {
+      await using client = await connect(connection_string)
+      await client.query('set default_transaction_read_only = off')
+      await client.query('drop table big')
+    }
+    await untilDatabase(server.client, project, id, ({ read_only }) => !read_only)
+    await query(connection_string, 'create table more ()')
+  })
+
+  it('lets nobody in when it is made to grow all the same', async () => {
+    await using directory = await temporaryDirectory()
+    const file = join(directory.path, 'plans.json')
+    await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.012 } }))
+    await using server = await testServer({ FAIRLEAD_PLANS_FILE: file })
+    const project = (await server.client.projects.create({ body: { name: 'p' } })).id
+    const { id, connection_string } = await createdDatabase(server.client, project, { name: 'db', plan: 'small' })
+    await using client = await connect(connection_string)
+    const ended = new Promise((done) => client.once('end', done))
+    await client.query('create table big as select repeat(md5(g::text), 20) from generate_series(1, 25000) g')
+    await ended
+    await expect(connect(connection_string)).rejects.toMatchObject({ code: '28000' })
+    await untilDatabase(server.client, project, id, ({ status, read_only }) => status === 'available' && read_only)
+  })
+})

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createExternalEngine } from '../../server/src/databases/external.ts'
+import { createDatabaseWork } from '../../server/src/databases/work.ts'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { createSecretBox } from '../../server/src/platform/secrets.ts'
+import { createdDatabase, takenSnapshot, untilDatabase } from '../harness/databases.ts'
+import { postgresByHand } from '../harness/postgres-by-hand.ts'
+import { testServer } from '../harness/server.ts'
+
+const logger = pino({ level: 'silent' })
+
+it('all databases of a project go for good, however often that is asked for', async () => {
+  await using operator = await postgresByHand()
+  await using server = await testServer({ FAIRLEAD_DATABASES_URL: operator.url })
+  const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
+  const [project, other] = [await newProject(), await newProject()]
+  const one = await createdDatabase(server.client, project)
+  const deleted = await createdDatabase(server.client, project)
+  const stays = await createdDatabase(server.client, other)
+  await takenSnapshot(server.client, project, one.id)
+  await server.client.databases.delete({ params: { project_id: project, id: deleted.id } })
+
+  await using handle = Object.assign(openDatabase({ connectionString: server.database.url, max: 2 }, logger), {
+    [Symbol.asyncDispose]: () => handle.close(),
+  })
+  const engine = createExternalEngine({ url: operator.url, logger })
+  const work = createDatabaseWork({
+    database: handle.db,
+    secrets: createSecretBox(randomBytes(32)),
+    engine,
+    plans: shippedPlans,
+    retentionMs: 0,
+    tierOf: async () => 'free',
+    announce: async () => undefined,
+    logger,
+  })
+  const { signal } = new AbortController()
+  await work.removeProject(project, signal)
+  await work.removeProject(project, signal)
+  await engine.close()
+
+  expect(await operator.query("select datname from pg_database where datname ~ '_'")).toEqual([[stays.id]])
+  expect(await operator.query("select rolname from pg_roles where rolname ~ '^db_'")).toEqual([[stays.id]])
+  expect((await server.client.databases.list({ params: { project_id: project } })).databases).toEqual([])
+  await untilDatabase(server.client, other, stays.id)
+})

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BodyInput, Client, ResponseBody } from '@fairlead/server/client'
+import pg from 'pg'
+
+export type Detail = ResponseBody<'databases.get'>
+export type Created = ResponseBody<'databases.create'>
+
+/** Asks for a database until it is in this state; rejects when it has failed instead. */
+export async function untilDatabase(
+  client: Client,
+  projectId: string,
+  id: string,
+  fits: (database: Detail) => boolean = ({ status }) => status === 'available',
+): Promise<Detail> {
+  for (;;) {
+    const database = await client.databases.get({ params: { project_id: projectId, id } })
+    if (fits(database)) return database
+    if (database.status === 'failed') throw new Error(`the database has failed: ${JSON.stringify(database.failure)}`)
+    await sleep(25)
+  }
+}
+
+/** Creates a database and waits until it can be used. */
+export async function createdDatabase(
+  client: Client,
+  projectId: string,
+  body: BodyInput<'databases.create'> = { name: 'db' },
+): Promise<Created> {
+  const created = await client.databases.create({ params: { project_id: projectId }, body })
+  await untilDatabase(client, projectId, created.id)
+  return created
+}
+
+/** Takes a snapshot and waits until it is there. */
+export async function takenSnapshot(client: Client, projectId: string, databaseId: string): Promise<string> {
+  const params = { project_id: projectId, database_id: databaseId }
+  const { id } = await client.snapshots.create({ params })
+  for (;;) {
+    const snapshot = await client.snapshots.get({ params: { ...params, id } })
+    if (snapshot.status === 'available') return id
+    if (snapshot.status === 'failed') throw new Error(`the snapshot has failed: ${JSON.stringify(snapshot.failure)}`)
+    await sleep(25)
+  }
+}
+
+/** A connection as an app would make it. */
+export async function connect(connectionString: string): Promise<pg.Client & AsyncDisposable> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
+  client.on('error', () => undefined)
+  await client.connect()
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
+}
+
+/** One query on a connection of its own; the rows as arrays of values. */
+export async function query(connectionString: string, text: string): Promise<unknown[][]> {
+  await using client = await connect(connectionString)
+  return (await client.query({ text, rowMode: 'array' })).rows
+}
