@@ -1,8 +1,14 @@
 import { ApiError, createClient } from '@fairlead/server/client'
+import { createDashboardClient } from '@fairlead/server/dashboard-client'
 import { QueryClient } from '@tanstack/react-query'
 
-/** The API as signed-in users see it; the browser's cookie says who asks. Repetitions are the query cache's matter. */
-export const api = createClient({ baseUrl: '/dashboard/api', retries: 1 })
+const baseUrl = new URL('/dashboard/api', location.href).href
+
+/** The API as signed-in users see it; the browser's cookie says who asks. Reads are repeated by the query cache. */
+export const api = createClient({ baseUrl, retries: 1 })
+
+/** Setup, sign-in, sign-out, password and sessions. */
+export const door = createDashboardClient({ baseUrl })
 
 /** What the server has said lately. Errors of the caller are final; an answer that is missing is asked for again. */
 export function createQueries(onSignedOut: () => void): QueryClient {
@@ -11,13 +17,13 @@ export function createQueries(onSignedOut: () => void): QueryClient {
       queries: {
         staleTime: 2_000,
         retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status < 500),
-        // What is being looked at stays on the screen while it is asked for again.
-        placeholderData: (previous: unknown) => previous,
       },
     },
   })
-  queries.getQueryCache().subscribe(({ query }) => {
-    if (query.state.error instanceof ApiError && query.state.error.code === 'unauthorized') onSignedOut()
-  })
+  const watch = (error: unknown) => {
+    if (error instanceof ApiError && error.code === 'unauthorized') onSignedOut()
+  }
+  queries.getQueryCache().subscribe(({ query }) => watch(query.state.error))
+  queries.getMutationCache().subscribe(({ mutation }) => watch(mutation?.state.error))
   return queries
 }

@@ -1,13 +1,16 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api } from '../data/client.ts'
-import { projectsQuery } from '../data/projects.ts'
+import { projectsQuery } from '../data/queries.ts'
 import { Button } from '../ui/button.tsx'
-import { Actions, Dialog } from '../ui/dialog.tsx'
+import { Dialog } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
+import { Form, textOf } from '../ui/form.tsx'
 import { Page, Panel } from '../ui/page.tsx'
-import { Empty, Loading, Problem, problemOf } from '../ui/states.tsx'
+import { Queried } from '../ui/query.tsx'
+import { Empty, problemOf } from '../ui/states.tsx'
 import { Status } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
 import { Time } from '../ui/time.tsx'
@@ -22,65 +25,92 @@ export function Projects() {
   )
   return (
     <Page title="Projects" lead={list.data && `${list.data.total} in all`} actions={create}>
-      {list.error !== null && <Problem error={list.error} retry={() => void list.refetch()} />}
       <Panel flush>
-        {list.data === undefined ? (
-          list.isPending && <Loading what="projects" />
-        ) : list.data.projects.length === 0 ? (
-          <Empty title="No project yet">
-            <p>A project holds apps, databases and files.</p>
-            {create}
-          </Empty>
-        ) : (
-          <Table
-            label="Projects"
-            rows={list.data.projects}
-            keyOf={({ id }) => id}
-            columns={[
-              { title: 'Name', cell: ({ name }) => name },
-              { title: 'Status', cell: ({ status }) => <Status value={status} /> },
-              { title: 'Region', cell: ({ region }) => region, wide: true },
-              { title: 'Created', cell: ({ created_at }) => <Time at={created_at} />, align: 'right' },
-            ]}
-          />
-        )}
+        <Queried query={list} what="projects">
+          {({ projects }) =>
+            projects.length === 0 ? (
+              <Empty title="No project yet">
+                <p>A project holds apps, databases and files.</p>
+              </Empty>
+            ) : (
+              <Table
+                label="Projects"
+                rows={projects}
+                keyOf={({ id }) => id}
+                columns={[
+                  {
+                    title: 'Name',
+                    cell: ({ id, name, status }) =>
+                      status === 'deleting' ? (
+                        <span className="text-muted">{name}</span>
+                      ) : (
+                        <Link
+                          to="/projects/$projectId"
+                          params={{ projectId: id }}
+                          className="font-medium hover:text-accent"
+                        >
+                          {name}
+                        </Link>
+                      ),
+                  },
+                  { title: 'Status', cell: ({ status }) => <Status value={status} /> },
+                  { title: 'Region', cell: ({ region }) => region, wide: true },
+                  { title: 'Created', cell: ({ created_at }) => <Time at={created_at} />, align: 'right' },
+                ]}
+              />
+            )
+          }
+        </Queried>
       </Panel>
-      <CreateProject open={creating} onOpenChange={setCreating} />
+      <Dialog open={creating} onOpenChange={setCreating} title="New project">
+        <CreateProject onCancel={() => setCreating(false)} />
+      </Dialog>
     </Page>
   )
 }
 
-function CreateProject({
-  open,
-  onOpenChange,
-}: {
-  readonly open: boolean
-  readonly onOpenChange: (open: boolean) => void
-}) {
+function CreateProject({ onCancel }: { readonly onCancel: () => void }) {
   const queries = useQueryClient()
+  const navigate = useNavigate()
   const create = useMutation({
-    mutationFn: (name: string) => api.projects.create({ body: { name } }),
-    onSuccess: async () => {
+    mutationFn: (values: FormData) => {
+      const plan = textOf(values, 'plan')
+      const region = textOf(values, 'region')
+      return api.projects.create({
+        body: { name: textOf(values, 'name'), ...(plan !== '' && { plan }), ...(region !== '' && { region }) },
+      })
+    },
+    onSuccess: async ({ id }) => {
       await queries.invalidateQueries({ queryKey: ['projects'] })
-      onOpenChange(false)
+      await navigate({ to: '/projects/$projectId', params: { projectId: id } })
     },
   })
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    create.mutate(String(new FormData(event.currentTarget).get('name')))
-  }
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="New project">
-      <form onSubmit={submit} noValidate className="grid gap-4">
-        <TextField label="Name" name="name" required autoComplete="off" problem={problemOf(create.error, 'name')} />
-        {create.error !== null && problemOf(create.error, 'name') === undefined && <Problem error={create.error} />}
-        <Actions>
-          <Button onClick={() => onOpenChange(false)}>Cancel</Button>
-          <Button type="submit" look="primary" busy={create.isPending}>
-            Create project
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+    <Form
+      submit="Create project"
+      busy={create.isPending}
+      error={create.error}
+      fields={['name', 'plan', 'region']}
+      onSubmit={(values) => create.mutate(values)}
+      onCancel={onCancel}
+    >
+      <TextField label="Name" name="name" autoComplete="off" problem={problemOf(create.error, 'name')} />
+      <div className="grid gap-4 sm:grid-cols-2">
+        <TextField
+          label="Plan"
+          name="plan"
+          placeholder="free"
+          autoComplete="off"
+          problem={problemOf(create.error, 'plan')}
+        />
+        <TextField
+          label="Region"
+          name="region"
+          placeholder="the default one"
+          autoComplete="off"
+          problem={problemOf(create.error, 'region')}
+        />
+      </div>
+    </Form>
   )
 }
