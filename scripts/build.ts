@@ -1,11 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 /**
  * Builds what is stale: `node scripts/build.ts` everything, `node scripts/build.ts server` what a server needs.
  * The compiler knows by itself what has changed; a bundle is made again when something that went into it is newer.
  */
+/** Of the scripts that one page of the dashboard loads, compressed. */
+const mostScriptBytes = 200_000
 const serverOnly = process.argv[2] === 'server'
 
 run('tsc', ['-b', ...(serverOnly ? ['server'] : ['receiver', 'server', 'action'])])
@@ -14,6 +17,7 @@ bundle({
   inputs: ['server/dist/deployments/runner/static-server.js'],
   directory: 'server/dist/static-server',
 })
+buildDashboard()
 if (!serverOnly) {
   bundle({
     entry: 'action/lib/main.js',
@@ -27,6 +31,50 @@ function bundle(request: { entry: string; inputs: string[]; directory: string; o
   const made = join(request.directory, 'index.js')
   if (existsSync(made) && statSync(made).mtimeMs >= Math.max(...request.inputs.map(newest))) return
   run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])])
+}
+
+/** The dashboard's static files, each also compressed, so that the server does not do it for every request. */
+function buildDashboard(): void {
+  const directory = 'server/dist/dashboard'
+  const inputs = ['server/dashboard/src', 'server/dashboard/index.html', 'server/dashboard/vite.config.ts']
+  const made = join(directory, 'index.html')
+  const newestInput = Math.max(...[...inputs, 'server/dist/contract', 'package-lock.json'].map(newest))
+  if (existsSync(made) && statSync(made).mtimeMs >= newestInput) return
+  run('vite', ['build', '--logLevel', 'warn', 'server/dashboard'])
+  for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
+    if (!/\.(js|css|svg)$/.test(name)) continue
+    const path = join(directory, name)
+    const content = readFileSync(path)
+    writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
+    writeFileSync(`${path}.br`, brotliCompressSync(content))
+  }
+  checkSize(directory)
+}
+
+interface Chunk {
+  readonly file: string
+  readonly isEntry?: true
+  readonly imports?: readonly string[]
+  readonly dynamicImports?: readonly string[]
+}
+
+/** What loading one page moves: the entry and the page, each with what it imports. */
+function checkSize(directory: string): void {
+  const chunks = JSON.parse(readFileSync(join(directory, '.vite/manifest.json'), 'utf8')) as Record<string, Chunk>
+  const withImports = (name: string, into = new Set<string>()): Set<string> => {
+    if (into.has(name)) return into
+    into.add(name)
+    for (const imported of chunks[name]?.imports ?? []) withImports(imported, into)
+    return into
+  }
+  const sizeOf = (name: string) => statSync(join(directory, `${chunks[name]?.file}.gz`)).size
+  const [entry = ''] = Object.keys(chunks).filter((name) => chunks[name]?.isEntry)
+  for (const page of chunks[entry]?.dynamicImports ?? []) {
+    const bytes = [...withImports(page, withImports(entry))].reduce((sum, name) => sum + sizeOf(name), 0)
+    if (bytes <= mostScriptBytes) continue
+    process.stderr.write(`${page} needs ${bytes} bytes of scripts, compressed; ${mostScriptBytes} are allowed.\n`)
+    process.exit(1)
+  }
 }
 
 /** The time of the newest file at or below a path. */

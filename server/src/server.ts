@@ -48,6 +48,7 @@ import { createDeploymentStore } from './deployments/store/store.ts'
 import { createWork } from './deployments/work.ts'
 import { createGateway } from './gateway/gateway.ts'
 import { type Application, createApplication } from './http/application.ts'
+import { dashboardDirectory, dashboardFiles } from './http/dashboard-files.ts'
 import { forgetIdempotencyKeys } from './http/idempotency.ts'
 import { createBackground } from './platform/background.ts'
 import { type Config, publicOrigin, releasePorts } from './platform/config.ts'
@@ -122,6 +123,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       logger,
       metrics,
       metricsToken: config.metricsToken,
+      pages: await dashboardFiles(dashboardDirectory),
       isTrustedProxy: proxyRule(config),
     })
     const { url, close } = await listen(application.server, config)

@@ -46,6 +46,8 @@ export interface ApplicationOptions {
   readonly metrics: Metrics
   /** Opens `/metrics`, which there is not without it. */
   readonly metricsToken: string | undefined
+  /** The dashboard, for what nothing else has taken. */
+  readonly pages: Middleware
   /** Whether what a peer at this address says of its client is believed. */
   readonly isTrustedProxy: IsTrustedProxy
 }
@@ -86,7 +88,7 @@ export function createApplication(options: ApplicationOptions): Application {
   koa.use(async (ctx, next) => {
     if (ctx.path === '/metrics' && ctx.method === 'GET') return answerMetrics(ctx, metrics, options.metricsToken)
     const part = ctx.path.startsWith('/v1/') ? 'v1' : ctx.path.startsWith('/dashboard/api/') ? 'dashboard' : undefined
-    if (part === undefined) return
+    if (part === undefined) return options.pages(ctx, next)
     if (apis === undefined) throw new ApiError('server_error', 'The server is starting; try again in a moment.')
     await apis[part](ctx, next)
   })

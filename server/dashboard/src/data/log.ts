@@ -1,0 +1,88 @@
+import { useEffect, useState } from 'react'
+import { api } from './client.ts'
+import { readEvents } from './event-stream.ts'
+
+/** One line of a deployment's log. */
+export interface LogLine {
+  /** When it was written; `null` where that is not known. */
+  readonly at: string | null
+  readonly stream: 'build' | 'runtime'
+  readonly text: string
+}
+
+export interface Log {
+  readonly lines: readonly LogLine[]
+  /** Whether no further line will come. */
+  readonly ended: boolean
+  readonly error: unknown
+}
+
+const mostLines = 100_000
+const showEveryMs = 100
+const againMs = 2_000
+
+/** Follows the log of a deployment, also over lost connections; what comes is shown ten times a second at most. */
+export function useLog(projectId: string, deploymentId: string): Log {
+  const [log, setLog] = useState<Log>({ lines: [], ended: false, error: null })
+  useEffect(() => {
+    const stop = new AbortController()
+    const lines: LogLine[] = []
+    let shown = 0
+    const show = (ended: boolean, error: unknown) => {
+      if (stop.signal.aborted || (shown === lines.length && !ended && error === null)) return
+      shown = lines.length
+      setLog({ lines: lines.slice(-mostLines), ended, error })
+    }
+    const timer = setInterval(() => show(false, null), showEveryMs)
+    void follow(
+      projectId,
+      deploymentId,
+      stop.signal,
+      (line) => lines.push(line),
+      (error) => show(false, error),
+    ).then(
+      () => {
+        clearInterval(timer)
+        show(true, null)
+      },
+      () => clearInterval(timer),
+    )
+    return () => {
+      stop.abort()
+      clearInterval(timer)
+    }
+  }, [projectId, deploymentId])
+  return log
+}
+
+/** Resolves when the log has ended; rejects when it is not wanted any more. */
+async function follow(
+  projectId: string,
+  deploymentId: string,
+  signal: AbortSignal,
+  take: (line: LogLine) => void,
+  lost: (error: unknown) => void,
+): Promise<void> {
+  let last = ''
+  for (;;) {
+    try {
+      const response = await api.deployments.logs({
+        params: { project_id: projectId, id: deploymentId },
+        query: { tail: '10000' },
+        headers: { accept: 'text/event-stream', ...(last !== '' && { 'last-event-id': last }) },
+        signal,
+      })
+      if (response.body === null) return
+      for await (const { event, data, id } of readEvents(response.body)) {
+        if (event === 'end') return
+        last = id
+        take(JSON.parse(data) as LogLine)
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      lost(error)
+    }
+    await new Promise((resolve) => setTimeout(resolve, againMs))
+    signal.throwIfAborted()
+  }
+}

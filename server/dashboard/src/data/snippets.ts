@@ -1,0 +1,26 @@
+/** A receiver in a few lines, as the README of `@fairlead/receiver` shows it. */
+export const receiverSnippet = `import { createReceiver } from '@fairlead/receiver'
+import Koa from 'koa'
+
+const receiver = createReceiver({ secrets: [process.env.FAIRLEAD_WEBHOOK_SECRET] })
+receiver.on('deployment.succeeded', ({ data }) => console.log('running at', data.url))
+
+new Koa().use(receiver.middleware('/webhooks/fairlead')).listen(4000)`
+
+/** The workflow that deploys a repository to a project on every push to its main branch. */
+export function workflowSnippet(origin: string, projectId: string): string {
+  return `# .github/workflows/deploy.yml
+name: Deploy
+on:
+  push:
+    branches: [main]
+jobs:
+  deploy:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: OWNER/fairlead@v1
+        with:
+          api-url: ${origin}
+          api-key: \${{ secrets.FAIRLEAD_API_KEY }}
+          project-id: ${projectId}`
+}

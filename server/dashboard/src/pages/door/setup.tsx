@@ -1,0 +1,65 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { door } from '../../data/client.ts'
+import { TextField } from '../../ui/field.tsx'
+import { Form, textOf } from '../../ui/form.tsx'
+import { Queried } from '../../ui/query.tsx'
+import { problemOf } from '../../ui/states.tsx'
+import { Door } from './door.tsx'
+
+/** Makes a user by a one-time link. Its token is in the fragment of the address, which browsers do not send. */
+export function Setup() {
+  const [token] = useState(() => location.hash.slice(1))
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+  const link = useQuery({
+    queryKey: ['setup', token],
+    queryFn: ({ signal }) => door.setup.check({ body: { token }, signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  const complete = useMutation({
+    mutationFn: (values: FormData) =>
+      door.setup.complete({
+        body: { token, email: textOf(values, 'email'), password: String(values.get('password') ?? '') },
+      }),
+    onSuccess: () => {
+      queries.clear()
+      void navigate({ to: '/get-started', replace: true })
+    },
+  })
+  return (
+    <Door title="Welcome" lead="Choose how you will sign in.">
+      <Queried query={link} what="the link">
+        {({ account }) => (
+          <Form
+            submit="Create user"
+            busy={complete.isPending}
+            error={complete.error}
+            fields={['email', 'password']}
+            onSubmit={(values) => complete.mutate(values)}
+          >
+            <p>
+              You will be a user of the account <strong>{account.name}</strong>.
+            </p>
+            <TextField
+              label="E-mail"
+              name="email"
+              type="email"
+              autoComplete="username"
+              problem={problemOf(complete.error, 'email')}
+            />
+            <TextField
+              label="Password"
+              name="password"
+              type="password"
+              autoComplete="new-password"
+              hint="At least 12 characters."
+              problem={problemOf(complete.error, 'password')}
+            />
+          </Form>
+        )}
+      </Queried>
+    </Door>
+  )
+}

@@ -1,0 +1,16 @@
+import { Link } from '@tanstack/react-router'
+import { buttonClass } from '../ui/button.tsx'
+import { Page } from '../ui/page.tsx'
+import { Empty } from '../ui/states.tsx'
+
+export function NotFound() {
+  return (
+    <Page title="Not found">
+      <Empty title="There is nothing at this address.">
+        <Link to="/projects" className={buttonClass()}>
+          To the projects
+        </Link>
+      </Empty>
+    </Page>
+  )
+}

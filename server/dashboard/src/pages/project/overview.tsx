@@ -1,0 +1,108 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { ExternalLink } from 'lucide-react'
+import { latestByApp } from '../../data/apps.ts'
+import { deploymentsQuery, projectQuery } from '../../data/queries.ts'
+import { buttonClass } from '../../ui/button.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { Queried } from '../../ui/query.tsx'
+import { Empty } from '../../ui/states.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Time } from '../../ui/time.tsx'
+import { DeploymentsChart } from './deployments-chart.tsx'
+
+export function Overview() {
+  const { projectId } = useParams({ from: '/frame/projects/$projectId' })
+  const project = useQuery(projectQuery(projectId))
+  const deployments = useQuery(deploymentsQuery(projectId))
+  return (
+    <>
+      <div className="grid gap-5 lg:grid-cols-3">
+        <div className="lg:col-span-2">
+          <Panel title="Apps" flush>
+            <Queried query={deployments} what="apps">
+              {(data) => {
+                const apps = latestByApp(data.deployments)
+                return apps.length === 0 ? (
+                  <Empty title="Nothing is deployed yet">
+                    <Link
+                      to="/projects/$projectId/deployments"
+                      params={{ projectId }}
+                      className={buttonClass({ look: 'primary' })}
+                    >
+                      Deploy an app
+                    </Link>
+                  </Empty>
+                ) : (
+                  <Table
+                    label="Apps"
+                    rows={apps}
+                    keyOf={({ name }) => name}
+                    columns={[
+                      {
+                        title: 'App',
+                        cell: ({ name, latest }) => (
+                          <Link
+                            to="/projects/$projectId/deployments/$deploymentId"
+                            params={{ projectId, deploymentId: latest.id }}
+                            className="font-medium hover:text-accent"
+                          >
+                            {name}
+                          </Link>
+                        ),
+                      },
+                      { title: 'Status', cell: ({ serving, latest }) => <Status value={(serving ?? latest).status} /> },
+                      {
+                        title: 'Address',
+                        wide: true,
+                        cell: ({ url }) => (
+                          <a
+                            href={url}
+                            target="_blank"
+                            rel="noreferrer"
+                            className="inline-flex items-center gap-1 hover:text-accent"
+                          >
+                            {url.replace(/^https?:\/\//, '')}
+                            <ExternalLink size={12} aria-hidden="true" />
+                          </a>
+                        ),
+                      },
+                      {
+                        title: 'Last deployment',
+                        align: 'right',
+                        cell: ({ latest }) => <Time at={latest.created_at} />,
+                      },
+                    ]}
+                  />
+                )
+              }}
+            </Queried>
+          </Panel>
+        </div>
+        <Panel title="Figures">
+          <Queried query={project} what="the project">
+            {({ plan, region, resources, created_at }) => (
+              <Facts
+                facts={[
+                  ['Deployments', resources.deployments],
+                  ['Databases', resources.databases],
+                  ['Storage', `${resources.storage_gb.toLocaleString('en')} GB`],
+                  ['Plan', plan],
+                  ['Region', region],
+                  ['Created', <Time key="created" at={created_at} />],
+                ]}
+              />
+            )}
+          </Queried>
+        </Panel>
+      </div>
+      {deployments.data !== undefined && deployments.data.deployments.length > 0 && (
+        <Panel title="Deployments of the last 14 days">
+          <DeploymentsChart deployments={deployments.data.deployments} />
+        </Panel>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,39 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, Outlet, useParams } from '@tanstack/react-router'
+import { projectQuery } from '../../data/queries.ts'
+import { Page } from '../../ui/page.tsx'
+import { Problem } from '../../ui/states.tsx'
+import { Tabs } from '../../ui/tabs.tsx'
+
+/** The frame of a project's pages. */
+export function Project() {
+  const { projectId } = useParams({ from: '/frame/projects/$projectId' })
+  const project = useQuery(projectQuery(projectId))
+  const params = { projectId }
+  return (
+    <Page
+      title={project.data?.name ?? 'Project'}
+      lead={
+        <>
+          <Link to="/projects" className="hover:text-ink">
+            Projects
+          </Link>{' '}
+          / <code className="text-[13px]">{projectId}</code>
+        </>
+      }
+    >
+      {project.error !== null && <Problem error={project.error} retry={() => void project.refetch()} />}
+      <Tabs
+        label="Project"
+        tabs={[
+          { to: '/projects/$projectId', params, label: 'Overview', activeOptions: { exact: true } },
+          { to: '/projects/$projectId/deployments', params, label: 'Deployments' },
+          { to: '/projects/$projectId/databases', params, label: 'Databases' },
+          { to: '/projects/$projectId/storage', params, label: 'Storage' },
+          { to: '/projects/$projectId/settings', params, label: 'Settings' },
+        ]}
+      />
+      <Outlet />
+    </Page>
+  )
+}

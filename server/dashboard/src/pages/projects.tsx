@@ -1,0 +1,116 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { api } from '../data/client.ts'
+import { projectsQuery } from '../data/queries.ts'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { TextField } from '../ui/field.tsx'
+import { Form, textOf } from '../ui/form.tsx'
+import { Page, Panel } from '../ui/page.tsx'
+import { Queried } from '../ui/query.tsx'
+import { Empty, problemOf } from '../ui/states.tsx'
+import { Status } from '../ui/status.tsx'
+import { Table } from '../ui/table.tsx'
+import { Time } from '../ui/time.tsx'
+
+export function Projects() {
+  const [creating, setCreating] = useState(false)
+  const list = useQuery(projectsQuery)
+  const create = (
+    <Button look="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
+      New project
+    </Button>
+  )
+  return (
+    <Page title="Projects" lead={list.data && `${list.data.total} in all`} actions={create}>
+      <Panel flush>
+        <Queried query={list} what="projects">
+          {({ projects }) =>
+            projects.length === 0 ? (
+              <Empty title="No project yet">
+                <p>A project holds apps, databases and files.</p>
+              </Empty>
+            ) : (
+              <Table
+                label="Projects"
+                rows={projects}
+                keyOf={({ id }) => id}
+                columns={[
+                  {
+                    title: 'Name',
+                    cell: ({ id, name, status }) =>
+                      status === 'deleting' ? (
+                        <span className="text-muted">{name}</span>
+                      ) : (
+                        <Link
+                          to="/projects/$projectId"
+                          params={{ projectId: id }}
+                          className="font-medium hover:text-accent"
+                        >
+                          {name}
+                        </Link>
+                      ),
+                  },
+                  { title: 'Status', cell: ({ status }) => <Status value={status} /> },
+                  { title: 'Region', cell: ({ region }) => region, wide: true },
+                  { title: 'Created', cell: ({ created_at }) => <Time at={created_at} />, align: 'right' },
+                ]}
+              />
+            )
+          }
+        </Queried>
+      </Panel>
+      <Dialog open={creating} onOpenChange={setCreating} title="New project">
+        <CreateProject onCancel={() => setCreating(false)} />
+      </Dialog>
+    </Page>
+  )
+}
+
+function CreateProject({ onCancel }: { readonly onCancel: () => void }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const create = useMutation({
+    mutationFn: (values: FormData) => {
+      const plan = textOf(values, 'plan')
+      const region = textOf(values, 'region')
+      return api.projects.create({
+        body: { name: textOf(values, 'name'), ...(plan !== '' && { plan }), ...(region !== '' && { region }) },
+      })
+    },
+    onSuccess: async ({ id }) => {
+      await queries.invalidateQueries({ queryKey: ['projects'] })
+      await navigate({ to: '/projects/$projectId', params: { projectId: id } })
+    },
+  })
+  return (
+    <Form
+      submit="Create project"
+      busy={create.isPending}
+      error={create.error}
+      fields={['name', 'plan', 'region']}
+      onSubmit={(values) => create.mutate(values)}
+      onCancel={onCancel}
+    >
+      <TextField label="Name" name="name" autoComplete="off" problem={problemOf(create.error, 'name')} />
+      <div className="grid gap-4 sm:grid-cols-2">
+        <TextField
+          label="Plan"
+          name="plan"
+          placeholder="free"
+          autoComplete="off"
+          problem={problemOf(create.error, 'plan')}
+        />
+        <TextField
+          label="Region"
+          name="region"
+          placeholder="the default one"
+          autoComplete="off"
+          problem={problemOf(create.error, 'region')}
+        />
+      </div>
+    </Form>
+  )
+}

@@ -1,0 +1,96 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { door } from '../../data/client.ts'
+import { accountQuery, sessionQuery } from '../../data/queries.ts'
+import { Facts } from '../../ui/facts.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
+import { Meter } from '../../ui/meter.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { Queried } from '../../ui/query.tsx'
+import { problemOf } from '../../ui/states.tsx'
+import { Time } from '../../ui/time.tsx'
+
+export function Account() {
+  const account = useQuery(accountQuery)
+  const session = useQuery(sessionQuery)
+  return (
+    <>
+      <Panel title="Account">
+        <Queried query={account} what="the account">
+          {({ id, name, plan, rate_limit }) => (
+            <div className="grid gap-4">
+              <Facts
+                facts={[
+                  ['Name', name],
+                  ['Id', <code key="id">{id}</code>],
+                  ['Plan', plan],
+                  ['Signed in as', session.data?.user.email ?? '…'],
+                ]}
+              />
+              <Meter
+                label="API requests in this hour"
+                value={rate_limit.used}
+                most={rate_limit.limit}
+                text={`${rate_limit.used.toLocaleString('en')} of ${rate_limit.limit.toLocaleString('en')}`}
+              />
+              {rate_limit.reset !== null && (
+                <p className="text-[13px] text-muted">
+                  The count starts anew <Time at={new Date(rate_limit.reset * 1000).toISOString()} />. The dashboard is
+                  not counted.
+                </p>
+              )}
+            </div>
+          )}
+        </Queried>
+      </Panel>
+      <Panel title="Password">
+        <ChangePassword />
+      </Panel>
+    </>
+  )
+}
+
+function ChangePassword() {
+  // A new key empties the form once the password is changed.
+  const [round, setRound] = useState(0)
+  const change = useMutation({
+    mutationFn: (values: FormData) =>
+      door.password.change({
+        body: {
+          current_password: String(values.get('current_password') ?? ''),
+          new_password: String(values.get('new_password') ?? ''),
+        },
+      }),
+    onSuccess: () => setRound(round + 1),
+  })
+  return (
+    <div className="max-w-sm">
+      <Form
+        key={round}
+        submit="Change password"
+        busy={change.isPending}
+        error={change.error}
+        fields={['current_password', 'new_password']}
+        onSubmit={(values) => change.mutate(values)}
+      >
+        <TextField
+          label="Current password"
+          name="current_password"
+          type="password"
+          autoComplete="current-password"
+          problem={problemOf(change.error, 'current_password')}
+        />
+        <TextField
+          label="New password"
+          name="new_password"
+          type="password"
+          autoComplete="new-password"
+          hint="At least 12 characters. Your other sessions end."
+          problem={problemOf(change.error, 'new_password')}
+        />
+      </Form>
+      {change.isSuccess && <output className="text-good">The password is changed.</output>}
+    </div>
+  )
+}

@@ -1,0 +1,53 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { door } from '../../data/client.ts'
+import { sessionsQuery } from '../../data/queries.ts'
+import { Button } from '../../ui/button.tsx'
+import { Panel } from '../../ui/page.tsx'
+import { Queried } from '../../ui/query.tsx'
+import { Problem } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Time } from '../../ui/time.tsx'
+
+export function Sessions() {
+  const sessions = useQuery(sessionsQuery)
+  const queries = useQueryClient()
+  const revoke = useMutation({
+    mutationFn: (id: string) => door.sessions.revoke({ params: { id } }),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['sessions'] }),
+  })
+  return (
+    <Panel title="Where you are signed in" flush>
+      {revoke.error !== null && <Problem error={revoke.error} />}
+      <Queried query={sessions} what="sessions">
+        {(data) => (
+          <Table
+            label="Sessions"
+            rows={data.sessions}
+            keyOf={({ id }) => id}
+            columns={[
+              {
+                title: 'Browser',
+                cell: ({ user_agent }) => <span className="line-clamp-1">{user_agent ?? 'unknown'}</span>,
+              },
+              { title: 'Address', cell: ({ address }) => address, wide: true },
+              { title: 'Signed in', cell: ({ created_at }) => <Time at={created_at} />, wide: true },
+              { title: 'Last seen', cell: ({ last_seen_at }) => <Time at={last_seen_at} /> },
+              {
+                title: 'Action',
+                align: 'right',
+                cell: ({ id, current }) =>
+                  current ? (
+                    <span className="text-muted">this one</span>
+                  ) : (
+                    <Button size="small" look="danger" onClick={() => revoke.mutate(id)}>
+                      Sign out
+                    </Button>
+                  ),
+              },
+            ]}
+          />
+        )}
+      </Queried>
+    </Panel>
+  )
+}

@@ -1,0 +1,19 @@
+import { Outlet } from '@tanstack/react-router'
+import { Page } from '../../ui/page.tsx'
+import { Tabs } from '../../ui/tabs.tsx'
+
+const tabs = [
+  { to: '/settings/api-keys', label: 'API Keys' },
+  { to: '/settings/sessions', label: 'Sessions' },
+  { to: '/settings/account', label: 'Account' },
+  { to: '/settings/audit-log', label: 'Audit log' },
+] as const
+
+export function Settings() {
+  return (
+    <Page title="Settings">
+      <Tabs label="Settings" tabs={tabs} />
+      <Outlet />
+    </Page>
+  )
+}

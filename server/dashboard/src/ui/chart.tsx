@@ -1,0 +1,67 @@
+interface Bar {
+  readonly label: string
+  /** Stacked from below, in the order of the series. */
+  readonly values: readonly number[]
+}
+
+interface BarChartProps {
+  /** What the chart shows, in a sentence: its text equivalent. */
+  readonly summary: string
+  readonly series: readonly { readonly name: string; readonly className: string }[]
+  readonly bars: readonly Bar[]
+}
+
+const height = 64
+const gap = 1
+
+/** A small stacked bar chart, drawn as SVG; a table of the same numbers for those who cannot see it. */
+export function BarChart({ summary, series, bars }: BarChartProps) {
+  const totals = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
+  const most = Math.max(1, ...totals)
+  const width = bars.length * 8
+  return (
+    <figure className="grid gap-1.5">
+      <svg
+        viewBox={`0 0 ${width} ${height}`}
+        preserveAspectRatio="none"
+        className="h-16 w-full"
+        role="img"
+        aria-label={summary}
+      >
+        {bars.map((bar, index) => (
+          <g key={bar.label}>
+            <title>
+              {`${bar.label}: ${series.map(({ name }, at) => `${bar.values[at] ?? 0} ${name}`).join(', ')}`}
+            </title>
+            <rect x={index * 8} y={0} width={8 - gap} height={height} fill="transparent" />
+            {stack(bar.values, most).map(({ from, size, at }) => (
+              <rect
+                key={series[at]?.name}
+                x={index * 8}
+                y={height - from - size}
+                width={8 - gap}
+                height={size}
+                className={series[at]?.className}
+              />
+            ))}
+          </g>
+        ))}
+      </svg>
+      <figcaption className="flex flex-wrap gap-x-4 text-[13px] text-muted">
+        <span>{summary}</span>
+      </figcaption>
+    </figure>
+  )
+}
+
+/** Where each value of a stacked bar begins and how high it is; what is not nothing is at least a line. */
+export function stack(values: readonly number[], most: number): { from: number; size: number; at: number }[] {
+  let from = 0
+  return values.flatMap((value, at) => {
+    if (value <= 0) return []
+    const size = Math.max(1, (value / most) * height)
+    const part = { from, size, at }
+    from += size
+    return [part]
+  })
+}

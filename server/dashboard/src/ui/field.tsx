@@ -1,0 +1,63 @@
+import { type ComponentProps, type ReactNode, useId } from 'react'
+
+export const inputClass =
+  'h-8 w-full rounded-md border border-line-strong/60 bg-panel px-2.5 text-ink placeholder:text-muted/70 hover:border-line-strong aria-invalid:border-bad'
+
+interface FieldProps {
+  readonly label: string
+  readonly hint?: ReactNode
+  /** What the server or the form says is wrong with this field. */
+  readonly problem?: string | undefined
+  readonly children: (ids: {
+    id: string
+    'aria-describedby': string | undefined
+    'aria-invalid': boolean | undefined
+  }) => ReactNode
+}
+
+/** A label, its control, a hint and what is wrong with it, tied together for screen readers. */
+export function Field({ label, hint, problem, children }: FieldProps) {
+  const id = useId()
+  const described = problem !== undefined ? `${id}-problem` : hint !== undefined ? `${id}-hint` : undefined
+  return (
+    <div className="grid content-start gap-1">
+      <label htmlFor={id} className="font-medium">
+        {label}
+      </label>
+      {children({ id, 'aria-describedby': described, 'aria-invalid': problem === undefined ? undefined : true })}
+      {problem !== undefined ? (
+        <p id={`${id}-problem`} role="alert" className="text-bad text-[13px]">
+          {problem}
+        </p>
+      ) : hint !== undefined ? (
+        <p id={`${id}-hint`} className="text-muted text-[13px]">
+          {hint}
+        </p>
+      ) : null}
+    </div>
+  )
+}
+
+type TextFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'input'>
+
+export function TextField({ label, hint, problem, className = '', ...input }: TextFieldProps) {
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      {(ids) => <input {...ids} {...input} className={`${inputClass} ${className}`} />}
+    </Field>
+  )
+}
+
+type SelectFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'select'>
+
+export function SelectField({ label, hint, problem, children, ...select }: SelectFieldProps) {
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      {(ids) => (
+        <select {...ids} {...select} className={inputClass}>
+          {children}
+        </select>
+      )}
+    </Field>
+  )
+}

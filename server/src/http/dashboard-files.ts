@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import type { Middleware } from 'koa'
+import { lookup } from 'mrmime'
+
+/** Where the build puts the dashboard; the same from the sources and from what is compiled of them. */
+export const dashboardDirectory = join(import.meta.dirname, '../../dist/dashboard')
+
+interface StaticFile {
+  readonly type: string
+  readonly plain: Buffer
+  readonly gzip: Buffer | undefined
+  readonly brotli: Buffer | undefined
+}
+
+/**
+ * Serves the built dashboard: files with a hash in their name for ever, and the page itself for every other address,
+ * so that deep links work. It answers GET and HEAD of what nothing before it has taken.
+ */
+export async function dashboardFiles(directory: string): Promise<Middleware> {
+  const files = await readAll(directory)
+  const page = files.get('/index.html')?.plain.toString()
+
+  return async (ctx, next) => {
+    if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || page === undefined) return next()
+    const file = ctx.path === '/index.html' ? undefined : files.get(ctx.path)
+    if (file !== undefined) {
+      ctx.set('Cache-Control', 'public, max-age=31536000, immutable')
+      ctx.vary('Accept-Encoding')
+      const encoding = ctx.acceptsEncodings(...(file.brotli ? ['br'] : []), ...(file.gzip ? ['gzip'] : []), 'identity')
+      if (encoding === 'br' || encoding === 'gzip') ctx.set('Content-Encoding', encoding)
+      ctx.type = file.type
+      ctx.body = (encoding === 'br' ? file.brotli : encoding === 'gzip' ? file.gzip : undefined) ?? file.plain
+      return
+    }
+    // Whoever does not want a page is told that there is nothing here.
+    if (ctx.path.startsWith('/assets/') || !ctx.accepts('html')) return next()
+    const nonce = randomBytes(16).toString('base64')
+    ctx.set('Cache-Control', 'no-store')
+    ctx.set('Content-Security-Policy', policy(nonce))
+    ctx.type = 'html'
+    ctx.body = page.replace('%NONCE%', nonce)
+  }
+}
+
+/** Nothing from elsewhere, nothing inline; style elements with the nonce are those that keep the page behind a dialog still. */
+function policy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self'",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+async function readAll(directory: string): Promise<Map<string, StaticFile>> {
+  const names = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => [])
+  const contents = new Map<string, Buffer>()
+  for (const entry of names.filter((each) => each.isFile())) {
+    const path = join(entry.parentPath, entry.name)
+    contents.set(`/${relative(directory, path).split(sep).join('/')}`, await readFile(path))
+  }
+  const files = new Map<string, StaticFile>()
+  for (const [path, plain] of contents) {
+    if (path.endsWith('.br') || path.endsWith('.gz')) continue
+    const type = lookup(path) ?? 'application/octet-stream'
+    files.set(path, { type, plain, gzip: contents.get(`${path}.gz`), brotli: contents.get(`${path}.br`) })
+  }
+  return files
+}
