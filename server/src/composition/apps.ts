@@ -1,0 +1,113 @@
+import { join } from 'node:path'
+import { publicUrl } from '../deployments/addresses.ts'
+import { type App, createApps } from '../deployments/apps.ts'
+import { createBuildSlots } from '../deployments/build-slots.ts'
+import { createGit } from '../deployments/git.ts'
+import { createGitCache } from '../deployments/git-cache.ts'
+import { createListening } from '../deployments/listening.ts'
+import type { DeployParts } from '../deployments/parts.ts'
+import type { Keeper } from '../deployments/reconcile.ts'
+import { createReleases } from '../deployments/releases.ts'
+import { createProcessRunner } from '../deployments/runner/process-runner.ts'
+import { preparePrograms } from '../deployments/runner/programs.ts'
+import { createWork } from '../deployments/work.ts'
+import { createGateway } from '../gateway/gateway.ts'
+import { createBackground } from '../platform/background.ts'
+import { type Config, releasePorts } from '../platform/config.ts'
+import { createKeyedLock } from '../platform/keyed-lock.ts'
+import type { ReleaseStack } from '../platform/release-stack.ts'
+import { isRoot } from '../platform/state.ts'
+
+import { type Composition, finishTimeoutMs, proxyRule } from './composition.ts'
+import { listenError } from './listen.ts'
+export async function deployParts(
+  composition: Composition,
+  given: Pick<DeployParts, 'store' | 'outbound' | 'announce'>,
+): Promise<DeployParts> {
+  const { config, logger, state, secrets, stack } = composition
+  const { directory } = state
+  // The first and the last belong to PostgreSQL.
+  const appUids = isRoot() ? { from: config.uids.from, to: config.uids.to - 1 } : null
+  const programs = await preparePrograms({
+    runtime: directory.runtime,
+    bin: directory.bin,
+    user: appUids === null ? null : { uid: appUids.from + 1, gid: appUids.from + 1 },
+  })
+  const gateway = createGateway({
+    logger,
+    host: config.host,
+    apps:
+      config.apps.mode === 'ports'
+        ? { mode: 'ports' }
+        : { mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme },
+    isTrustedProxy: proxyRule(config),
+  })
+  stack.defer('gateway', () => gateway.stop({ timeoutMs: finishTimeoutMs }))
+  try {
+    await gateway.listen()
+  } catch (error) {
+    throw listenError(error as NodeJS.ErrnoException, config.host, gatewayPort(config), 'FAIRLEAD_GATEWAY_PORT')
+  }
+  const background = createBackground({ logger })
+  stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
+
+  return {
+    ...given,
+    database: state.db,
+    apps: createApps({ database: state.db, gateway, config: config.apps }),
+    releases: createReleases({ directory: directory.apps, logDirectory: directory.logs, uids: appUids, secrets }),
+    runner: createProcessRunner({
+      node: programs.node,
+      bin: programs.bin,
+      buildEnvironment: config.deploys.environment,
+      ports: releasePorts,
+      logger,
+    }),
+    gateway,
+    listening: createListening({ gateway, logger }),
+    gitCache: createGitCache({ directory: join(directory.git, 'caches') }),
+    git: await createGit({
+      directory: directory.git,
+      path: config.path,
+      allowFile: config.localMode,
+      useOwnSshKeys: config.localMode,
+      environment: config.deploys.environment,
+    }),
+    work: createWork(),
+    appLock: createKeyedLock(),
+    background,
+    buildSlots: createBuildSlots(config.deploys.builds),
+    settings: config.deploys,
+    planOptions: { nodeVersion: process.versions.node },
+    allowFile: config.localMode,
+    listenerOf: (app: App) => ({
+      host: reachableHost(config.host),
+      port: 'port' in app.address ? app.address.port : gatewayPort(config),
+    }),
+    urlOf: (app) => publicUrl(app.address, config.apps),
+    logger,
+  }
+}
+
+export async function keepApps(keeper: Keeper, parts: DeployParts, stack: ReleaseStack): Promise<void> {
+  await keeper.begin()
+  const watching = new AbortController()
+  const watch = keeper.watch(watching.signal)
+  stack.defer('apps', async () => {
+    watching.abort()
+    await watch
+    await keeper.stopAll()
+  })
+  parts.logger.debug('apps are looked after')
+}
+
+/** Of apps that are told apart by their host names. */
+function gatewayPort(config: Config): number {
+  return config.apps.mode === 'hostnames' ? config.apps.gatewayPort : 0
+}
+
+/** An address that leads to a listener on `host` from this machine. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  return host === '::' ? '::1' : host
+}

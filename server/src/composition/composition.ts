@@ -1,0 +1,39 @@
+import type { Application } from '../http/application.ts'
+import type { Config } from '../platform/config.ts'
+import type { Logger } from '../platform/logger.ts'
+import type { Metrics } from '../platform/metrics.ts'
+import { blockList } from '../platform/outbound.ts'
+import type { ReleaseStack } from '../platform/release-stack.ts'
+import type { SecretBox } from '../platform/secrets.ts'
+import type { State } from '../platform/state.ts'
+
+export interface ServerOptions {
+  readonly config: Config
+  readonly logger: Logger
+  /** Aborts a start that is under way. */
+  readonly signal?: AbortSignal
+  /** Called when the server cannot go on by itself and must be stopped. */
+  readonly onFatal: (error: Error) => void
+  /** Whether answers with undeclared fields are errors; for tests. */
+  readonly strictResponses?: boolean
+}
+
+/** What all parts of the composition work with. */
+export interface Composition extends ServerOptions {
+  readonly state: State
+  readonly secrets: SecretBox
+  readonly application: Application
+  readonly metrics: Metrics
+  readonly stack: ReleaseStack
+  /** Where others reach the server, without a path. */
+  readonly publicOrigin: string
+}
+
+/** How long what is under way may take to end when the server stops. */
+export const finishTimeoutMs = 10_000
+
+/** Whether what comes from an address is believed about its client. */
+export function proxyRule(config: Config): (address: string) => boolean {
+  const trusted = blockList(config.trustedProxies)
+  return (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
+}

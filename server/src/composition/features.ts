@@ -1,0 +1,255 @@
+import { createAccounts, describeAccount } from '../accounts/accounts.ts'
+import { createApiKeys } from '../accounts/api-keys.ts'
+import { createAuditLog } from '../accounts/audit-log.ts'
+import { createAuthentication } from '../accounts/authentication.ts'
+import { accountHandlers } from '../accounts/handlers.ts'
+import { createKeys } from '../accounts/keys.ts'
+import { createPasswords } from '../accounts/passwords.ts'
+import { createRateLimiter } from '../accounts/rate-limiter.ts'
+import { createSessions } from '../accounts/sessions.ts'
+import { setupUrl } from '../accounts/setup-url.ts'
+import { createSignIn } from '../accounts/sign-in.ts'
+import { createUsers } from '../accounts/users.ts'
+import { createDatabases } from '../databases/databases.ts'
+import { databaseHandlers } from '../databases/handlers.ts'
+import { dropTask, settleTask, snapshotTask } from '../databases/jobs.ts'
+import type { DatabaseParts } from '../databases/parts.ts'
+import { createSnapshots } from '../databases/snapshots.ts'
+import { openEngines } from '../databases/start.ts'
+import { watchDatabases } from '../databases/watch.ts'
+import { createDatabaseWork } from '../databases/work.ts'
+import { workOn } from '../deployments/deployer.ts'
+import { createDeployments } from '../deployments/deployments.ts'
+import { deploymentHandlers } from '../deployments/handlers.ts'
+import { deployTask, startTask } from '../deployments/jobs.ts'
+import { createLifecycle } from '../deployments/lifecycle.ts'
+import { createLogs } from '../deployments/logs.ts'
+import { createKeeper } from '../deployments/reconcile.ts'
+import { removeProject as removeDeployments } from '../deployments/remove-project.ts'
+import { createDeploymentStore } from '../deployments/store/store.ts'
+import { forgetIdempotencyKeys } from '../http/idempotency.ts'
+import type { Transaction } from '../platform/database.ts'
+import { startWorkers } from '../platform/jobs.ts'
+import { createOutbound } from '../platform/outbound.ts'
+import { startPeriodic } from '../platform/periodic.ts'
+import { projectHandlers } from '../projects/handlers.ts'
+import { createProjects } from '../projects/projects.ts'
+import { removeProject, removeProjectTask } from '../projects/removal.ts'
+import { createTenancy } from '../projects/tenancy.ts'
+import { downloads } from '../storage/download.ts'
+import { createFiles } from '../storage/files.ts'
+import { storageHandlers } from '../storage/handlers.ts'
+import { createDeliveries } from '../webhooks/deliveries.ts'
+import { webhookHandlers } from '../webhooks/handlers.ts'
+import { announce } from '../webhooks/outbox.ts'
+import { startSending } from '../webhooks/sending.ts'
+import { createWebhooks } from '../webhooks/webhooks.ts'
+import { deployParts, keepApps } from './apps.ts'
+import type { Composition } from './composition.ts'
+import { databaseEngine } from './databases.ts'
+import { countIn, readiness } from './health.ts'
+import { storageParts } from './storage.ts'
+
+/** Deployments under way; their builds wait for one of fewer places. */
+const deployConcurrency = 20
+/** Releases being started again, which wait for no build. */
+const startConcurrency = 5
+const removalConcurrency = 2
+const hourMs = 3_600_000
+const databaseConcurrency = 10
+
+/** Makes the features, hands each what it needs of the others, and starts the work. */
+export async function compose(composition: Composition): Promise<void> {
+  const { config, logger, state, secrets, application, stack } = composition
+  const database = state.db
+  const outbound = createOutbound(config.outbound)
+  const accounts = createAccounts({ database })
+  const operatorId = await accounts.ensureOperator()
+  const users = createUsers({ database })
+  const sessions = createSessions({ database })
+  const auditLog = createAuditLog({ database })
+  const store = createDeploymentStore({ database })
+  const tenancy = createTenancy({ database })
+  const tierOf = async (transaction: Transaction, accountId: string) =>
+    (await accounts.get(accountId, transaction))?.plan ?? 'free'
+  const storage = await storageParts(composition, {
+    holdProject: tenancy.hold,
+    announceUpload: (trx, { accountId, projectId, fileId, ...data }) =>
+      announce(trx, {
+        accountId,
+        projectId,
+        event: 'file.uploaded',
+        data: { file_id: fileId, project_id: projectId, ...data },
+      }),
+  })
+  const files = createFiles(storage)
+  const databaseParts: DatabaseParts = {
+    database,
+    secrets,
+    engine: await databaseEngine(composition),
+    plans: config.plans,
+    retentionMs: config.databases.retentionMs,
+    tierOf,
+    announce: async (trx, { projectId, databaseId, ...happened }) => {
+      const accountId = await tenancy.accountOf(projectId)
+      const ids = { database_id: databaseId, project_id: projectId }
+      if (happened.event === 'database.failed') {
+        const { event, failure } = happened
+        await announce(trx, { accountId, projectId, event, data: { ...ids, failure } })
+      } else {
+        await announce(trx, { accountId, projectId, event: happened.event, data: ids })
+      }
+    },
+    logger,
+  }
+  const databases = createDatabases(databaseParts)
+  const projects = createProjects({
+    database,
+    regions: config.regions,
+    defaultRegion: config.defaultRegion,
+    plans: config.plans,
+    tierOf,
+    countDeployments: store.count,
+    countDatabases: databases.count,
+    storedBytes: files.storedBytes,
+  })
+  const webhooks = createWebhooks({
+    database,
+    secrets,
+    outbound,
+    ownsProject: async (transaction, principal, id) =>
+      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined,
+  })
+
+  const parts = await deployParts(composition, {
+    store,
+    outbound,
+    announce: (transaction, { event, row, url, ...more }) =>
+      announce(transaction, {
+        accountId: row.account_id,
+        projectId: row.project_id,
+        event,
+        data: { deployment_id: row.id, project_id: row.project_id, url, ...more },
+      }),
+  })
+  const deployments = createDeployments({
+    ...parts,
+    secrets,
+    plans: config.plans,
+    appsConfig: config.apps,
+  })
+  const lifecycle = createLifecycle(parts, { appsConfig: config.apps })
+  const logs = createLogs({ ...parts, stopping: stack.signal })
+
+  const databaseWork = createDatabaseWork(databaseParts)
+  await databaseWork.resume()
+  // Before the apps, which look for their databases as soon as they start.
+  await openEngines(databaseParts, stack.signal)
+  const databaseWatch = watchDatabases(databaseParts, databaseWork)
+  stack.defer('databases', () => databaseWatch.stop())
+
+  await keepApps(createKeeper(parts), parts, stack)
+  const workers = await startWorkers({
+    pool: state.pool,
+    logger,
+    lanes: [
+      {
+        concurrency: deployConcurrency,
+        tasks: { [deployTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
+      },
+      {
+        concurrency: startConcurrency,
+        tasks: { [startTask]: (job, signal) => workOn(parts, String(job['deployment_id']), signal) },
+      },
+      {
+        concurrency: databaseConcurrency,
+        tasks: {
+          [settleTask]: (job, signal) => databaseWork.settle(String(job['database_id']), signal),
+          [dropTask]: (job, signal) => databaseWork.drop(String(job['database_id']), signal),
+          [snapshotTask]: (job, signal) => databaseWork.settleSnapshot(String(job['snapshot_id']), signal),
+        },
+      },
+      {
+        concurrency: removalConcurrency,
+        tasks: {
+          [removeProjectTask]: (job, signal) => {
+            const removers = [
+              (id: string) => removeDeployments(parts, id),
+              (id: string) => databaseWork.removeProject(id, signal),
+              files.removeProject,
+            ]
+            return removeProject({ database, removers }, String(job['project_id']))
+          },
+        },
+      },
+    ],
+  })
+  stack.defer('jobs', () => workers.stop())
+  const sending = startSending({
+    database,
+    connection: state.connection,
+    secrets,
+    outbound,
+    retentionMs: config.webhooks.retentionMs,
+    logger,
+  })
+  stack.defer('webhooks', () => sending.stop())
+
+  application.mount({
+    database,
+    secrets,
+    authenticate: createAuthentication({ database, plans: config.plans }),
+    countRequest: createRateLimiter({ database }).count,
+    audit: auditLog.write,
+    dashboard: {
+      authenticate: sessions.authenticate,
+      handlers: createSignIn({
+        database,
+        accounts,
+        users,
+        sessions,
+        passwords: createPasswords(),
+        audit: auditLog.write,
+        operatorId,
+      }),
+    },
+    findProject: (principal, id) => tenancy.find(principal.accountId, id),
+    downloads: downloads({ store: storage.store, byAddress: files.byAddress }),
+    strict: composition.strictResponses ?? false,
+    handlers: {
+      ...projectHandlers(projects),
+      ...deploymentHandlers({ deployments, lifecycle, logs }),
+      ...databaseHandlers(databases, createSnapshots(databaseParts)),
+      ...storageHandlers(files),
+      ...webhookHandlers(webhooks, createDeliveries({ database })),
+      ...accountHandlers({
+        describe: (accountId) => describeAccount({ database, plans: config.plans }, accountId),
+        apiKeys: createApiKeys({
+          keys: createKeys({ database }),
+          ownsProject: async (accountId, id) => (await tenancy.find(accountId, id)) !== undefined,
+        }),
+        auditLog,
+      }),
+    },
+  })
+  application.setReadiness(readiness(state, workers, logger))
+  countIn(composition.metrics, state)
+
+  const housekeeping = startPeriodic({
+    name: 'removing what is too old',
+    everyMs: hourMs,
+    work: async () => {
+      await sessions.forget()
+      await users.forget()
+      await auditLog.forget(config.auditRetentionDays)
+      await forgetIdempotencyKeys(database)
+    },
+    logger,
+  })
+  stack.defer('housekeeping', () => housekeeping.stop())
+  if (!(await users.any())) {
+    const token = await users.createSetupLink(operatorId)
+    const link = setupUrl(composition.publicOrigin, token)
+    logger.info({ link }, 'there is no user yet: open this link within an hour to make the first one')
+  }
+}
