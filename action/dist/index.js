@@ -32411,6 +32411,8 @@ const routes = {
     'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
     'projects.create': { method: 'POST', path: '/projects', access: 'projects:write', status: 201 },
     'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
+    'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
+    'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },
     'deployments.list': {
         method: 'GET',
         path: '/projects/:project_id/deployments',

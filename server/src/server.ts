@@ -38,6 +38,7 @@ import { takeServerLock } from './platform/server-lock.ts'
 import { isRoot, openState, type State } from './platform/state.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { createProjects } from './projects/projects.ts'
+import { removeProject, removeProjectTask } from './projects/removal.ts'
 import { createTenancy } from './projects/tenancy.ts'
 import { deliver } from './webhooks/deliver.ts'
 import { webhookHandlers } from './webhooks/handlers.ts'
@@ -68,6 +69,7 @@ const deployConcurrency = 20
 /** Releases being started again, which wait for no build. */
 const startConcurrency = 5
 const deliveryConcurrency = 20
+const removalConcurrency = 2
 const finishTimeoutMs = 10_000
 
 /**
@@ -181,6 +183,10 @@ async function compose(composition: Composition): Promise<void> {
           [deliverTask]: (job, signal) =>
             deliver({ database, secrets, sender, logger }, String(job['delivery_id']), signal),
         },
+      },
+      {
+        concurrency: removalConcurrency,
+        tasks: { [removeProjectTask]: (job) => removeProject({ database, removers: [] }, String(job['project_id'])) },
       },
     ],
   })

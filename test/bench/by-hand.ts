@@ -1,15 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, rm } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { end, freePort, untilAnswering } from './children.ts'
 
 const npm = fileURLToPath(new URL('../../node_modules/npm/bin/npm-cli.js', import.meta.url))
-
-const pollMs = 20
 
 /** Milliseconds. */
 export interface ByHandTimes {
@@ -66,7 +62,7 @@ export async function deployByHand(options: {
       total: answering - begin,
     }
   } finally {
-    await end(app)
+    await end(app, 'SIGKILL')
     await rm(folder, { recursive: true, force: true })
   }
 }
@@ -83,33 +79,4 @@ async function run(
   })
   const [code] = await once(child, 'close')
   if (code !== 0) throw new Error(`${program} ${args[0]} ended with ${code}: ${errors}`)
-}
-
-async function untilAnswering(url: string, app: ChildProcess, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    signal.throwIfAborted()
-    if (app.exitCode !== null || app.signalCode !== null) throw new Error('the app started by hand has ended')
-    const response = await fetch(url, { signal }).catch(() => undefined)
-    if (response?.ok) {
-      await response.text()
-      return
-    }
-    await sleep(pollMs)
-  }
-}
-
-async function end(app: ChildProcess): Promise<void> {
-  if (app.exitCode !== null || app.signalCode !== null || app.pid === undefined) return
-  const exited = once(app, 'exit')
-  app.kill('SIGKILL')
-  await exited
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

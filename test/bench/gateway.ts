@@ -1,49 +1,66 @@
 import { availableParallelism } from 'node:os'
-import autocannon from 'autocannon'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
+import { createLoad, type Round } from './load.ts'
 import { startPlatform } from './platform.ts'
-import type { Bench } from './row.ts'
+import { caddy, nginx, startProxy } from './proxies.ts'
+import type { Bench, Row } from './row.ts'
 import { median, quantile } from './statistics.ts'
 
 const connections = 16
-const rounds = 5
-const roundSeconds = 3
+const warmUpSeconds = 3
+/** Many short ones: whatever else the machine does, it does to all alike. */
+const rounds = 21
+const roundSeconds = 1
+const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 
-interface Round {
-  readonly perSecond: number
-  readonly p99Ms: number
+/** Where the load goes, and what came of it. */
+interface Target {
+  readonly name: string
+  readonly address: string
+  readonly measured: Round[]
+  /** What part of its throughput the gateway is to reach. */
+  readonly aim?: number
 }
 
-/** The same app under the same load, by its address and by the port that it listens on, in turns. */
+/**
+ * One app under the same load in four ways, in turns: through the gateway, by the port that it listens on, and through
+ * nginx and Caddy where they are installed.
+ */
 export const benchGateway: Bench = async (signal) => {
   await using platform = await startPlatform({})
   signal.throwIfAborted()
   await using source = await repository(app)
   const made = await deployAndSettle(platform.client, platform.projectId, { name: 'web', git_url: source.url })
   if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
-  const port = await (await fetch(new URL('/port', made.url), { signal })).text()
-  const addresses = { direct: `http://127.0.0.1:${port}/`, gateway: made.url }
+  const port = Number(await (await fetch(new URL('/port', made.url), { signal })).text())
 
-  await load(addresses.direct, 1, signal)
-  await load(addresses.gateway, 1, signal)
-  const direct: Round[] = []
-  const gateway: Round[] = []
-  for (let round = 0; round < rounds; round++) {
-    direct.push(await load(addresses.direct, roundSeconds, signal))
-    gateway.push(await load(addresses.gateway, roundSeconds, signal))
+  const gateway: Target = { name: 'gateway', address: made.url, measured: [] }
+  const targets: Target[] = [gateway, { name: 'direct', address: `http://127.0.0.1:${port}/`, measured: [] }]
+  const missing: Row[] = []
+  await using cleanup = new AsyncDisposableStack()
+  for (const { program, ...aim } of others) {
+    const proxy = cleanup.use(await startProxy(program, { app: port, signal }))
+    if (proxy === null) missing.push({ name: `gateway: against ${program.name}`, measured: 'not installed' })
+    else targets.push({ name: `${program.name} ${proxy.version}`, address: proxy.address, measured: [], ...aim })
   }
 
-  const [plain, through] = [summary(direct), summary(gateway)]
+  await using load = await createLoad({ connections })
+  for (const { address } of targets) await load.run(address, warmUpSeconds, signal)
+  for (let round = 0; round < rounds; round++) {
+    // Everyone begins once in a while, so that nobody always comes after the same one.
+    const first = round % targets.length
+    for (const target of [...targets.slice(first), ...targets.slice(0, first)]) {
+      target.measured.push(await load.run(target.address, roundSeconds, signal))
+    }
+  }
+
   return {
-    rows: [
-      { name: 'gateway: requests/s', measured: `${(through.perSecond / plain.perSecond).toFixed(2)} of direct` },
-      { name: 'gateway: p99', measured: `${(through.p99Ms / plain.p99Ms).toFixed(2)} × direct` },
-    ],
+    rows: [...targets.slice(1).flatMap((other) => comparison(gateway, other)), ...missing],
     notes: [
-      `Medians of ${rounds} rounds of ${roundSeconds} s in turns, ${connections} connections, as fast as they go; app, ` +
-        `gateway and clients share ${availableParallelism()} cores.`,
-      `Direct: ${describe(plain)}. Through the gateway: ${describe(through)}.`,
+      `Medians of the ratios in ${rounds} rounds of ${roundSeconds} s in turns; ${connections} connections of ` +
+        `${load.name}, as fast as they go; app, proxies and clients share ${availableParallelism()} cores.`,
+      ...targets.map((target) => describe(target, gateway)),
     ],
   }
 }
@@ -56,32 +73,29 @@ const app = {
 `,
 }
 
-function summary(all: readonly Round[]): Round {
-  return { perSecond: median(all.map((round) => round.perSecond)), p99Ms: median(all.map((round) => round.p99Ms)) }
+/** The gateway against another way to the same app. Rounds are compared with their neighbours: machines have moods. */
+function comparison(gateway: Target, other: Target): Row[] {
+  const throughput = median(ratios(gateway, other, 'perSecond'))
+  return [
+    {
+      name: 'gateway: requests/s',
+      measured: `${throughput.toFixed(2)} of ${other.name}`,
+      ...(other.aim !== undefined && { aim: { text: `≥ ${other.aim}`, met: throughput >= other.aim } }),
+    },
+    { name: 'gateway: p99', measured: `${median(ratios(gateway, other, 'p99Ms')).toFixed(2)} × ${other.name}` },
+  ]
 }
 
-function describe({ perSecond, p99Ms }: Round): string {
-  return `${Math.round(perSecond)} requests/s, p99 ${p99Ms.toFixed(1)} ms`
+function ratios(gateway: Target, other: Target, figure: keyof Round): number[] {
+  return gateway.measured.map((round, at) => round[figure] / (other.measured[at]?.[figure] ?? Number.NaN))
 }
 
-/** One round. Rejects when any request fails. */
-async function load(url: string, seconds: number, signal: AbortSignal): Promise<Round> {
-  signal.throwIfAborted()
-  const times: number[] = []
-  const result = await new Promise<autocannon.Result>((done, fail) => {
-    const instance = autocannon({ url, connections, duration: seconds }, (error, outcome) => {
-      if (error) fail(error)
-      else done(outcome)
-    })
-    // Its own percentiles are whole milliseconds.
-    instance.on('response', (_client, _status, _bytes, milliseconds) => times.push(milliseconds))
-    const stop = () => instance.stop()
-    signal.addEventListener('abort', stop, { once: true })
-    instance.on('done', () => signal.removeEventListener('abort', stop))
-  })
-  signal.throwIfAborted()
-  if (result.errors > 0 || result.non2xx > 0) {
-    throw new Error(`${url}: ${result.errors} requests failed, ${result.non2xx} were refused`)
-  }
-  return { perSecond: result.requests.total / result.duration, p99Ms: quantile(times, 0.99) }
+/** What was measured by itself, and how far the rounds agree on the gateway's throughput against it. */
+function describe(target: Target, gateway: Target): string {
+  const of = (figure: keyof Round) => median(target.measured.map((round) => round[figure]))
+  const itself = `${target.name}: ${Math.round(of('perSecond'))} requests/s, p99 ${of('p99Ms').toFixed(1)} ms`
+  if (target === gateway) return `${itself}.`
+  const parts = ratios(gateway, target, 'perSecond')
+  const [low, high] = [quantile(parts, 0.25), quantile(parts, 0.75)]
+  return `${itself}; half of the rounds gave the gateway ${low.toFixed(2)} to ${high.toFixed(2)} of its requests/s.`
 }

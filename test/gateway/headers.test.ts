@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { appCookies, setsFairleadCookie } from '../../server/src/gateway/cookies.ts'
 import {
+  contentLength,
   interimHeaders,
   type Peer,
   requestHead,
@@ -204,6 +205,12 @@ describe('the head of an answer', () => {
   it('has no length with 204, and is refused with an unknown transfer coding', () => {
     expect(answerHead(['Content-Length', '0'], { status: 204 })).toEqual(['X-Fairlead-Deployment', 'dep_1'])
     expect(answerHead(['Transfer-Encoding', 'gzip, chunked'])).toBeNull()
+  })
+
+  it('tells the length of its body, where it has one', () => {
+    expect(contentLength(answerHead(['ETag', '"9"', 'content-LENGTH', '007']) ?? [])).toBe(7)
+    expect(contentLength(answerHead(['ETag', 'Content-Length']) ?? [])).toBeNull()
+    expect(contentLength(answerHead(['Content-Length', '7'], { status: 204 }) ?? [])).toBeNull()
   })
 
   it('passes trailers that are neither framing nor routing', () => {

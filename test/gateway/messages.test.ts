@@ -6,6 +6,15 @@ import { ask, createScope, HOST, rawClient, startApp, startGateway, textOf } fro
 const scope = createScope()
 afterEach(() => scope.end())
 
+/** Framing, number of pieces and length of bodies: short ones, long ones, and those around the sizes of buffers. */
+const BODIES = [0, 1, 2, 256, 8191, 8192, 8193, 65_535, 65_536, 65_537, 300_000].flatMap((length) =>
+  (['length', 'chunks'] as const).flatMap((framing) => [1, 2].map((pieces) => [framing, pieces, length] as const)),
+)
+
+function bodyOf(length: number): Buffer {
+  return Buffer.from(Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) % 256))
+}
+
 it('answers HEAD, 204 and 304 without a body and keeps the connection in order', async () => {
   const app = await startApp(scope, (req, res) => {
     if (req.url === '/204') res.writeHead(204).end()
@@ -34,6 +43,57 @@ it('answers HEAD, 204 and 304 without a body and keeps the connection in order',
   ])
   expect(answers[0]?.headers['content-length']).toBe('11')
   expect(answers[2]?.headers).toMatchObject({ etag: '"x"', 'content-length': '9' })
+})
+
+it('passes every byte of an answer on, whatever its length, its framing and its pieces', async () => {
+  const app = await startApp(scope, (req, res) => {
+    const [, framing, pieces, length] = (req.url ?? '').split('/')
+    const body = bodyOf(Number(length))
+    if (framing === 'length') res.setHeader('Content-Length', body.length)
+    else res.setHeader('Transfer-Encoding', 'chunked')
+    if (pieces === '1') {
+      res.end(body)
+      return
+    }
+    res.write(body.subarray(0, 1))
+    setImmediate(() => res.end(body.subarray(1)))
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  scope.defer(() => agent.destroy())
+  for (const [framing, pieces, length] of BODIES) {
+    const outgoing = request({ host: HOST, port, agent, path: `/${framing}/${pieces}/${length}` }).end()
+    const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+    const body = Buffer.concat(await incoming.toArray())
+    expect([framing, pieces, length, body.equals(bodyOf(length))]).toEqual([framing, pieces, length, true])
+    expect(incoming.headers['content-length']).toBe(framing === 'length' ? String(length) : undefined)
+  }
+})
+
+it('passes every byte of an upload on, whatever its length, its framing and its pieces', async () => {
+  let seen = { length: '' as string | undefined, body: Buffer.alloc(0) }
+  const app = await startApp(scope, async (req, res) => {
+    seen = { length: req.headers['content-length'], body: Buffer.concat(await req.toArray()) }
+    res.end()
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  scope.defer(() => agent.destroy())
+  for (const [framing, pieces, length] of BODIES) {
+    const headers = framing === 'length' ? { 'Content-Length': length } : { 'Transfer-Encoding': 'chunked' }
+    const outgoing = request({ host: HOST, port, agent, method: 'POST', headers })
+    const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
+    const body = bodyOf(length)
+    if (pieces === 1) {
+      outgoing.end(body)
+    } else {
+      outgoing.write(body.subarray(0, 1))
+      setImmediate(() => outgoing.end(body.subarray(1)))
+    }
+    expect(await textOf((await answered)[0])).toBe('')
+    expect([framing, pieces, length, seen.body.equals(body)]).toEqual([framing, pieces, length, true])
+    expect(seen.length).toBe(framing === 'length' ? String(length) : undefined)
+  }
 })
 
 it('passes bodies on with any method and either framing', async () => {

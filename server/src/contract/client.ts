@@ -26,8 +26,10 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   ? { readonly params?: never }
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
+type Filters<Name extends OperationName> = QueryInput<Name> extends undefined ? unknown : Partial<QueryInput<Name>>
+
 type Query<Name extends OperationName> = Name extends ListName
-  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & Partial<QueryInput<Name>> }
+  ? { readonly query?: { readonly limit?: number; readonly cursor?: string } & Filters<Name> }
   : QueryInput<Name> extends undefined
     ? { readonly query?: never }
     : { readonly query?: QueryInput<Name> }

@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 import { answer, answerBadGateway, answerUnavailable } from './answers.ts'
 import type { Outgoing, OutgoingHead } from './connections.ts'
 import { createGuard, faultOf } from './faults.ts'
-import { interimHeaders, rawHead, reasonPhrase, responseHead, trailerFields } from './headers.ts'
-import type { InFlight, Running } from './in-flight.ts'
+import { contentLength, interimHeaders, rawHead, reasonPhrase, responseHead, trailerFields } from './headers.ts'
+import type { InFlight } from './in-flight.ts'
 import { openTunnel } from './tunnel.ts'
 import type { Backend } from './upstreams.ts'
 
@@ -19,6 +19,9 @@ export interface Route {
 
 /** Methods that may be sent again when it is unknown whether the app has worked on the request (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** Up to here copying a body costs less than a second buffer to write. */
+const MAX_JOINED_BYTES = 8 * 1024
 
 /** What an app may say before its answer: far more than hints and signs of life take, far less than a flood. */
 const MAX_INTERIM_ANSWERS = 20
@@ -49,7 +52,6 @@ export function exchange({
   logger: Logger
 }): void {
   const client = req.socket
-  const running: Running = { cut }
   const guarded = createGuard((error) => {
     logger.error({ fault: faultOf(error), deploymentId: backend.upstream.deploymentId }, 'the exchange failed')
     cut()
@@ -64,7 +66,8 @@ export function exchange({
   let interimAnswers = 0
   let interimBytes = 0
 
-  route.running.add(running)
+  const leaveRoute = route.running.add(cut)
+  let leaveBackend = first.running.add(cut)
   res.on('close', guarded(onAnswerClosed))
   attempt(first, { fresh: false })
 
@@ -77,9 +80,11 @@ export function exchange({
   }
 
   function attempt(next: Backend, { fresh }: { fresh: boolean }): void {
-    if (next !== backend) backend.running.delete(running)
-    backend = next
-    backend.running.add(running)
+    if (next !== backend) {
+      leaveBackend()
+      leaveBackend = next.running.add(cut)
+      backend = next
+    }
     try {
       outgoing = backend.connections.send(head, { fresh, exclusive: upgradeHead !== null })
     } catch {
@@ -111,8 +116,8 @@ export function exchange({
   }
 
   function relayBody(request: ClientRequest): void {
-    // The app sees the head before the first byte of the body, and may answer without waiting for it.
-    request.flushHeaders()
+    const length = contentLength(head.headers)
+    let flowing = false
     const resume = guarded(() => req.resume())
     request.on('drain', resume)
     request.on('finish', guarded(settle))
@@ -122,15 +127,25 @@ export function exchange({
     req.on(
       'data',
       guarded((chunk: Buffer) => {
-        if (!request.destroyed && !request.write(chunk)) req.pause()
+        flowing = true
+        if (request.destroyed) return
+        if (chunk.length === length) endWith(request, chunk)
+        else if (!request.write(chunk)) req.pause()
       }),
     )
     req.on(
       'end',
       guarded(() => {
-        if (request.destroyed) return
+        // The only chunk has ended it.
+        if (request.destroyed || request.writableEnded) return
         request.addTrailers(trailerFields(req.rawTrailers))
         request.end()
+      }),
+    )
+    // Where the body lets the app wait, the app sees the head before its first byte, and may answer to that alone.
+    setImmediate(
+      guarded(() => {
+        if (!flowing && !request.destroyed) request.flushHeaders()
       }),
     )
   }
@@ -157,10 +172,13 @@ export function exchange({
     if (over()) return
     answered = true
     if (route.closing) res.shouldKeepAlive = false
+    let length: number | null
     try {
       // To Node a switch of protocols without an Upgrade header is an answer like any other.
       if (status < 200) throw new Error(`${status} as an answer`)
-      res.writeHead(status, reasonPhrase(statusMessage), responseHeaders(incoming, status))
+      const headers = responseHeaders(incoming, status)
+      length = contentLength(headers)
+      res.writeHead(status, reasonPhrase(statusMessage), headers)
     } catch (error) {
       giveUp(faultOf(error).message)
       return
@@ -170,12 +188,18 @@ export function exchange({
     const resume = guarded(() => incoming.resume())
     const onData = (chunk: Buffer) => {
       flowing = true
+      if (chunk.length === length) {
+        endWith(res, chunk)
+        return
+      }
       if (res.write(chunk)) return
       incoming.pause()
       if (!waiting) res.on('drain', resume)
       waiting = true
     }
     const onEnd = () => {
+      // The only chunk has ended it.
+      if (res.writableEnded) return
       if (!incoming.complete) {
         cut()
         return
@@ -191,6 +215,12 @@ export function exchange({
     incoming.on('error', guarded(onUpstreamError))
     // Head and body leave together, unless the body lets us wait.
     setImmediate(guarded(flushHead))
+  }
+
+  /** Sends the whole body with the head: of a short one Node makes one string with the head, and one write. */
+  function endWith(message: ServerResponse | ClientRequest, body: Buffer): void {
+    if (body.length <= MAX_JOINED_BYTES) message.end(body.toString('latin1'), 'latin1')
+    else message.end(body)
   }
 
   /** Throws when the app's framing is not understood. */
@@ -302,7 +332,7 @@ export function exchange({
   function settle(): void {
     if (!clientDone || uploading()) return
     if (head.hasBody) client.off('close', onClientGone)
-    route.running.delete(running)
-    backend.running.delete(running)
+    leaveRoute()
+    leaveBackend()
   }
 }

@@ -178,6 +178,15 @@ export function responseHead(response: {
   return headers
 }
 
+/** The Content-Length in a head of `responseHead`, in which there is at most one; null without. */
+export function contentLength(headers: RawHeaders): number | null {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] as string
+    if (name.length === 14 && name.toLowerCase() === 'content-length') return Number(headers[i + 1])
+  }
+  return null
+}
+
 /** The app's reason phrase, or none where it could not be written again. */
 export function reasonPhrase(phrase: string): string {
   return REASON_PHRASE.test(phrase) ? phrase : ''

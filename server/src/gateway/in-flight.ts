@@ -1,50 +1,68 @@
-/** Something that is going on and can be broken off. */
-export interface Running {
-  cut(): void
-}
-
 /** What is going on at one place: on an upstream, or for an app. */
 export interface InFlight {
-  add(running: Running): void
-  delete(running: Running): void
+  /** Takes part from now on, until the returned function is called; `cut` breaks it off before. */
+  add(cut: () => void): () => void
   /** Resolves as soon as nothing is going on; at once when nothing is. */
   whenEmpty(): Promise<void>
   /** Waits until nothing is going on; after `timeoutMs` whatever is left is cut. */
   finish(options: { timeoutMs: number }): Promise<void>
 }
 
+interface Entry {
+  readonly cut: () => void
+  /** Its place in the list; -1 when it has left. */
+  at: number
+}
+
+/**
+ * An array, and no Set: V8 copies a Set under steady traffic every few requests, and each dead copy that has grown old
+ * keeps the next one alive with all that was in it. The small garbage collections then move megabytes of dead requests,
+ * and everybody waits for them.
+ */
 export function createInFlight(): InFlight {
-  const all = new Set<Running>()
+  let all: Entry[] = []
   const waiting = new Set<() => void>()
 
   function wakeWhenEmpty(): void {
-    if (all.size > 0) return
+    if (all.length > 0) return
     for (const wake of waiting) wake()
     waiting.clear()
   }
 
   function whenEmpty(): Promise<void> {
-    if (all.size === 0) return Promise.resolve()
+    if (all.length === 0) return Promise.resolve()
     return new Promise((resolve) => waiting.add(resolve))
   }
 
+  /** The last one takes the place of the one that leaves. */
+  function leave(entry: Entry): void {
+    if (entry.at === -1) return
+    const last = all.pop()
+    if (last !== undefined && last !== entry) {
+      all[entry.at] = last
+      last.at = entry.at
+    }
+    entry.at = -1
+    wakeWhenEmpty()
+  }
+
   function cutAll(): void {
-    const rest = [...all]
-    all.clear()
-    for (const running of rest) running.cut()
+    const rest = all
+    all = []
+    for (const entry of rest) entry.at = -1
+    for (const entry of rest) entry.cut()
     wakeWhenEmpty()
   }
 
   return {
-    add(running) {
-      all.add(running)
-    },
-    delete(running) {
-      if (all.delete(running)) wakeWhenEmpty()
+    add(cut) {
+      const entry: Entry = { cut, at: all.length }
+      all.push(entry)
+      return () => leave(entry)
     },
     whenEmpty,
     async finish({ timeoutMs }) {
-      if (all.size === 0) return
+      if (all.length === 0) return
       const timer = setTimeout(cutAll, timeoutMs)
       await whenEmpty()
       clearTimeout(timer)

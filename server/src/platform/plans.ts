@@ -92,7 +92,7 @@ export const shippedPlans: Plans = {
 
 /** The plans that an account of this tier may choose. */
 export function plansForTier(plans: Plans, tier: string): string[] {
-  return Object.keys(plans).filter((name) => (plans[name]?.tiers as readonly string[]).includes(tier))
+  return Object.keys(plans).filter((name) => plans[name]?.tiers.some((each) => each === tier))
 }
 
 /** The plan of this name; the smallest one, when the operator has taken it away since. */

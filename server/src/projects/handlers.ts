@@ -12,5 +12,12 @@ export function projectHandlers(projects: Projects): HandlersOf<'projects'> {
       return projects.create(transaction, principal, body)
     },
     'projects.get': ({ project }) => projects.get(project),
+    'projects.update': ({ principal, transaction, project, body }) => {
+      return projects.update(transaction, principal, project, body)
+    },
+    'projects.delete': async ({ transaction, project }) => {
+      await projects.delete(transaction, project)
+      return undefined
+    },
   }
 }

@@ -1,10 +1,12 @@
-import { invalidRequest } from '../contract/errors.ts'
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { Principal, TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import { enqueue } from '../platform/jobs.ts'
 import { type Plans, plansForTier } from '../platform/plans.ts'
+import { removeProjectTask } from './removal.ts'
 import type { ProjectsTables } from './tables.ts'
 
 export interface ProjectsDependencies {
@@ -19,6 +21,8 @@ export interface ProjectsDependencies {
   readonly countDeployments: (projectId: string) => Promise<number>
 }
 
+type Resources = ResponseBody<'projects.get'>['resources']
+
 export interface Projects {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
   /** Throws `invalid_request` on a region or plan that the account may not use. */
@@ -28,6 +32,15 @@ export interface Projects {
     input: BodyOutput<'projects.create'>,
   ): Promise<ResponseBody<'projects.create'>>
   get(project: TenantProject): Promise<ResponseBody<'projects.get'>>
+  /** Throws `invalid_request` on a plan that the account may not use. */
+  update(
+    transaction: Transaction,
+    principal: Principal,
+    project: TenantProject,
+    changes: BodyOutput<'projects.update'>,
+  ): Promise<ResponseBody<'projects.update'>>
+  /** From now on nobody finds it; a job removes what is in it. Throws `invalid_request` while it has databases or files. */
+  delete(transaction: Transaction, project: TenantProject): Promise<void>
 }
 
 const defaultPlan = 'free'
@@ -50,9 +63,20 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     return region
   }
 
+  const resourcesOf = async (projectId: string): Promise<Resources> => ({
+    deployments: await dependencies.countDeployments(projectId),
+    // Databases and files are not part of this server yet, so a project has none.
+    databases: 0,
+    storage_gb: 0,
+  })
+
+  const describe = async ({ id, name, region, plan, createdAt }: TenantProject) => {
+    return { id, name, region, plan, resources: await resourcesOf(id), created_at: createdAt.toISOString() }
+  }
+
   return {
     async list(principal, page) {
-      const own = db.selectFrom('projects').where('account_id', '=', principal.accountId).where('status', '=', 'active')
+      const own = db.selectFrom('projects').where('account_id', '=', principal.accountId)
       const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
       const [found, { total }] = await Promise.all([
         (page.after === undefined ? visible : visible.where('id', '<', page.after))
@@ -84,16 +108,38 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
       return { ...row, created_at: created_at.toISOString() }
     },
 
-    async get({ id, name, region, plan, createdAt }) {
-      return {
-        id,
-        name,
-        region,
-        plan,
-        // Databases and files are not part of this server yet, so a project has none.
-        resources: { deployments: await dependencies.countDeployments(id), databases: 0, storage_gb: 0 },
-        created_at: createdAt.toISOString(),
+    get: (project) => describe(project),
+
+    async update(transaction, principal, project, changes) {
+      const plan = changes.plan === undefined ? project.plan : await choosePlan(principal, changes.plan)
+      const name = changes.name ?? project.name
+      await transaction
+        .withTables<ProjectsTables>()
+        .updateTable('projects')
+        .set({ name, plan })
+        .where('id', '=', project.id)
+        .execute()
+      return describe({ ...project, name, plan })
+    },
+
+    async delete(transaction, project) {
+      const resources = await resourcesOf(project.id)
+      if (resources.databases > 0 || resources.storage_gb > 0) {
+        throw new ApiError(
+          'invalid_request',
+          'The project has databases or files. Delete them first: what they hold does not come back.',
+          { resources },
+        )
       }
+      const { numUpdatedRows } = await transaction
+        .withTables<ProjectsTables>()
+        .updateTable('projects')
+        .set({ status: 'deleting' })
+        .where('id', '=', project.id)
+        .where('status', '=', 'active')
+        .executeTakeFirst()
+      if (numUpdatedRows === 0n) throw notFound()
+      await enqueue(transaction, { task: removeProjectTask, payload: { project_id: project.id } })
     },
   }
 }

@@ -8,7 +8,7 @@ export type ProjectsTables = {
     name: string
     region: string
     plan: string
-    status: 'active'
+    status: 'active' | 'deleting'
     created_at: Generated<Date>
   }
 }

@@ -7,7 +7,7 @@ export const projectItem = z.object({
   name: z.string(),
   region: z.string(),
   created_at: timestamp,
-  status: z.enum(['active']),
+  status: z.enum(['active', 'deleting']),
 })
 
 export const projectCreated = z.object({
@@ -42,5 +42,17 @@ export const projectOperations = {
     summary: 'Read a project',
     description: 'One project with the number of its resources.',
     response: project,
+  },
+  'projects.update': {
+    summary: 'Change a project',
+    description: 'What is left out stays. The region cannot be changed: what runs in the project runs there.',
+    body: z.object({ name: name.optional(), plan: slug.optional() }),
+    response: project,
+  },
+  'projects.delete': {
+    summary: 'Delete a project',
+    description:
+      'Its apps are stopped and removed with their deployments and receivers; until that is done the list shows it as ' +
+      '`deleting`. A project that has databases or files is not deleted: delete them first.',
   },
 } as const satisfies Declarations<'projects'>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -95,53 +95,5 @@ describe('POST /projects', () => {
     })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { details: { field: 'content-type' } } })
-  })
-})
-
-describe('GET /projects', () => {
-  it('lists the projects of the account, newest first, with the specified fields', async () => {
-    const account = await server.accounts.create({ name: 'lister', plan: 'pro' })
-    const client = server.clientFor(await server.key({ accountId: account.id }))
-    const first = await client.projects.create({ body: { name: 'first', region: 'eu-1' } })
-    const second = await client.projects.create({ body: { name: 'second' } })
-    expect(await client.projects.list()).toEqual({
-      projects: [
-        { id: second.id, name: 'second', region: 'local', created_at: second.created_at, status: 'active' },
-        { id: first.id, name: 'first', region: 'eu-1', created_at: first.created_at, status: 'active' },
-      ],
-      total: 2,
-    })
-  })
-
-  it('shows a bound key its own projects alone', async () => {
-    const one = await server.client.projects.create({ body: { name: 'one' } })
-    await server.client.projects.create({ body: { name: 'two' } })
-    const client = server.clientFor(await server.key({ projectIds: [one.id] }))
-    const listed = await client.projects.list()
-    expect(listed.projects.map(({ id }) => id)).toEqual([one.id])
-    expect(listed.total).toBe(1)
-  })
-})
-
-describe('GET /projects/:id', () => {
-  it('answers with the resources of the project', async () => {
-    const made = await server.client.projects.create({ body: { name: 'read me', plan: 'pro' } })
-    expect(await server.client.projects.get({ params: { project_id: made.id } })).toEqual({
-      ...made,
-      resources: { deployments: 0, databases: 0, storage_gb: 0 },
-    })
-  })
-
-  it("answers for another account's project as for one that never existed", async () => {
-    const made = await server.client.projects.create({ body: { name: 'mine' } })
-    const other = await server.accounts.create({ name: 'other', plan: 'free' })
-    const key = await server.key({ accountId: other.id })
-    const ask = async (id: string) => {
-      const response = await fetch(`${server.baseUrl}/projects/${id}`, { headers: { authorization: `Bearer ${key}` } })
-      return { status: response.status, body: await response.text() }
-    }
-    const answers = await Promise.all([made.id, 'proj_01h455vb4pex5vsknk084sn02q', 'nonsense', '%00'].map(ask))
-    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1)
-    expect(answers[0]?.status).toBe(404)
   })
 })

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { end, freePort, programEnvironment, untilAnswering, versionOf } from './children.ts'
+
+const startMs = 10_000
+
+/** A reverse proxy of the field, as its users would set it up for one app. */
+export interface ProxyProgram {
+  readonly name: string
+  readonly command: string
+  readonly versionArgs: readonly string[]
+  args(folder: string, file: string): string[]
+  config(ports: { readonly own: number; readonly app: number }, folder: string): string
+}
+
+export interface RunningProxy extends AsyncDisposable {
+  readonly address: string
+  readonly version: string
+}
+
+/** Keeps its connections to the app, says who the client is as the gateway does, and writes no access log. */
+export const nginx: ProxyProgram = {
+  name: 'nginx',
+  command: 'nginx',
+  versionArgs: ['-v'],
+  args: (folder, file) => ['-p', folder, '-e', 'stderr', '-c', file],
+  config: ({ own, app }, folder) => `daemon off;
+worker_processes auto;
+pid ${folder}/nginx.pid;
+error_log stderr error;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${folder}/client-body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  # The default closes a connection after 1,000 requests.
+  keepalive_requests 1000000000;
+  upstream app {
+    server 127.0.0.1:${app};
+    keepalive 64;
+    keepalive_requests 1000000000;
+  }
+  server {
+    listen 127.0.0.1:${own};
+    location / {
+      proxy_pass http://app;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-Host $http_host;
+    }
+  }
+}
+`,
+}
+
+/** Keep-alive, X-Forwarded-* and no access log are its defaults. */
+export const caddy: ProxyProgram = {
+  name: 'Caddy',
+  command: 'caddy',
+  versionArgs: ['version'],
+  args: (_, file) => ['run', '--config', file],
+  config: ({ own, app }) =>
+    JSON.stringify({
+      admin: { disabled: true, config: { persist: false } },
+      logging: { logs: { default: { level: 'ERROR' } } },
+      apps: {
+        http: {
+          servers: {
+            app: {
+              listen: [`127.0.0.1:${own}`],
+              automatic_https: { disable: true },
+              routes: [{ handle: [{ handler: 'reverse_proxy', upstreams: [{ dial: `127.0.0.1:${app}` }] }] }],
+            },
+          },
+        },
+      },
+    }),
+}
+
+/** Starts a proxy before the app on port `app` and waits for its first answer. Null when it is not installed. */
+export async function startProxy(
+  program: ProxyProgram,
+  { app, signal }: { app: number; signal: AbortSignal },
+): Promise<RunningProxy | null> {
+  const version = await versionOf(program.command, program.versionArgs)
+  if (version === null) return null
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const own = await freePort()
+  const file = join(directory.path, 'config')
+  await writeFile(file, program.config({ own, app }, directory.path))
+  const child = spawn(program.command, program.args(directory.path, file), {
+    cwd: directory.path,
+    env: { ...programEnvironment(), HOME: directory.path },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Out of reach of a Ctrl+C in the terminal: it is stopped below.
+    detached: true,
+  })
+  let errors = ''
+  child.stderr.on('data', (chunk) => {
+    errors += chunk
+  })
+  await once(child, 'spawn')
+  cleanup.defer(() => end(child, 'SIGTERM'))
+  const address = `http://127.0.0.1:${own}/`
+  await untilAnswering(address, child, AbortSignal.any([signal, AbortSignal.timeout(startMs)])).catch((cause) => {
+    throw new Error(`${program.name} does not answer: ${errors}`, { cause })
+  })
+  const owned = cleanup.move()
+  return { address, version, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
