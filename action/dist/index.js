@@ -37,7 +37,7 @@ __webpack_unused_export__ = Client
 __webpack_unused_export__ = Pool
 __webpack_unused_export__ = BalancedPool
 __webpack_unused_export__ = Agent
-__webpack_unused_export__ = ProxyAgent
+module.exports.kT = ProxyAgent
 __webpack_unused_export__ = EnvHttpProxyAgent
 __webpack_unused_export__ = RetryAgent
 __webpack_unused_export__ = RetryHandler
@@ -28093,7 +28093,7 @@ module.exports = {
 /***/ 770:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
-/* unused reexport */ __nccwpck_require__(218);
+module.exports = __nccwpck_require__(218);
 
 
 /***/ }),
@@ -28113,10 +28113,10 @@ var assert = __nccwpck_require__(2613);
 var util = __nccwpck_require__(9023);
 
 
-__webpack_unused_export__ = httpOverHttp;
-__webpack_unused_export__ = httpsOverHttp;
-__webpack_unused_export__ = httpOverHttps;
-__webpack_unused_export__ = httpsOverHttps;
+exports.httpOverHttp = httpOverHttp;
+exports.httpsOverHttp = httpsOverHttp;
+exports.httpOverHttps = httpOverHttps;
+exports.httpsOverHttps = httpsOverHttps;
 
 
 function httpOverHttp(options) {
@@ -28566,79 +28566,1276 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 
 /***/ }),
 
+/***/ 7037:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   ST: () => (/* binding */ isGone),
+/* harmony export */   dg: () => (/* binding */ isTransient),
+/* harmony export */   rn: () => (/* binding */ foreignStatus)
+/* harmony export */ });
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
+
+/** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
+function foreignStatus(error) {
+    const status = error.details['status'];
+    return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
+}
+/** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
+function isTransient(error) {
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
+        return true;
+    const status = foreignStatus(error) ?? error.status;
+    return status >= 500 || status === 429;
+}
+/** Whether Fairlead itself says that there is no such thing. */
+function isGone(error) {
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
+}
+
+
+/***/ }),
+
+/***/ 301:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   n: () => (/* binding */ cleanUp)
+/* harmony export */ });
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(9402);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9615);
+/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(4364);
+/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(5717);
+/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(6067);
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(3369);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(1328);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(7254);
+
+
+
+
+
+
+
+
+/** Behind a step that was killed before its end: the server is told to cancel the deployment. Fails nothing. */
+async function cleanUp(env) {
+    const id = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_6__/* .states */ .x.deployment);
+    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4);
+    if (id === '' || (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_6__/* .states */ .x.ended) !== '' || !('inputs' in read))
+        return;
+    const { projectId } = read.inputs;
+    const last = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_2__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .createClients */ .hP)(read.inputs).api, { project_id: projectId, id });
+    (0,_log_js__WEBPACK_IMPORTED_MODULE_5__/* .logLine */ .BP)('seen' in last
+        ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
+        : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_3__/* .reasonOf */ .A)(last.error)}`);
+    const shown = Number((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_6__/* .states */ .x.gitHubDeployment));
+    const access = (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .gitHubAccess */ .gz)(env, (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('github-token'));
+    if (shown === 0 || access === undefined)
+        return;
+    await (0,_github_side_js__WEBPACK_IMPORTED_MODULE_7__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .runUrlOf */ .Qm)(env));
+}
+
+
+/***/ }),
+
+/***/ 9615:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  hP: () => (/* binding */ createClients),
+  d3: () => (/* binding */ dashboardLink),
+  gz: () => (/* binding */ gitHubAccess),
+  Hd: () => (/* binding */ gitHubSide),
+  rD: () => (/* binding */ readPayload),
+  Qm: () => (/* binding */ runUrlOf)
+});
+
+;// CONCATENATED MODULE: external "node:fs"
+const external_node_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
+var client = __nccwpck_require__(8071);
+// EXTERNAL MODULE: ./action/lib/github/side.js + 3 modules
+var side = __nccwpck_require__(6067);
+// EXTERNAL MODULE: ./action/lib/http.js
+var http = __nccwpck_require__(9680);
+;// CONCATENATED MODULE: ./action/lib/context.js
+
+
+
+
+/** No answer takes longer than this, in milliseconds; the log alone may. */
+const answerLimit = 30_000;
+/** How often the client repeats a request by itself, with longer and longer pauses: for about half a minute. */
+const retries = 6;
+/** The clients of the server: one for questions, and one for the log, which goes on and on and is asked for again. */
+function createClients({ apiUrl, apiKey }) {
+    const options = { baseUrl: `${apiUrl}/v1`, apiKey };
+    const proxied = (0,http/* createProxiedFetch */.Ew)();
+    return {
+        api: (0,client/* createClient */.U)({ ...options, retries, fetch: (0,http/* within */.ux)(answerLimit, proxied) }),
+        logs: (0,client/* createClient */.U)({ ...options, retries: 0, fetch: proxied }),
+    };
+}
+/** The event's payload; `undefined` when there is none. */
+function readPayload(env) {
+    try {
+        return JSON.parse((0,external_node_fs_namespaceObject.readFileSync)(env['GITHUB_EVENT_PATH'] ?? '', 'utf8'));
+    }
+    catch {
+        return undefined;
+    }
+}
+/** Where the dashboard shows a deployment. */
+function dashboardLink({ apiUrl, projectId }, deploymentId) {
+    return `${apiUrl}/projects/${encodeURIComponent(projectId)}/deployments/${encodeURIComponent(deploymentId)}`;
+}
+/** Where GitHub shows the run. */
+function runUrlOf(env) {
+    return `${env['GITHUB_SERVER_URL']}/${env['GITHUB_REPOSITORY']}/actions/runs/${env['GITHUB_RUN_ID']}`;
+}
+/** What it takes to speak to GitHub; `undefined` when it is not known. */
+function gitHubAccess(env, token) {
+    const [apiUrl, repository] = [env['GITHUB_API_URL']?.replace(/\/+$/, ''), env['GITHUB_REPOSITORY']];
+    return token && apiUrl && repository ? { apiUrl, repository, token, fetch: (0,http/* createProxiedFetch */.Ew)() } : undefined;
+}
+/** GitHub's side; `undefined` when there is nothing to do there. */
+function gitHubSide(inputs, env, pullRequest, warn) {
+    const commented = inputs.comment ? pullRequest : undefined;
+    const access = gitHubAccess(env, inputs.githubToken);
+    if (access === undefined || (inputs.environment === '' && commented === undefined))
+        return undefined;
+    const { projectId, name, environment, preview, commit, branch } = inputs;
+    const about = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented };
+    return (0,side/* createGitHubSide */.R)({ ...access, ...about, runUrl: runUrlOf(env), warn });
+}
+
+
+/***/ }),
+
+/***/ 2131:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   J: () => (/* binding */ creationKey)
+/* harmony export */ });
+/* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
+
+/**
+ * The Idempotency-Key of this step's creation: the same however often one attempt of a job is run, so that it deploys
+ * once; another for each attempt, step, project and app. `undefined` outside of a workflow.
+ */
+function creationKey(env, projectId, name) {
+    const place = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION'];
+    if (!env['GITHUB_RUN_ID'])
+        return undefined;
+    const parts = [...place.map((variable) => env[variable] ?? ''), projectId, name];
+    return `action-${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.createHash)('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+}
+
+
+/***/ }),
+
+/***/ 2449:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  E: () => (/* binding */ bodyOf),
+  c: () => (/* binding */ deployStep)
+});
+
+// EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 18 modules
+var core = __nccwpck_require__(9402);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
+var contract_client = __nccwpck_require__(8071);
+;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
+/**
+ * Error thrown when encountering an issue during parsing.
+ *
+ * @public
+ */
+class ParseError extends Error {
+    constructor(message, options) {
+        super(message);
+        this.name = 'ParseError';
+        this.type = options.type;
+        this.field = options.field;
+        this.value = options.value;
+        this.line = options.line;
+    }
+}
+//# sourceMappingURL=errors.js.map
+;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/parse.js
+/**
+ * EventSource/Server-Sent Events parser
+ * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+
+// ASCII codes used in the hot parsing paths.
+const LF = 10;
+const CR = 13;
+const SPACE = 32;
+const MAX_FIELD_PREFIX_LENGTH = 6;
+/**
+ * Creates a new EventSource parser.
+ *
+ * @param config - Parser configuration. Accepts callbacks (see {@link ParserCallbacks})
+ *   and options like `maxBufferSize` (see {@link ParserConfig}).
+ *
+ * @returns A new EventSource parser, with `feed` and `reset` methods.
+ * @public
+ */
+function createParser(config) {
+    if (typeof config === 'function') {
+        throw new TypeError('`config` must be an object, got a function instead. Did you mean `createParser({onEvent: fn})`?');
+    }
+    const { maxBufferSize, onComment, onError, onEvent, onId, onRetry } = config;
+    // Trailing bytes from prior `feed()` calls that did not yet form a complete line.
+    // Stored as an array of fragments and only joined when a line terminator arrives.
+    // Concatenating per-feed (`prefix + chunk`) is O(N²) when a single SSE line spans
+    // many chunks (e.g. a large `data:` payload streamed in tiny slices, or an MCP-style
+    // server that emits one giant content block). Buffering as fragments + joining once
+    // makes the same workload linear.
+    const pendingFragments = [];
+    // Running total of `pendingFragments` lengths, kept in sync with the array so the
+    // `maxBufferSize` check doesn't have to walk the fragment list on every feed.
+    let pendingFragmentsLength = 0;
+    // Empty or partial leading BOM; undefined once the BOM check is complete.
+    let bomPrefix = '';
+    let id;
+    let data = '';
+    let dataLines = 0;
+    let eventType;
+    // Set after a `maxBufferSize` overflow. Once tripped, `feed()` throws until
+    // `reset()` is called — see the comment on `maxBufferSize` in `ParserConfig`.
+    let terminated = false;
+    let skippingLine = false;
+    // Set when a line (parsed or discarded) was terminated by a trailing `\r` at the very
+    // end of a chunk. That `\r` is ambiguous: it may be a bare-CR terminator or the first
+    // half of a `\r\n` whose `\n` lands in the next chunk. The line itself is complete
+    // either way, but we must remember to swallow a single leading `\n` from the next
+    // chunk so the pair is treated as one terminator rather than a blank line (which
+    // would dispatch an event prematurely).
+    let skipNextLineFeed = false;
+    /**
+     * Feeds a chunk of the SSE stream to the parser. Any trailing bytes that do
+     * not yet form a complete line are held back and prepended to the next chunk,
+     * so callers can pass arbitrary slices of the stream without worrying about
+     * line boundaries.
+     *
+     * Per the SSE spec, one leading UTF-8 BOM is stripped before parsing,
+     * even when split across chunks. This handles both the raw 3-byte form (0xEF 0xBB
+     * 0xBF) and a single decoded U+FEFF, so a leading BOM is ignored regardless of
+     * how the caller decoded the bytes.
+     *
+     * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+     */
+    function feed(chunk) {
+        if (terminated) {
+            throw new Error('Cannot feed parser: it was terminated after exceeding the configured max buffer size. Call `reset()` to resume parsing.');
+        }
+        if (bomPrefix !== undefined) {
+            chunk = bomPrefix + chunk;
+            // Wait only while the input could still be a raw BOM. Empty chunks must
+            // not finish the check, and a mismatched prefix must remain ordinary input.
+            if (chunk === '' || chunk === '\xEF' || chunk === '\xEF\xBB') {
+                bomPrefix = chunk;
+                return;
+            }
+            bomPrefix = undefined;
+            // Strip exactly one leading BOM, in decoded or raw byte-valued form.
+            chunk = chunk.replace(/^(?:\uFEFF|\xEF\xBB\xBF)/, '');
+        }
+        // Rare resume states from a prior chunk boundary: a pending `\r\n` split or a
+        // line being discarded. Single combined check keeps the hot path to one branch;
+        // the actual handling lives out-of-line in `resumeAfterSkip`.
+        if (skippingLine || skipNextLineFeed) {
+            chunk = resumeAfterSkip(chunk);
+            if (!chunk) {
+                return;
+            }
+        }
+        // Hot path: no buffered prefix from a prior partial line. Hand the chunk
+        // straight to `processLines`, exactly like the original implementation.
+        // Zero new work in the common case (every chunk ends with `\n\n`).
+        if (!pendingFragments.length) {
+            const trailing = processLines(chunk);
+            if (trailing !== '') {
+                storeTrailing(trailing);
+            }
+            checkForBufferOverflow();
+            return;
+        }
+        // We have a buffered prefix. If this chunk also has no terminator, append
+        // to the buffer without concatenating — that's the O(N²) trap we're
+        // avoiding (large single `data:` payload split across many tiny chunks).
+        if (chunk.indexOf('\n') === -1 && chunk.indexOf('\r') === -1) {
+            if (pendingFragmentsLength < MAX_FIELD_PREFIX_LENGTH) {
+                const head = pendingFragments.join('') +
+                    chunk.slice(0, MAX_FIELD_PREFIX_LENGTH - pendingFragmentsLength);
+                if (!shouldBufferTrailing(head)) {
+                    pendingFragments.length = 0;
+                    pendingFragmentsLength = 0;
+                    skippingLine = true;
+                    return;
+                }
+            }
+            pendingFragments.push(chunk);
+            pendingFragmentsLength += chunk.length;
+            checkForBufferOverflow();
+            return;
+        }
+        // Terminator arrived. Join the accumulated fragments + this chunk once,
+        // process, and buffer any new trailing partial line.
+        pendingFragments.push(chunk);
+        const input = pendingFragments.join('');
+        pendingFragments.length = 0;
+        pendingFragmentsLength = 0;
+        storeTrailing(processLines(input));
+        checkForBufferOverflow();
+    }
+    // Out-of-line handler for the rare post-boundary states. `skipNextLineFeed` means a
+    // line (parsed or discarded) ended with a trailing `\r` at the previous chunk boundary,
+    // so a single leading `\n` must be swallowed to consume a split `\r\n` as one terminator.
+    // `skippingLine` means we are discarding an invalid line until its terminator arrives.
+    // The two states are mutually exclusive. Returns the remaining chunk to parse ('' if
+    // this chunk was fully consumed).
+    function resumeAfterSkip(chunk) {
+        if (chunk.length === 0) {
+            return chunk;
+        }
+        if (skipNextLineFeed) {
+            skipNextLineFeed = false;
+            return chunk.charCodeAt(0) === LF ? chunk.slice(1) : chunk;
+        }
+        const crIndex = chunk.indexOf('\r');
+        const lfIndex = chunk.indexOf('\n');
+        const lineEnd = crIndex === -1 ? lfIndex : lfIndex === -1 ? crIndex : crIndex < lfIndex ? crIndex : lfIndex;
+        if (lineEnd === -1) {
+            return '';
+        }
+        // Trailing `\r` at the very end of the chunk: defer the CRLF/CR decision to the
+        // next chunk (see `skipNextLineFeed`) rather than greedily consuming just the `\r`.
+        if (lineEnd === chunk.length - 1 && chunk.charCodeAt(lineEnd) === CR) {
+            skippingLine = false;
+            skipNextLineFeed = true;
+            return '';
+        }
+        skippingLine = false;
+        return chunk.slice(lineEnd + (chunk.charCodeAt(lineEnd) === CR && chunk.charCodeAt(lineEnd + 1) === LF ? 2 : 1));
+    }
+    function storeTrailing(trailing) {
+        if (!trailing)
+            return;
+        // A trailing that ends with `\r` is not a partial line: the `\r` terminates it,
+        // and only the CRLF-vs-CR ambiguity remains (the matching `\n` may start the next
+        // chunk). Parse the completed line now — buffering it could grow unbounded through
+        // the no-terminator append path, and discarding it would eat the terminator and
+        // make skip mode swallow the next line.
+        if (trailing.charCodeAt(trailing.length - 1) === CR) {
+            parseLine(trailing, 0, trailing.length - 1);
+            if (checkForBufferOverflow())
+                return;
+            skipNextLineFeed = true;
+            return;
+        }
+        if (shouldBufferTrailing(trailing)) {
+            pendingFragments.push(trailing);
+            pendingFragmentsLength = trailing.length;
+            return;
+        }
+        skippingLine = true;
+    }
+    function shouldBufferTrailing(trailing) {
+        const firstCharCode = trailing.charCodeAt(0);
+        return ((firstCharCode === 58 && !!onComment) ||
+            (firstCharCode === 100 && isPotentialField(trailing, 'data')) ||
+            (firstCharCode === 101 && isPotentialField(trailing, 'event')) ||
+            (firstCharCode === 105 && isPotentialField(trailing, 'id')) ||
+            (firstCharCode === 114 && isPotentialField(trailing, 'retry')));
+    }
+    // Returns true when parsing must stop for the current chunk (the parser was already
+    // terminated or has just overflowed), and false when processing can continue.
+    function checkForBufferOverflow() {
+        if (terminated)
+            return true;
+        if (maxBufferSize === undefined)
+            return false;
+        if (pendingFragmentsLength + data.length <= maxBufferSize)
+            return false;
+        terminated = true;
+        pendingFragments.length = 0;
+        pendingFragmentsLength = 0;
+        id = undefined;
+        data = '';
+        dataLines = 0;
+        eventType = undefined;
+        skippingLine = false;
+        skipNextLineFeed = false;
+        onError === null || onError === void 0 ? void 0 : onError(new ParseError(`Buffered data exceeded max buffer size of ${maxBufferSize} characters`, {
+            type: 'max-buffer-size-exceeded',
+        }));
+        return true;
+    }
+    /**
+     * Splits `chunk` into SSE lines and dispatches each to the appropriate handler.
+     * Returns any trailing bytes that did not terminate with a line break, so the
+     * caller can prepend them to the next chunk.
+     *
+     * The SSE spec permits three line terminators: `\n`, `\r`, and `\r\n`. Real-world
+     * streams almost always use plain `\n`, so we take a fast path when no `\r` is
+     * present in the chunk. The slow path is spec-correct but does more work per line.
+     */
+    function processLines(chunk) {
+        let searchIndex = 0;
+        // Fast path: LF-only chunk (the common case for typical SSE servers).
+        // We can scan forward with a single `indexOf('\n')` per line and inline
+        // the hot-path branches for `data:` and `event:` without the CR bookkeeping
+        // the slow path needs.
+        if (chunk.indexOf('\r') === -1) {
+            let lfIndex = chunk.indexOf('\n', searchIndex);
+            while (lfIndex !== -1) {
+                // Blank line: end-of-event marker. Dispatch the accumulated event (if any)
+                // and reset the buffered fields. This is hoisted out of `parseLine` because
+                // it's the single most common line shape after `data:` lines.
+                if (searchIndex === lfIndex) {
+                    if (id !== undefined) {
+                        onId === null || onId === void 0 ? void 0 : onId(id);
+                    }
+                    if (dataLines > 0) {
+                        onEvent === null || onEvent === void 0 ? void 0 : onEvent({ id, event: eventType, data });
+                    }
+                    id = undefined;
+                    data = '';
+                    dataLines = 0;
+                    eventType = undefined;
+                    searchIndex = lfIndex + 1;
+                    lfIndex = chunk.indexOf('\n', searchIndex);
+                    continue;
+                }
+                const firstCharCode = chunk.charCodeAt(searchIndex);
+                if (isDataPrefix(chunk, searchIndex, firstCharCode)) {
+                    // `data:` line — append the value to the event's data buffer.
+                    // 'data:'.length === 5, 'data: '.length === 6
+                    const valueStart = chunk.charCodeAt(searchIndex + 5) === SPACE ? searchIndex + 6 : searchIndex + 5;
+                    const value = chunk.slice(valueStart, lfIndex);
+                    // Fast path within a fast path: if this is the first data line AND the
+                    // next char is another LF (i.e. `data:foo\n\n`), dispatch immediately
+                    // without ever writing to the `data` buffer. This is the shape of a
+                    // typical single-line SSE event (ChatGPT-style streams, etc.) and is
+                    // hot enough to be worth the duplication.
+                    if (dataLines === 0 && chunk.charCodeAt(lfIndex + 1) === LF) {
+                        if (id !== undefined) {
+                            onId === null || onId === void 0 ? void 0 : onId(id);
+                        }
+                        onEvent === null || onEvent === void 0 ? void 0 : onEvent({ id, event: eventType, data: value });
+                        id = undefined;
+                        data = '';
+                        eventType = undefined;
+                        searchIndex = lfIndex + 2;
+                        lfIndex = chunk.indexOf('\n', searchIndex);
+                        continue;
+                    }
+                    // Multi-line data: concatenate with newline separator per spec.
+                    data = dataLines === 0 ? value : `${data}\n${value}`;
+                    dataLines++;
+                }
+                else if (isEventPrefix(chunk, searchIndex, firstCharCode)) {
+                    // `event:` line — set the event type for the next dispatch. Per spec,
+                    // an empty value resets `event type` to its default (undefined here).
+                    // 'event:'.length === 6, 'event: '.length === 7
+                    eventType =
+                        chunk.slice(chunk.charCodeAt(searchIndex + 6) === SPACE ? searchIndex + 7 : searchIndex + 6, lfIndex) || undefined;
+                }
+                else {
+                    // Everything else: `id:`, `retry:`, comment lines (`:` prefix), unknown
+                    // fields, or malformed lines. These are rarer and go through the full
+                    // per-line parser, which handles the SSE field grammar in detail.
+                    parseLine(chunk, searchIndex, lfIndex);
+                }
+                if (checkForBufferOverflow())
+                    return '';
+                searchIndex = lfIndex + 1;
+                lfIndex = chunk.indexOf('\n', searchIndex);
+            }
+            return chunk.slice(searchIndex);
+        }
+        // Slow path: the chunk contains at least one `\r`, so lines may be terminated
+        // by `\r`, `\n`, or `\r\n`. We locate the next terminator by looking at both
+        // the nearest `\r` and `\n` and picking whichever comes first.
+        let crIndex = chunk.indexOf('\r', searchIndex);
+        let lfIndex = chunk.indexOf('\n', searchIndex);
+        while (searchIndex < chunk.length) {
+            let lineEnd = -1;
+            if (crIndex !== -1 && lfIndex !== -1) {
+                lineEnd = crIndex < lfIndex ? crIndex : lfIndex;
+            }
+            else if (crIndex !== -1) {
+                // A trailing `\r` at the very end of the chunk is ambiguous: it could be
+                // a bare-CR terminator, or the first half of a `\r\n` whose `\n` arrives
+                // in the next chunk. Defer until we see more input.
+                if (crIndex === chunk.length - 1) {
+                    lineEnd = -1;
+                }
+                else {
+                    lineEnd = crIndex;
+                }
+            }
+            else if (lfIndex !== -1) {
+                lineEnd = lfIndex;
+            }
+            if (lineEnd === -1) {
+                break;
+            }
+            parseLine(chunk, searchIndex, lineEnd);
+            if (checkForBufferOverflow())
+                return '';
+            searchIndex = lineEnd + 1;
+            // If we just consumed a `\r` and the next char is `\n`, skip it so the
+            // pair is treated as a single terminator rather than an empty line.
+            if (chunk.charCodeAt(searchIndex - 1) === CR && chunk.charCodeAt(searchIndex) === LF) {
+                searchIndex++;
+            }
+            // Reuse unconsumed matches and failed searches instead of rescanning the suffix.
+            if (crIndex !== -1 && crIndex < searchIndex) {
+                crIndex = chunk.indexOf('\r', searchIndex);
+            }
+            if (lfIndex !== -1 && lfIndex < searchIndex) {
+                lfIndex = chunk.indexOf('\n', searchIndex);
+            }
+        }
+        return chunk.slice(searchIndex);
+    }
+    function parseLine(chunk, start, end) {
+        if (start === end) {
+            dispatchEvent();
+            return;
+        }
+        const firstCharCode = chunk.charCodeAt(start);
+        if (isDataPrefix(chunk, start, firstCharCode)) {
+            // 'data:'.length === 5, 'data: '.length === 6
+            const valueStart = chunk.charCodeAt(start + 5) === SPACE ? start + 6 : start + 5;
+            const value = chunk.slice(valueStart, end);
+            data = dataLines === 0 ? value : `${data}\n${value}`;
+            dataLines++;
+            return;
+        }
+        if (isEventPrefix(chunk, start, firstCharCode)) {
+            // 'event:'.length === 6, 'event: '.length === 7
+            eventType =
+                chunk.slice(chunk.charCodeAt(start + 6) === SPACE ? start + 7 : start + 6, end) || undefined;
+            return;
+        }
+        // Fast path for "id:" — 'i' = 105, 'd' = 100, ':' = 58
+        if (firstCharCode === 105 &&
+            chunk.charCodeAt(start + 1) === 100 &&
+            chunk.charCodeAt(start + 2) === 58) {
+            // 'id:'.length === 3, 'id: '.length === 4
+            const value = chunk.slice(chunk.charCodeAt(start + 3) === SPACE ? start + 4 : start + 3, end);
+            // If the field value does not contain U+0000 NULL, then set the `ID` buffer to
+            // the field value. Otherwise, ignore the field.
+            if (!value.includes('\0'))
+                id = value;
+            return;
+        }
+        // Comment line — ':' = 58
+        if (firstCharCode === 58) {
+            if (onComment) {
+                const line = chunk.slice(start, end);
+                // skip ':' (+1), or ': ' (+2) when a space follows
+                onComment(line.slice(chunk.charCodeAt(start + 1) === SPACE ? 2 : 1));
+            }
+            return;
+        }
+        const line = chunk.slice(start, end);
+        const fieldSeparatorIndex = line.indexOf(':');
+        if (fieldSeparatorIndex === -1) {
+            processField(line, '', line);
+            return;
+        }
+        const field = line.slice(0, fieldSeparatorIndex);
+        // skip ':' (+1), or ': ' (+2) when a space follows
+        const offset = line.charCodeAt(fieldSeparatorIndex + 1) === SPACE ? 2 : 1;
+        const value = line.slice(fieldSeparatorIndex + offset);
+        processField(field, value, line);
+    }
+    function processField(field, value, line) {
+        // Field names must be compared literally, with no case folding performed.
+        switch (field) {
+            case 'event':
+                // Set the `event type` buffer to field value
+                eventType = value || undefined;
+                break;
+            case 'data':
+                data = dataLines === 0 ? value : `${data}\n${value}`;
+                dataLines++;
+                break;
+            case 'id':
+                // If the field value does not contain U+0000 NULL, then set the `ID` buffer to
+                // the field value. Otherwise, ignore the field.
+                if (!value.includes('\0'))
+                    id = value;
+                break;
+            case 'retry':
+                // If the field value consists of only ASCII digits, then interpret the field value as an
+                // integer in base ten, and set the event stream's reconnection time to that integer.
+                // Otherwise, ignore the field.
+                if (/^\d+$/.test(value)) {
+                    onRetry === null || onRetry === void 0 ? void 0 : onRetry(parseInt(value, 10));
+                }
+                else {
+                    onError === null || onError === void 0 ? void 0 : onError(new ParseError(`Invalid \`retry\` value: "${value}"`, {
+                        type: 'invalid-retry',
+                        value,
+                        line,
+                    }));
+                }
+                break;
+            default:
+                // Otherwise, the field is ignored.
+                onError === null || onError === void 0 ? void 0 : onError(new ParseError(`Unknown field "${field.length > 20 ? `${field.slice(0, 20)}…` : field}"`, { type: 'unknown-field', field, value, line }));
+                break;
+        }
+    }
+    function dispatchEvent() {
+        if (id !== undefined) {
+            onId === null || onId === void 0 ? void 0 : onId(id);
+        }
+        if (dataLines > 0) {
+            onEvent === null || onEvent === void 0 ? void 0 : onEvent({
+                id,
+                event: eventType,
+                data,
+            });
+        }
+        id = undefined;
+        data = '';
+        dataLines = 0;
+        eventType = undefined;
+    }
+    function reset(options = {}) {
+        if (options.consume && pendingFragments.length > 0) {
+            const incompleteLine = pendingFragments.join('');
+            parseLine(incompleteLine, 0, incompleteLine.length);
+        }
+        bomPrefix = '';
+        id = undefined;
+        data = '';
+        dataLines = 0;
+        eventType = undefined;
+        pendingFragments.length = 0;
+        pendingFragmentsLength = 0;
+        terminated = false;
+        skippingLine = false;
+        skipNextLineFeed = false;
+    }
+    return { feed, reset };
+}
+/**
+ * Checks if `chunk` starts with the literal `data:` at index `i`.
+ *
+ * Equivalent to `chunk.startsWith('data:', i)`, but benchmarks show this
+ * hand-unrolled char-code comparison is ~20% faster on common event types.
+ * The caller passes `firstCharCode` (the code at `i`) so it can be reused
+ * across prefix checks.
+ *
+ * ASCII: 'd' = 100, 'a' = 97, 't' = 116, 'a' = 97, ':' = 58
+ */
+function isDataPrefix(chunk, i, firstCharCode) {
+    return (firstCharCode === 100 &&
+        chunk.charCodeAt(i + 1) === 97 &&
+        chunk.charCodeAt(i + 2) === 116 &&
+        chunk.charCodeAt(i + 3) === 97 &&
+        chunk.charCodeAt(i + 4) === 58);
+}
+/**
+ * Checks if `chunk` starts with the literal `event:` at index `i`.
+ *
+ * See {@link isDataPrefix} for why this is hand-unrolled rather than using
+ * `String.prototype.startsWith`.
+ *
+ * ASCII: 'e' = 101, 'v' = 118, 'e' = 101, 'n' = 110, 't' = 116, ':' = 58
+ */
+function isEventPrefix(chunk, i, firstCharCode) {
+    return (firstCharCode === 101 &&
+        chunk.charCodeAt(i + 1) === 118 &&
+        chunk.charCodeAt(i + 2) === 101 &&
+        chunk.charCodeAt(i + 3) === 110 &&
+        chunk.charCodeAt(i + 4) === 116 &&
+        chunk.charCodeAt(i + 5) === 58);
+}
+function isPotentialField(line, field) {
+    let i = 1;
+    while (i < line.length && i < field.length) {
+        if (line.charCodeAt(i) !== field.charCodeAt(i)) {
+            return false;
+        }
+        i++;
+    }
+    return line.length <= field.length || line.charCodeAt(field.length) === 58;
+}
+//# sourceMappingURL=parse.js.map
+// EXTERNAL MODULE: ./action/lib/answers.js
+var answers = __nccwpck_require__(7037);
+;// CONCATENATED MODULE: ./action/lib/build-log.js
+
+
+
+/** How many lines of its log a failure is shown with. */
+const tailLines = 30;
+/** Nobody waits longer for them, in milliseconds. */
+const tailLimit = 5_000;
+function createBuildLog({ client, params, print, silence = 45_000 }) {
+    let tail = [];
+    let lastEventId = '';
+    let over = false;
+    const read = async (signal, heard) => {
+        const response = await client.deployments.logs({
+            params,
+            query: { stream: 'build', tail: '10000' },
+            headers: { accept: 'text/event-stream', ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }) },
+            signal,
+        });
+        if (!response.headers.get('content-type')?.startsWith('text/event-stream') || response.body === null) {
+            over = true;
+            await response.body?.cancel();
+            return false;
+        }
+        let lines = [];
+        let any = false;
+        const parser = createParser({
+            onEvent: (event) => {
+                if (event.id)
+                    lastEventId = event.id;
+                if (event.event === 'end')
+                    over = true;
+                else
+                    lines.push(...lineOf(event));
+            },
+        });
+        for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+            heard();
+            parser.feed(chunk);
+            if (lines.length > 0)
+                print(lines);
+            any ||= lines.length > 0;
+            tail = [...tail, ...lines].slice(-tailLines);
+            lines = [];
+            if (over)
+                break;
+        }
+        return any;
+    };
+    return {
+        get tail() {
+            return tail;
+        },
+        async follow(signal) {
+            if (over)
+                return false;
+            const dead = new AbortController();
+            const timer = setTimeout(() => dead.abort(), silence);
+            try {
+                return await read(AbortSignal.any([signal, dead.signal]), () => timer.refresh());
+            }
+            catch (error) {
+                // Refused, it is not asked again; the state of the deployment tells the rest.
+                over ||= error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error);
+                return false;
+            }
+            finally {
+                clearTimeout(timer);
+            }
+        },
+    };
+}
+/** `{"text": "…"}`, with or without the time and the stream. */
+function lineOf({ data }) {
+    try {
+        const { text } = Object(JSON.parse(data));
+        return typeof text === 'string' ? [text] : [];
+    }
+    catch {
+        return [];
+    }
+}
+/** The last lines of the build and of the app; `undefined` when they cannot be had. */
+async function readLogTail(client, params) {
+    try {
+        const signal = AbortSignal.timeout(tailLimit);
+        const response = await client.deployments.logs({ params, query: { tail: String(tailLines) }, signal });
+        const lines = (await response.text()).trimEnd().split('\n').slice(-tailLines);
+        return lines.join('') === '' ? undefined : lines;
+    }
+    catch {
+        return undefined;
+    }
+}
+
+// EXTERNAL MODULE: ./action/lib/context.js + 1 modules
+var context = __nccwpck_require__(9615);
+// EXTERNAL MODULE: ./action/lib/creation-key.js
+var creation_key = __nccwpck_require__(2131);
+// EXTERNAL MODULE: ./action/lib/deploy.js + 1 modules
+var deploy = __nccwpck_require__(4364);
+// EXTERNAL MODULE: ./action/lib/env-vars.js
+var env_vars = __nccwpck_require__(3808);
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
+;// CONCATENATED MODULE: ./action/lib/report.js
+
+/** Puts an outcome into words. `tail` is the end of the log, where it could be read. */
+function reportOf(outcome, inputs, tail) {
+    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
+    const { id = '', url = '' } = deployment ?? {};
+    const failed = (...messages) => {
+        const status = deployment?.status ?? 'failed';
+        return { ok: false, status, messages, ...(tail === undefined ? {} : { output: tail }) };
+    };
+    switch (outcome.kind) {
+        case 'running':
+            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${url}`] };
+        case 'accepted':
+            return {
+                ok: true,
+                status: outcome.deployment.status,
+                messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
+            };
+        case 'failed':
+            return failedReport(outcome, tail);
+        case 'superseded':
+            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`);
+        case 'deleted':
+            return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
+        case 'mismatch':
+            return failed(`${id} is of the commit ${outcome.deployment.commit}, and ${inputs.commit} was to be deployed. ` +
+                'Look at the inputs `git-url`, `branch` and `commit`.');
+        case 'timeout':
+            return failed(deployment === undefined
+                ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
+                : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`);
+        case 'cancelled':
+            return failed(deployment === undefined
+                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
+                : `The run was cancelled. ${remoteEnd(outcome)}`);
+        case 'refused':
+            return failed(...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+        case 'lost':
+            return failed(`${id} was created and cannot be read any more, so its end is not known.`, ...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+    }
+}
+/** What became of a deployment that nobody waits for any more. */
+function remoteEnd({ deployment, trouble }) {
+    if (deployment?.status === 'canceled')
+        return `The deployment ${deployment.id} was cancelled at the server.`;
+    if (deployment?.status !== 'building')
+        return `The deployment ${deployment?.id} was ${deployment?.status} by then.`;
+    const why = trouble === undefined ? '' : ` (${(0,explain/* reasonOf */.A)(trouble)})`;
+    return `The deployment ${deployment.id} could not be cancelled${why} and may go on at the server.`;
+}
+function failedReport({ deployment, failure }, tail) {
+    const { id, status } = deployment;
+    const withOutput = (output) => (output?.length ? { output } : {});
+    if (!failure) {
+        const messages = [`${id} ended as ${status}. The server gives no reason.`];
+        return { ok: false, status, messages, ...withOutput(tail) };
+    }
+    // The first line says what happened; what follows is the end of the output, which the log has as well.
+    const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
+    const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
+    return { ok: false, status, messages, ...withOutput(tail ?? further) };
+}
+
+// EXTERNAL MODULE: ./action/lib/states.js
+var states = __nccwpck_require__(7254);
+;// CONCATENATED MODULE: ./action/lib/summary.js
+
+/** The job summary in Markdown. Everything that is not ours is escaped. */
+function summaryOf(report, facts) {
+    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
+    const { deployment, link } = facts;
+    const rows = [
+        ['Status', escapeLine(report.status)],
+        ['Address', escapeLine(deployment?.url ?? '')],
+        ['Branch', escapeLine(facts.branch)],
+        ['Commit', escapeLine(facts.commit)],
+        ['Deployment', link === undefined ? '' : `<a href="${escapeLine(link)}">${escapeLine(deployment?.id ?? '')}</a>`],
+        ['Time', facts.took],
+    ].filter(([, value]) => value !== '');
+    return [
+        `### ${heading} ${escapeLine(facts.name)}`,
+        ['| | |', '|---|---|', ...rows.map(([title, value]) => `| ${title} | ${value} |`)].join('\n'),
+        ...(report.ok ? [] : report.messages.map(escapeLine)),
+        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output.join('\n'))}</pre>`]),
+        '',
+    ].join('\n\n');
+}
+/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
+async function writeSummary(markdown, path) {
+    if (!path)
+        return;
+    try {
+        await core/* summary */.z.addRaw(markdown).write();
+    }
+    catch (error) {
+        (0,core/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
+    }
+}
+/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
+function escapeLine(text) {
+    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
+    return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+function escapeHtml(text) {
+    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
+
+;// CONCATENATED MODULE: ./action/lib/deploy-step.js
+
+
+
+
+
+
+
+
+
+
+
+/** Deploys, tells all about it, and fails the step unless the app runs. */
+async function deployStep(inputs, env, pullRequest, signal) {
+    const start = performance.now();
+    const took = () => (0,log/* elapsed */.vk)(performance.now() - start);
+    const clients = (0,context/* createClients */.hP)(inputs);
+    const github = (0,context/* gitHubSide */.Hd)(inputs, env, pullRequest, core/* warning */.$e);
+    const group = (0,log/* createOpenGroup */.Yz)('Build log');
+    (0,log/* logLine */.BP)(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`);
+    if (inputs.commit !== '')
+        (0,core/* setOutput */.uH)('commit', inputs.commit);
+    // Not waited for: the deployment comes first.
+    const shown = github?.started().then((id) => (0,core/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id ?? ''));
+    let known;
+    const progress = {
+        created(created) {
+            (0,core/* saveState */.LZ)(states/* states */.x.deployment, created.id);
+            hideVariables(inputs, created);
+            known = created;
+            (0,core/* setOutput */.uH)('deployment-id', created.id);
+            (0,core/* setOutput */.uH)('url', created.url);
+            (0,core/* setOutput */.uH)('status', created.status);
+            (0,core/* setOutput */.uH)('created-at', created.created_at);
+            (0,log/* logLine */.BP)(`Deployment ${created.id}, to be served at ${created.url}`);
+            (0,log/* logLine */.BP)(`${created.status} · ${took()}`);
+        },
+        changed(seen) {
+            if (seen.commit && seen.commit !== known?.commit)
+                (0,core/* setOutput */.uH)('commit', seen.commit);
+            if (seen.status !== known?.status) {
+                group.close();
+                (0,core/* setOutput */.uH)('status', seen.status);
+                (0,log/* logLine */.BP)(`${seen.status} · ${took()}`);
+            }
+            known = seen;
+        },
+        lost(error) {
+            group.close();
+            (0,log/* logLine */.BP)(`The server cannot be asked (${(0,explain/* reasonOf */.A)(error)}); trying again · ${took()}`);
+        },
+        found: () => (0,log/* logLine */.BP)(`The server answers again · ${took()}`),
+    };
+    let buildLog;
+    const outcome = await (0,deploy/* deploy */.gg)({
+        client: clients.api,
+        projectId: inputs.projectId,
+        body: bodyOf(inputs),
+        idempotencyKey: (0,creation_key/* creationKey */.J)(env, inputs.projectId, inputs.name),
+        wait: inputs.wait,
+        timeout: inputs.timeoutSeconds * 1000,
+        signal,
+        progress,
+        follow: ({ id }) => {
+            buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print });
+            return buildLog;
+        },
+    });
+    group.close();
+    (0,core/* saveState */.LZ)(states/* states */.x.ended, 'true');
+    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
+    if (deployment === undefined)
+        hideVariables(inputs);
+    const tail = isWorthItsLog(outcome)
+        ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
+        : undefined;
+    const report = reportOf(outcome, inputs, tail);
+    const link = deployment && (0,context/* dashboardLink */.d3)(inputs, deployment.id);
+    print(report, link);
+    (0,core/* setOutput */.uH)('status', report.status);
+    (0,core/* setOutput */.uH)('duration-seconds', Math.round((performance.now() - start) / 1000));
+    const commit = deployment?.commit || inputs.commit;
+    const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() };
+    await writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
+    await shown;
+    // What was printed may stand in a comment that more people read: the log's end may not.
+    const { output: _, ...told } = report;
+    await github?.ended({
+        state: gitHubState(outcome),
+        description: report.messages[0] ?? '',
+        url: deployment?.url,
+        markdown: summaryOf(told, facts),
+    });
+}
+function paramsOf({ projectId }, { id }) {
+    return { project_id: projectId, id };
+}
+/** The body of the creation; what is empty is left to the server. */
+function bodyOf(inputs) {
+    return {
+        name: inputs.name,
+        git_url: inputs.gitUrl,
+        ...(inputs.branch === '' ? {} : { branch: inputs.branch }),
+        ...(inputs.commit === '' ? {} : { commit: inputs.commit }),
+        ...(inputs.gitToken === '' ? {} : { git_token: inputs.gitToken }),
+        env_vars: inputs.variables,
+    };
+}
+function sourceOf({ branch, commit, gitUrl }) {
+    const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '');
+    return `${names.join(', ')} of ${gitUrl}`;
+}
+/** Waits for the deployment's address where there is one, because the address must stay readable. */
+function hideVariables(inputs, deployment) {
+    const { apiUrl, gitUrl, name, branch, commit } = inputs;
+    const spared = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? ''];
+    for (const secret of (0,env_vars/* secretsIn */.V)(inputs.variables, spared))
+        (0,core/* setSecret */.Pq)(secret);
+}
+function isWorthItsLog(outcome) {
+    const kinds = ['failed', 'superseded', 'deleted', 'mismatch', 'timeout'];
+    return kinds.includes(outcome.kind) && 'deployment' in outcome && outcome.deployment !== undefined;
+}
+function print(report, link) {
+    if (report.output !== undefined)
+        (0,log/* logGroup */.QT)('The end of the log', report.output);
+    for (const message of report.messages) {
+        if (report.ok)
+            (0,log/* logLine */.BP)(message);
+        else
+            (0,core/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+    }
+    if (link !== undefined)
+        (0,log/* logLine */.BP)(`See ${link}`);
+}
+function gitHubState(outcome) {
+    const states = {
+        running: 'success',
+        accepted: 'in_progress',
+        superseded: 'inactive',
+        deleted: 'inactive',
+        failed: 'failure',
+        mismatch: 'failure',
+    };
+    return states[outcome.kind] ?? 'error';
+}
+
+
+/***/ }),
+
 /***/ 4364:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  gg: () => (/* binding */ deploy),
-  rn: () => (/* binding */ foreignStatus)
+  t4: () => (/* binding */ cancelRemote),
+  gg: () => (/* binding */ deploy)
 });
 
-// UNUSED EXPORTS: pollDelay
+// UNUSED EXPORTS: lookDelay
 
 ;// CONCATENATED MODULE: external "node:timers/promises"
 const promises_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
 // EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
 var client = __nccwpck_require__(8071);
+// EXTERNAL MODULE: ./action/lib/answers.js
+var answers = __nccwpck_require__(7037);
 ;// CONCATENATED MODULE: ./action/lib/deploy.js
+var __addDisposableResource = (undefined && undefined.__addDisposableResource) || function (env, value, async) {
+    if (value !== null && value !== void 0) {
+        if (typeof value !== "object" && typeof value !== "function") throw new TypeError("Object expected.");
+        var dispose, inner;
+        if (async) {
+            if (!Symbol.asyncDispose) throw new TypeError("Symbol.asyncDispose is not defined.");
+            dispose = value[Symbol.asyncDispose];
+        }
+        if (dispose === void 0) {
+            if (!Symbol.dispose) throw new TypeError("Symbol.dispose is not defined.");
+            dispose = value[Symbol.dispose];
+            if (async) inner = dispose;
+        }
+        if (typeof dispose !== "function") throw new TypeError("Object not disposable.");
+        if (inner) dispose = function() { try { inner.call(this); } catch (e) { return Promise.reject(e); } };
+        env.stack.push({ value: value, dispose: dispose, async: async });
+    }
+    else if (async) {
+        env.stack.push({ async: true });
+    }
+    return value;
+};
+var __disposeResources = (undefined && undefined.__disposeResources) || (function (SuppressedError) {
+    return function (env) {
+        function fail(e) {
+            env.error = env.hasError ? new SuppressedError(e, env.error, "An error was suppressed during disposal.") : e;
+            env.hasError = true;
+        }
+        var r, s = 0;
+        function next() {
+            while (r = env.stack.pop()) {
+                try {
+                    if (!r.async && s === 1) return s = 0, env.stack.push(r), Promise.resolve().then(next);
+                    if (r.dispose) {
+                        var result = r.dispose.call(r.value);
+                        if (r.async) return s |= 2, Promise.resolve(result).then(next, function(e) { fail(e); return next(); });
+                    }
+                    else s |= 1;
+                }
+                catch (e) {
+                    fail(e);
+                }
+            }
+            if (s === 1) return env.hasError ? Promise.reject(env.error) : Promise.resolve();
+            if (env.hasError) throw env.error;
+        }
+        return next();
+    };
+})(typeof SuppressedError === "function" ? SuppressedError : function (error, suppressed, message) {
+    var e = new Error(message);
+    return e.name = "SuppressedError", e.error = error, e.suppressed = suppressed, e;
+});
 
 
-/** No answer takes longer than this, in milliseconds. */
-const requestLimit = 30_000;
-/** What the last look at a deployment may take when the time is over, in milliseconds. */
-const lastLookLimit = 2_000;
+
+/** The runner kills a cancelled step after 7.5 s; by then the server is told. In milliseconds. */
+const endingLimit = 6_000;
+/** What is left of that for a creation that is under way, so that what comes of it can be cancelled. */
+const creationGrace = 3_000;
 /** Creates a deployment and waits until it runs. Never rejects: what goes wrong is an outcome, too. */
 async function deploy(options) {
-    const { client, signal, progress } = options;
-    const deadline = performance.now() + options.timeout;
-    const params = { project_id: options.projectId };
-    let deployment;
+    const env_1 = { stack: [], error: void 0, hasError: false };
     try {
-        const limit = Math.min(requestLimit, options.timeout);
-        deployment = checked(await client.deployments.create({ params, body: options.body, signal: within(limit, signal) }));
+        const { client, progress } = options;
+        const params = { project_id: options.projectId };
+        const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeout)]);
+        const creation = __addDisposableResource(env_1, delayed(over, creationGrace), false);
+        let deployment;
+        try {
+            deployment = checked(await client.deployments.create({
+                params,
+                body: options.body,
+                signal: creation.signal,
+                ...(options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey }),
+            }));
+        }
+        catch (error) {
+            if (options.signal.aborted)
+                return { kind: 'cancelled' };
+            return creation.signal.aborted ? { kind: 'timeout' } : { kind: 'refused', error };
+        }
+        progress.created(deployment);
+        return options.wait || over.aborted ? await follow(deployment, over, options) : { kind: 'accepted', deployment };
     }
-    catch (error) {
-        return signal.aborted ? { kind: 'cancelled' } : { kind: 'refused', error };
+    catch (e_1) {
+        env_1.error = e_1;
+        env_1.hasError = true;
     }
-    progress.created(deployment);
-    return options.wait ? await follow(deployment, deadline, options) : { kind: 'accepted', deployment };
+    finally {
+        __disposeResources(env_1);
+    }
 }
-async function follow(created, deadline, options) {
-    const { client, signal, progress } = options;
+async function follow(created, over, options) {
+    const { client, progress } = options;
     const params = { project_id: options.projectId, id: created.id };
+    const log = options.follow(created);
     let deployment = created;
     let trouble;
-    for (let polls = 0;; polls++) {
+    for (let looks = 0; !over.aborted; looks++) {
+        if (await log.follow(over))
+            looks = 0;
         try {
-            await (0,promises_namespaceObject.setTimeout)(Math.max(0, Math.min(pollDelay(polls), deadline - performance.now())), undefined, { signal });
-            const limit = Math.min(requestLimit, Math.max(lastLookLimit, deadline - performance.now()));
-            const seen = checked(await client.deployments.get({ params, signal: within(limit, signal) }));
+            const seen = checked(await client.deployments.get({ params, signal: over }));
             if (trouble !== undefined)
                 progress.found();
             trouble = undefined;
-            if (seen.status !== deployment.status)
+            if (seen.status !== deployment.status || seen.commit !== deployment.commit)
                 progress.changed(seen);
             deployment = seen;
-            const outcome = outcomeOf(seen);
+            const outcome = outcomeOf(seen, options.body.commit);
+            if (outcome?.kind === 'mismatch')
+                return { kind: 'mismatch', deployment: await withdraw(seen, options) };
             if (outcome !== undefined)
                 return outcome;
         }
         catch (error) {
-            if (signal.aborted)
-                return { kind: 'cancelled', deployment };
-            if (!isTransient(error))
+            if (over.aborted)
+                break;
+            if ((0,answers/* isGone */.ST)(error))
+                return { kind: 'deleted', deployment };
+            if (!(0,answers/* isTransient */.dg)(error))
                 return { kind: 'lost', deployment, error };
             if (trouble === undefined)
                 progress.lost(error);
             trouble = error;
         }
-        if (performance.now() >= deadline)
-            return { kind: 'timeout', deployment, trouble };
+        await (0,promises_namespaceObject.setTimeout)(lookDelay(looks), undefined, { signal: over }).catch(() => undefined);
+    }
+    return end(deployment, trouble, options);
+}
+/** Nobody wants what is being built. */
+async function withdraw(deployment, options) {
+    if (deployment.status !== 'building')
+        return deployment;
+    const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id });
+    return 'seen' in last ? last.seen : deployment;
+}
+/** The run ends before the deployment does: the server is told, and what it says may still be an outcome. */
+async function end(deployment, trouble, options) {
+    const kind = options.signal.aborted ? 'cancelled' : 'timeout';
+    const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id });
+    if (!('seen' in last))
+        return { kind, deployment, trouble: trouble ?? last.error };
+    options.progress.changed(last.seen);
+    const outcome = last.seen.status === 'canceled' ? undefined : outcomeOf(last.seen, options.body.commit);
+    // It came to its end just before.
+    return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen };
+}
+/**
+ * Cancels a deployment at the server, within the time that a cancelled step has, and gives it as it is then: one that
+ * had come to its end before is as it was.
+ */
+async function cancelRemote(client, params) {
+    const signal = AbortSignal.timeout(endingLimit - creationGrace);
+    try {
+        return { seen: checked(await client.deployments.cancel({ params, signal })) };
+    }
+    catch (error) {
+        if (signal.aborted || (0,answers/* isTransient */.dg)(error))
+            return { error };
+    }
+    try {
+        return { seen: checked(await client.deployments.get({ params, signal })) };
+    }
+    catch (error) {
+        return { error };
     }
 }
-function outcomeOf(deployment) {
+function outcomeOf(deployment, commit) {
+    if (commit && deployment.commit && deployment.commit !== commit)
+        return { kind: 'mismatch', deployment };
     switch (deployment.status) {
         case 'running':
         case 'superseded':
@@ -28650,9 +29847,9 @@ function outcomeOf(deployment) {
             return { kind: 'failed', deployment, failure: deployment.failure };
     }
 }
-/** How long to wait before the poll of this number, from 0, in milliseconds: from 1 s to 5 s. */
-function pollDelay(polls) {
-    return Math.min(5_000, 1_000 * 1.25 ** polls);
+/** How long to wait before the next look, after the look of this number, from 0, in milliseconds: from 1 s to 15 s. */
+function lookDelay(looks) {
+    return Math.min(15_000, 1_000 * 1.3 ** looks);
 }
 /** The client trusts the server; an address where something else answers must not pass for a deployment. */
 function checked(answer) {
@@ -28661,20 +29858,54 @@ function checked(answer) {
         return answer;
     throw new client/* ApiError */.h('server_error', 'The answer is not a deployment.', { status: 200 });
 }
-/** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
-function foreignStatus(error) {
-    const status = error.details['status'];
-    return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
+/** A signal that aborts this long after the other one. */
+function delayed(signal, milliseconds) {
+    const later = new AbortController();
+    let timer;
+    const start = () => {
+        timer = setTimeout(() => later.abort(signal.reason), milliseconds);
+    };
+    if (signal.aborted)
+        start();
+    else
+        signal.addEventListener('abort', start, { once: true });
+    return {
+        signal: later.signal,
+        [Symbol.dispose]() {
+            signal.removeEventListener('abort', start);
+            clearTimeout(timer);
+        },
+    };
 }
-/** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
-function isTransient(error) {
-    if (!(error instanceof client/* ApiError */.h))
-        return true;
-    const status = foreignStatus(error) ?? error.status;
-    return status >= 500 || status === 429;
-}
-function within(milliseconds, signal) {
-    return AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(milliseconds))]);
+
+
+/***/ }),
+
+/***/ 6771:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   P: () => (/* binding */ dryRun)
+/* harmony export */ });
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(2449);
+
+const hidden = '***';
+/** The request that would be sent, line by line, without a secret in it. */
+function dryRun(inputs, idempotencyKey) {
+    const body = (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_0__/* .bodyOf */ .E)(inputs);
+    const shown = {
+        ...body,
+        ...(body.git_token === undefined ? {} : { git_token: hidden }),
+        env_vars: Object.fromEntries(Object.keys(inputs.variables).map((name) => [name, hidden])),
+    };
+    return [
+        `POST ${inputs.apiUrl}/v1/projects/${inputs.projectId}/deployments`,
+        `Authorization: Bearer ${hidden}`,
+        ...(idempotencyKey === undefined ? [] : [`Idempotency-Key: ${idempotencyKey}`]),
+        'Content-Type: application/json',
+        '',
+        ...JSON.stringify(shown, null, 2).split('\n'),
+    ];
 }
 
 
@@ -28799,6 +30030,125 @@ function secretsIn(variables, spared) {
 
 /***/ }),
 
+/***/ 5266:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   j: () => (/* binding */ readEvent)
+/* harmony export */ });
+/**
+ * Which code each event means. GitHub's own GITHUB_SHA and GITHUB_REF are right for events that are about a ref; for
+ * those about a pull request they name a merge that exists at GitHub alone, and for `workflow_run` the default branch.
+ */
+const rules = {
+    push: (run) => (at(run.payload, 'deleted') === true ? deleted(run.env['GITHUB_REF']) : ofRef(run)),
+    delete: ({ payload }) => deleted(text(payload, 'ref')),
+    pull_request: ofPullRequest,
+    pull_request_target: ofPullRequest,
+    pull_request_review: ofPullRequest,
+    pull_request_review_comment: ofPullRequest,
+    workflow_run: ofWorkflowRun,
+    merge_group: ({ payload }) => ({
+        ...optional('branch', branchOfRef(text(payload, 'merge_group', 'head_ref'))),
+        ...optional('commit', hash(text(payload, 'merge_group', 'head_sha'))),
+        mergeGroup: true,
+    }),
+};
+/** Reads what the runner tells of the event. `payload` is the parsed file of GITHUB_EVENT_PATH. */
+function readEvent(env, payload) {
+    const name = env['GITHUB_EVENT_NAME'] ?? '';
+    const repository = repositoryOf(env);
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
+    const code = (rule ?? ofRef)({ env, payload, repository });
+    const source = code.fork === undefined ? repository : repositoryOf({ ...env, GITHUB_REPOSITORY: code.fork });
+    return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code };
+}
+/** Pushes, tags, releases, `workflow_dispatch`, `schedule` and whatever else runs on a ref. */
+function ofRef({ env, payload }) {
+    const ref = env['GITHUB_REF'] ?? '';
+    // Of an annotated tag, `after` is the tag itself; its commit is the head commit.
+    const pushed = text(payload, 'head_commit', 'id') ?? text(payload, 'after');
+    return {
+        ...optional('branch', branchOfRef(ref)),
+        ...optional('commit', hash(env['GITHUB_SHA']) ?? hash(pushed)),
+    };
+}
+function ofPullRequest({ payload, repository }) {
+    const number = at(payload, 'pull_request', 'number') ?? at(payload, 'number');
+    return {
+        ...optional('branch', text(payload, 'pull_request', 'head', 'ref')),
+        ...optional('commit', hash(text(payload, 'pull_request', 'head', 'sha'))),
+        ...(typeof number === 'number'
+            ? { pullRequest: { number, closed: at(payload, 'action') === 'closed' } }
+            : { unknownPullRequest: true }),
+        ...forkOf(at(payload, 'pull_request', 'head', 'repo'), repository),
+    };
+}
+function ofWorkflowRun({ payload, repository }) {
+    const run = at(payload, 'workflow_run');
+    const conclusion = at(run, 'conclusion');
+    const ended = typeof conclusion === 'string' && conclusion !== 'success' ? conclusion : undefined;
+    const number = at(run, 'pull_requests', '0', 'number');
+    const requested = /^pull_request/.test(text(run, 'event') ?? '');
+    return {
+        ...optional('branch', text(run, 'head_branch')),
+        ...optional('commit', hash(text(run, 'head_sha'))),
+        ...(requested && typeof number === 'number' ? { pullRequest: { number, closed: false } } : {}),
+        ...(requested && typeof number !== 'number' ? { unknownPullRequest: true } : {}),
+        ...forkOf(at(run, 'head_repository'), repository),
+        ...optional('skip', ended && `The workflow that this run follows has ended with ${JSON.stringify(ended)}.`),
+    };
+}
+function deleted(ref) {
+    return {
+        skip: `${ref?.replace(/^refs\/(heads|tags)\//, '') || 'The branch'} was deleted: there is nothing to deploy.`,
+    };
+}
+/** A fork that was deleted has no name any more. */
+function forkOf(head, repository) {
+    const name = text(head, 'full_name');
+    if (name === undefined)
+        return head === null ? { fork: 'a deleted repository' } : {};
+    return name.toLowerCase() === repository?.fullName.toLowerCase() ? {} : { fork: name };
+}
+function repositoryOf(env) {
+    const server = env['GITHUB_SERVER_URL']?.replace(/\/+$/, '');
+    const fullName = env['GITHUB_REPOSITORY'];
+    const name = fullName?.split('/')[1];
+    if (!server || !fullName || !name)
+        return undefined;
+    return { fullName, name, gitUrl: `${server}/${fullName}.git` };
+}
+function branchOfRef(ref) {
+    return /^refs\/heads\/(.+)$/.exec(ref ?? '')?.[1];
+}
+/** A full commit hash that stands for something: zeros stand for nothing. */
+function hash(value) {
+    return value !== undefined && /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(value) && !/^0+$/.test(value)
+        ? value.toLowerCase()
+        : undefined;
+}
+/** What stands at a path of a JSON value of unknown shape. */
+function at(value, ...path) {
+    let found = value;
+    for (const key of path) {
+        if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key))
+            return undefined;
+        found = found[key];
+    }
+    return found;
+}
+function text(value, ...path) {
+    const found = at(value, ...path);
+    return typeof found === 'string' && found !== '' ? found : undefined;
+}
+function optional(name, value) {
+    return (value === undefined || value === '' ? {} : { [name]: value });
+}
+
+
+/***/ }),
+
 /***/ 5717:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
@@ -28807,21 +30157,23 @@ function secretsIn(variables, spared) {
 /* harmony export */   W: () => (/* binding */ explain)
 /* harmony export */ });
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
-/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(4364);
+/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7037);
 
 
 /** The inputs behind the fields of the request. */
 const inputOf = {
     name: 'name',
     branch: 'branch',
+    commit: 'commit',
     git_url: 'git-url',
+    git_token: 'git-token',
     env_vars: 'env-vars',
 };
 /** Says why the server gave no deployment, one message a problem, and which input to look at. */
 function explain(error, apiUrl) {
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return [explainNoAnswer(error, apiUrl)];
-    const foreign = (0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
+    const foreign = (0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
         return [explainForeign(foreign, apiUrl)];
     switch (error.code) {
@@ -28838,9 +30190,7 @@ function explain(error, apiUrl) {
         case 'invalid_request':
             return explainInvalid(error);
         case 'rate_limit_exceeded':
-            return [
-                "The account of `api-key` has used up its requests for now. Run the workflow again later. No input's fault.",
-            ];
+            return ['The account of `api-key` has used up its requests for now. Run the workflow again later.'];
         case 'server_error':
             return [
                 `The server failed: ${error.message}${error.requestId === undefined ? '' : ` (request ${error.requestId})`}`,
@@ -28868,14 +30218,14 @@ function explainForeign(status, apiUrl) {
 }
 function explainNoAnswer(error, apiUrl) {
     if (error instanceof Error && error.name === 'TimeoutError') {
-        return `\`api-url\`: ${apiUrl} did not answer in time. The server may have accepted the deployment all the same.`;
+        return `\`api-url\`: ${apiUrl} did not answer in time.`;
     }
     return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`;
 }
 /** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
     if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
-        return `status ${(0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
+        return `status ${(0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
     const source = error.cause instanceof Error ? error.cause : error;
@@ -28888,95 +30238,300 @@ function reasonOf(error) {
 
 /***/ }),
 
-/***/ 6142:
+/***/ 6067:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  K: () => (/* binding */ readInputs)
+  R: () => (/* binding */ createGitHubSide),
+  D: () => (/* binding */ markAborted)
 });
 
-// UNUSED EXPORTS: inputNames
+;// CONCATENATED MODULE: ./action/lib/github/comment.js
+/** The first line of the one comment for an app of a project. Nothing in it can end it. */
+function markerOf(projectId, name) {
+    return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`;
+}
+/** Writes the comment of a pull request, over the one with the same marker. `mayCreate` tells whether it may be new. */
+async function writeComment(rest, options) {
+    const { pullRequest, marker } = options;
+    const body = `${marker}\n${options.text}`;
+    const id = await findComment(rest, pullRequest, marker);
+    if (id !== undefined)
+        await rest.request('PATCH', `/issues/comments/${id}`, { body });
+    else if (options.mayCreate)
+        await rest.request('POST', `/issues/${pullRequest}/comments`, { body });
+}
+async function findComment(rest, pullRequest, marker) {
+    for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
+        for (const comment of comments) {
+            const { id, body } = Object(comment);
+            // Quoted in an answer, the marker stands further down.
+            if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker))
+                return id;
+        }
+    }
+    return undefined;
+}
+
+;// CONCATENATED MODULE: ./action/lib/github/rest.js
+/** An answer other than 2xx, or none; `message` tells the reader what to do. */
+class GitHubError extends Error {
+    name = 'GitHubError';
+}
+/** No answer takes longer than this, in milliseconds: nobody waits for GitHub's side of a deployment that is done. */
+const requestLimit = 10_000;
+/** Nobody reads more pages of a hundred than this. */
+const mostPages = 30;
+/** GitHub's REST API, as much of it as is needed (docs.github.com/rest). */
+function createRest({ apiUrl, token, repository, fetch: send }) {
+    const base = `${apiUrl}/repos/${repository}`;
+    const ask = async (method, url, body) => {
+        let response;
+        try {
+            response = await send(url, {
+                method,
+                headers: {
+                    accept: 'application/vnd.github+json',
+                    authorization: `Bearer ${token}`,
+                    'user-agent': 'fairlead-action',
+                    'x-github-api-version': '2022-11-28',
+                    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+                },
+                ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+                redirect: 'manual',
+                signal: AbortSignal.timeout(requestLimit),
+            });
+        }
+        catch (error) {
+            throw new GitHubError(`GitHub cannot be reached: ${String(error)}`);
+        }
+        if (!response.ok)
+            throw new GitHubError(await explainRefusal(response));
+        return response;
+    };
+    const json = async (response) => {
+        try {
+            return await response.json();
+        }
+        catch {
+            throw new GitHubError('GitHub gave an answer that is not JSON.');
+        }
+    };
+    return {
+        request: async (method, path, body) => json(await ask(method, base + path, body)),
+        async *pages(path) {
+            let url = base + path;
+            for (let page = 0; url !== undefined && page < mostPages; page++) {
+                const response = await ask('GET', url);
+                const items = await json(response);
+                yield Array.isArray(items) ? items : [];
+                url = nextPage(response, apiUrl);
+            }
+        },
+    };
+}
+/** The token is sent to GitHub's API alone, wherever a header leads. */
+function nextPage(response, apiUrl) {
+    const link = /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
+    return link !== undefined && URL.canParse(link) && new URL(link).origin === new URL(apiUrl).origin ? link : undefined;
+}
+async function explainRefusal(response) {
+    const { status, headers } = response;
+    const accepted = headers.get('x-accepted-github-permissions');
+    const limited = status === 429 || headers.get('x-ratelimit-remaining') === '0' || headers.has('retry-after');
+    const said = await response.json().then((body) => String(Object(body).message ?? ''), () => '');
+    if (limited)
+        return `GitHub takes no more requests of this token for now (status ${status}).`;
+    // GitHub answers 404 where a token may not even see that there is something.
+    if ((status === 403 || status === 404) && accepted) {
+        return `the token lacks a permission. Give the job \`permissions\`: ${permissionsOf(accepted)}.`;
+    }
+    return `GitHub answered with status ${status}${said === '' ? '' : `: ${said}`}.`;
+}
+/** `pull_requests=write,contents=read; issues=write` as a workflow has it: of several ways, one is enough. */
+function permissionsOf(header) {
+    const ways = header
+        .split(';')
+        .map((way) => way.trim().replaceAll('_', '-').replaceAll('=', ': ').replace(/, */g, ', '));
+    return ways.map((way) => `{ ${way} }`).join(' or ');
+}
+
+;// CONCATENATED MODULE: ./action/lib/github/deployments.js
+
+/** Makes a deployment at GitHub, whatever checks the commit still waits for, and gives its id. */
+async function createDeployment(rest, deployment) {
+    const { preview } = deployment;
+    const made = await rest.request('POST', '/deployments', {
+        ref: deployment.ref,
+        environment: deployment.environment,
+        auto_merge: false,
+        required_contexts: [],
+        payload: { fairlead: deployment.marker },
+        ...(preview ? { transient_environment: true, production_environment: false } : {}),
+    });
+    const { id } = Object(made);
+    if (typeof id !== 'number')
+        throw new GitHubError('GitHub made no deployment.');
+    return id;
+}
+/** GitHub takes no longer description. */
+const longestDescription = 140;
+async function setStatus(rest, id, status) {
+    await rest.request('POST', `/deployments/${id}/statuses`, {
+        state: status.state,
+        description: status.description.slice(0, longestDescription),
+        log_url: status.logUrl,
+        ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
+    });
+}
+/** Tells GitHub that all deployments of an app that was removed are gone. */
+async function retireDeployments(rest, app, logUrl) {
+    const query = new URLSearchParams({ environment: app.environment, per_page: '100' });
+    for await (const deployments of rest.pages(`/deployments?${query}`)) {
+        for (const deployment of deployments) {
+            const { id, payload } = Object(deployment);
+            const { fairlead } = Object(payload);
+            if (typeof id !== 'number' || fairlead !== app.marker)
+                continue;
+            await setStatus(rest, id, { state: 'inactive', description: 'The app was removed.', logUrl });
+        }
+    }
+}
+
+;// CONCATENATED MODULE: ./action/lib/github/side.js
+
+
+
+function createGitHubSide(options) {
+    const { environment, pullRequest, runUrl: logUrl } = options;
+    const rest = createRest(options);
+    const marker = markerOf(options.projectId, options.name);
+    const attempt = warner(options.warn);
+    let deployment;
+    const comment = async (text, mayCreate) => {
+        if (pullRequest === undefined)
+            return;
+        await attempt('comment on the pull request', () => writeComment(rest, { pullRequest, marker, text, mayCreate }));
+    };
+    return {
+        async started() {
+            if (environment === '')
+                return undefined;
+            await attempt(`show the deployment to ${environment}`, async () => {
+                deployment = await createDeployment(rest, { ...options, marker });
+                await setStatus(rest, deployment, { state: 'in_progress', description: 'Deploying to Fairlead', logUrl });
+            });
+            return deployment;
+        },
+        async ended({ state, description, url, markdown }) {
+            const id = deployment;
+            if (id !== undefined) {
+                const status = { state, description, logUrl, ...(url ? { environmentUrl: url } : {}) };
+                await attempt(`show the deployment to ${environment}`, () => setStatus(rest, id, status));
+            }
+            await comment(markdown, true);
+        },
+        async removed() {
+            if (environment !== '') {
+                await attempt(`show the end of the deployments to ${environment}`, () => retireDeployments(rest, { environment, marker }, logUrl));
+            }
+            await comment('The app of this pull request was removed.\n', false);
+        },
+    };
+}
+/** For the step that cleans up after one that was killed. */
+async function markAborted(access, id, logUrl) {
+    const status = { state: 'error', description: 'The run was cancelled.', logUrl };
+    await setStatus(createRest(access), id, status).catch(() => undefined);
+}
+/** Runs what may go wrong, and tells each thing that does once. */
+function warner(warn) {
+    const told = new Set();
+    return async (what, work) => {
+        try {
+            await work();
+        }
+        catch (error) {
+            const message = error instanceof Error ? error.message : String(error);
+            if (!told.has(message))
+                warn(`The action cannot ${what}: ${message}`);
+            told.add(message);
+        }
+    };
+}
+
+
+/***/ }),
+
+/***/ 9680:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Ew: () => (/* binding */ createProxiedFetch),
+/* harmony export */   co: () => (/* binding */ isReadableOnTheWay),
+/* harmony export */   ux: () => (/* binding */ within)
+/* harmony export */ });
+/* harmony import */ var _actions_http_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4942);
+
+/**
+ * `fetch` through the proxy that the runner's environment names (`https_proxy`, `http_proxy`, `no_proxy`), which Node's
+ * own does only when told so at its start. One client for each origin: it keeps one proxy for all that it is asked.
+ */
+function createProxiedFetch() {
+    const clients = new Map();
+    return (input, init) => {
+        const { href, origin } = new URL(input instanceof Request ? input.url : input);
+        const client = clients.get(origin) ?? new _actions_http_client__WEBPACK_IMPORTED_MODULE_0__/* .HttpClient */ .Qq();
+        clients.set(origin, client);
+        const dispatcher = client.getAgentDispatcher(href);
+        if (dispatcher === undefined)
+            return fetch(input, init);
+        // The types are of two versions of undici; what they are used for is the same in both.
+        return fetch(input, { ...init, dispatcher: dispatcher });
+    };
+}
+/** The same `fetch`, in which no answer takes longer than this, its body included. */
+function within(milliseconds, send) {
+    return (input, init) => {
+        const limit = AbortSignal.timeout(milliseconds);
+        return send(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
+    };
+}
+/** Whether what is sent to this address can be read on the way: plain HTTP to a host that is not on a private network. */
+function isReadableOnTheWay(address) {
+    const { protocol, hostname } = new URL(address);
+    return protocol === 'http:' && !isPrivateHost(hostname);
+}
+function isPrivateHost(hostname) {
+    if (hostname.startsWith('['))
+        return /^\[(::1\]|f[cd]|fe[89ab])/.test(hostname);
+    if (/^[\d.]+$/.test(hostname)) {
+        return /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(hostname);
+    }
+    return !hostname.includes('.') || /\.(localhost|local|internal|lan|home\.arpa|test)$/.test(hostname);
+}
+
+
+/***/ }),
+
+/***/ 3369:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  V0: () => (/* binding */ inputDefaults),
+  gM: () => (/* binding */ readAccessInputs),
+  Ko: () => (/* binding */ readInputs)
+});
 
 // EXTERNAL MODULE: ./action/lib/env-vars.js
 var env_vars = __nccwpck_require__(3808);
-;// CONCATENATED MODULE: ./action/lib/github.js
-/** The repository that the workflow runs for; `undefined` outside of a workflow. */
-function repositoryOf(env) {
-    const server = env['GITHUB_SERVER_URL']?.replace(/\/+$/, '');
-    const repository = env['GITHUB_REPOSITORY'];
-    const name = repository?.split('/')[1];
-    if (!server || !repository || !name)
-        return undefined;
-    return { gitUrl: `${server}/${repository}.git`, name };
-}
-/**
- * The branch that the workflow runs for, or why there is none. For a pull request it is the branch that the request
- * comes from: the ref of its run is a merge that exists at GitHub alone and moves with the base branch.
- */
-function branchOf(env) {
-    const head = env['GITHUB_HEAD_REF'];
-    if (head)
-        return { branch: head };
-    const ref = env['GITHUB_REF'];
-    const name = env['GITHUB_REF_NAME'];
-    if (ref?.startsWith('refs/heads/'))
-        return { branch: ref.slice('refs/heads/'.length) };
-    if (!name)
-        return { problem: 'is missing, and this run names no branch. Set it to the branch to deploy.' };
-    if (env['GITHUB_REF_TYPE'] === 'tag') {
-        return { problem: `is missing, and this run is for the tag ${name}. Set it to the branch to deploy.` };
-    }
-    if (ref || /^\d+\/(merge|head)$/.test(name)) {
-        return { problem: `is missing, and this run is for ${ref || name}, not a branch. Set it to the branch to deploy.` };
-    }
-    return { branch: name };
-}
-
-;// CONCATENATED MODULE: ./action/lib/inputs.js
-
-
-const inputNames = (/* unused pure expression or super */ null && ([
-    'api-url',
-    'api-key',
-    'project-id',
-    'name',
-    'branch',
-    'git-url',
-    'env-vars',
-    'wait',
-    'timeout',
-]));
-/**
- * Reads all inputs and fills in what the workflow's environment gives. `input` returns the trimmed text of an input,
- * empty when it was not given: the runner checks nothing, not even `required`. Reports everything that is wrong.
- */
-function readInputs(input, env) {
-    const problems = [];
-    const take = (name, read) => {
-        if ('value' in read)
-            return read.value;
-        const messages = 'problem' in read ? [read.problem] : read.problems;
-        problems.push(...messages.map((message) => ({ input: name, message })));
-        return undefined;
-    };
-    const repository = repositoryOf(env);
-    const inputs = {
-        apiUrl: take('api-url', readApiUrl(input('api-url'))),
-        apiKey: take('api-key', readApiKey(input('api-key'))),
-        projectId: take('project-id', readProjectId(input('project-id'))),
-        name: take('name', readText(input('name') || repository?.name)),
-        branch: take('branch', readBranch(input('branch'), env)),
-        gitUrl: take('git-url', readGitUrl(input('git-url') || repository?.gitUrl)),
-        variables: take('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
-        wait: take('wait', readWait(input('wait') || 'true')),
-        timeoutSeconds: take('timeout', readTimeout(input('timeout') || '600')),
-    };
-    // Whatever is not there has left a problem behind.
-    return problems.length > 0 ? { problems } : { inputs: inputs };
-}
+;// CONCATENATED MODULE: ./action/lib/input-values.js
 const missing = 'is missing';
+/** The server's address, without `/v1` and slashes at its end. */
 function readApiUrl(text) {
     const example = "the server's address, such as https://fairlead.example.com";
     if (text === '')
@@ -28996,9 +30551,16 @@ function readApiUrl(text) {
 function readApiKey(text) {
     if (text === '') {
         const how = `Store a key as a secret of the repository and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`;
-        return { problem: `${missing}. ${how} A run for a pull request from a fork gets no secrets.` };
+        return { problem: `${missing}. ${how}` };
     }
-    // Everything else cannot stand in a header.
+    return readHeaderWord(text);
+}
+/** Empty when there is none. */
+function readToken(text) {
+    return text === '' ? { value: '' } : readHeaderWord(text);
+}
+// Everything else cannot stand in a header.
+function readHeaderWord(text) {
     if (!/^[\x21-\x7e]+$/.test(text))
         return { problem: 'holds spaces, line breaks or other characters that no key has.' };
     return { value: text };
@@ -29012,11 +30574,8 @@ function readProjectId(text) {
 function readText(text) {
     return text ? { value: text } : { problem: `${missing}, and this run has no repository. Set it.` };
 }
-function readBranch(text, env) {
-    if (text === '') {
-        const found = branchOf(env);
-        return 'branch' in found ? { value: found.branch } : found;
-    }
+/** A branch by its name or its full ref; empty when none was given. */
+function readBranch(text) {
     if (!text.startsWith('refs/'))
         return { value: text };
     const branch = /^refs\/heads\/(.+)$/.exec(text)?.[1];
@@ -29024,17 +30583,23 @@ function readBranch(text, env) {
         ? { problem: 'is a ref that is no branch. Set it to the name of a branch, such as main.' }
         : { value: branch };
 }
+/** Empty when none was given. */
+function readCommit(text) {
+    if (text === '' || /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(text))
+        return { value: text.toLowerCase() };
+    return { problem: 'must be the full hash of a commit: 40 or 64 hexadecimal digits.' };
+}
 function readGitUrl(text) {
     if (text && URL.canParse(text)) {
         const { protocol, username, password } = new URL(text);
         // Refused before it is printed anywhere.
         if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
-            return { problem: 'must not carry a user name or password.' };
+            return { problem: 'must not carry a user name or password. A token belongs in the input `git-token`.' };
         }
     }
     return readText(text);
 }
-function readWait(text) {
+function readBoolean(text) {
     if (/^true$/i.test(text))
         return { value: true };
     return /^false$/i.test(text) ? { value: false } : { problem: 'must be true or false.' };
@@ -29047,6 +30612,128 @@ function readTimeout(text) {
         : { problem: `must be a whole number of seconds from 1 to ${longestSeconds}.` };
 }
 
+;// CONCATENATED MODULE: ./action/lib/inputs.js
+
+
+/** Every input with the default that action.yml gives it; an empty one depends on the workflow. */
+const inputDefaults = {
+    'api-url': '',
+    'api-key': '',
+    'project-id': '',
+    name: '',
+    preview: 'true',
+    branch: '',
+    commit: '',
+    'git-url': '',
+    'git-token': '',
+    'env-vars': '',
+    wait: 'true',
+    timeout: '600',
+    environment: '',
+    comment: 'true',
+    // The runner fills it in.
+    'github-token': '',
+    'merge-group': 'false',
+    'allow-unsafe-fork-code': 'false',
+    'dry-run': 'false',
+};
+/** Reads all inputs and fills in what the event gives. Reports everything that is wrong. */
+function readInputs(input, event) {
+    const { take, given, problems } = taking(input);
+    const { repository, pullRequest } = event;
+    // Its app is removed, and no code is needed for that.
+    const closed = pullRequest?.closed === true;
+    const base = take('name', readText(input('name') || repository?.name));
+    const preview = take('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined;
+    const ownBranch = take('branch', readBranch(input('branch')));
+    const ownCommit = take('commit', readCommit(input('commit')));
+    const gitUrl = take('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')));
+    // The event's branch and commit are those of the event's repository, and its commit that of its branch.
+    const same = gitUrl !== undefined && event.gitUrl !== undefined && isSameRepository(gitUrl, event.gitUrl);
+    const branch = ownBranch || (same && !ownCommit ? event.branch : undefined) || '';
+    const commit = ownCommit || (same && branch === (event.branch ?? '') ? event.commit : undefined) || '';
+    if (ownBranch === '' && ownCommit === '' && branch === '' && commit === '' && gitUrl !== undefined && !closed) {
+        const why = same ? 'this run names no branch' : '`git-url` is another repository than that of the workflow';
+        problems.push({ input: 'branch', message: `${missing}, and ${why}. Set it to the branch to deploy.` });
+    }
+    const inputs = {
+        ...readAccess(take, input),
+        name: preview ? `${base}-pr-${pullRequest.number}` : base,
+        preview,
+        branch,
+        commit,
+        gitUrl,
+        gitToken: take('git-token', readToken(input('git-token'))),
+        variables: take('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
+        wait: take('wait', readBoolean(given('wait'))),
+        timeoutSeconds: take('timeout', readTimeout(given('timeout'))),
+        environment: input('environment'),
+        comment: take('comment', readBoolean(given('comment'))),
+        githubToken: take('github-token', readToken(input('github-token'))),
+        dryRun: take('dry-run', readBoolean(given('dry-run'))),
+    };
+    take('merge-group', readBoolean(given('merge-group')));
+    take('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event));
+    // Whatever is not there has left a problem behind.
+    return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs };
+}
+/** Reads only what it takes to speak to the server. */
+function readAccessInputs(input) {
+    const { take, problems } = taking(input);
+    const access = readAccess(take, input);
+    return problems.length > 0 ? { problems } : { inputs: access };
+}
+function readAccess(take, input) {
+    return {
+        apiUrl: take('api-url', readApiUrl(input('api-url'))),
+        apiKey: take('api-key', readApiKey(input('api-key'))),
+        projectId: take('project-id', readProjectId(input('project-id'))),
+    };
+}
+function taking(input) {
+    const problems = [];
+    const take = (name, read) => {
+        if ('value' in read)
+            return read.value;
+        const messages = 'problem' in read ? [read.problem] : read.problems;
+        problems.push(...messages.map((message) => ({ input: name, message })));
+        return undefined;
+    };
+    return { take, problems, given: (name) => input(name) || inputDefaults[name] };
+}
+function inOrder(problems) {
+    const names = Object.keys(inputDefaults);
+    return problems.toSorted((a, b) => names.indexOf(a.input) - names.indexOf(b.input));
+}
+function readPreview(text, event) {
+    const read = readBoolean(text);
+    if (!('value' in read) || !read.value || event.unknownPullRequest === undefined)
+        return read;
+    return {
+        problem: "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
+            'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
+    };
+}
+function readFork(text, event) {
+    const read = readBoolean(text);
+    if (!('value' in read) || read.value || event.fork === undefined || event.pullRequest?.closed)
+        return read;
+    return {
+        problem: `is false, and the code comes from ${event.fork}, where anybody may have written it. It would run with the ` +
+            "app's variables. Set it to true only for code that somebody has read before.",
+    };
+}
+/** Whether two addresses name one repository, whatever the protocol: https, ssh and git@host:owner/name. */
+function isSameRepository(one, other) {
+    return repositoryPlace(one) === repositoryPlace(other);
+}
+function repositoryPlace(address) {
+    const scp = /^(?:[^/@]+@)?([^/:]+):(?!\/\/)(.*)$/.exec(address);
+    const url = scp === null && URL.canParse(address) ? new URL(address) : undefined;
+    const [host = '', path = address] = scp ? scp.slice(1) : url ? [url.hostname || url.host, url.pathname] : [];
+    return `${host}/${path.replace(/^\/+|\/+$/g, '').replace(/\.git$/i, '')}`.toLowerCase();
+}
+
 
 /***/ }),
 
@@ -29055,23 +30742,53 @@ function readTimeout(text) {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   BP: () => (/* binding */ logLine),
-/* harmony export */   NG: () => (/* binding */ logRaw),
+/* harmony export */   QT: () => (/* binding */ logGroup),
+/* harmony export */   TN: () => (/* binding */ oneLine),
+/* harmony export */   Yz: () => (/* binding */ createOpenGroup),
 /* harmony export */   vk: () => (/* binding */ elapsed)
 /* harmony export */ });
+/* unused harmony export logRaw */
 /* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
-/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3218);
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9402);
 
 
 /** Prints one line that begins with words of ours. What else is in it can neither break it nor be read as a command. */
 function logLine(text) {
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## ['));
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(oneLine(text));
 }
-/** Prints a text of somebody else as it is, with the runner's commands switched off meanwhile. */
-function logRaw(text) {
+/** A text without line breaks and control characters, which no runner takes for a command within a line of ours. */
+function oneLine(text) {
+    return text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## [');
+}
+/** Prints lines of somebody else as they are, with the runner's commands switched off meanwhile. */
+function logRaw(lines) {
     const token = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(text);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
+}
+/** Lines of somebody else, folded. */
+function logGroup(title, lines) {
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+    logRaw(lines);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+}
+/** A group that begins with its first lines and goes on until something else is to be said. */
+function createOpenGroup(title) {
+    let open = false;
+    return {
+        print(lines) {
+            if (!open)
+                (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+            open = true;
+            logRaw(lines);
+        },
+        close() {
+            if (open)
+                (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+            open = false;
+        },
+    };
 }
 /** A duration in milliseconds for people. */
 function elapsed(milliseconds) {
@@ -29086,15 +30803,19 @@ function elapsed(milliseconds) {
 /***/ ((__webpack_module__, __unused_webpack___webpack_exports__, __nccwpck_require__) => {
 
 __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependencies__, __webpack_async_result__) => { try {
-/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3218);
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(8071);
-/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(4364);
-/* harmony import */ var _env_vars_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(3808);
-/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5717);
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(6142);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1328);
-/* harmony import */ var _report_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(5678);
-/* harmony import */ var _summary_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(1830);
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(9402);
+/* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(301);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9615);
+/* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(2131);
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(2449);
+/* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(6771);
+/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(5266);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(9680);
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(3369);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(1328);
+/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(5403);
+/* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(3583);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(7254);
 
 
 
@@ -29104,75 +30825,58 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 
 
 
-async function main() {
-    const apiKey = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('api-key');
-    if (apiKey !== '')
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(apiKey);
+
+
+
+
+async function main(env) {
+    for (const name of ['api-key', 'git-token', 'github-token']) {
+        const secret = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)(name);
+        if (secret !== '')
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(secret);
+    }
+    const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_6__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_2__/* .readPayload */ .rD)(env));
+    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_11__/* .reasonToSkip */ .b)(event, _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, env['GITHUB_ACTOR']);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('skipped', skip !== undefined);
     // Until a deployment is known; the last value of an output counts.
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', 'failed');
-    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_5__/* .readInputs */ .K)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, process.env);
-    if ('inputs' in read)
-        return await run(read.inputs);
-    for (const { input, message } of read.problems)
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`\`${input}\`: ${message}`);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
+    if (skip !== undefined)
+        return (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .oneLine */ .TN)(skip));
+    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_8__/* .readInputs */ .Ko)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, event);
+    if ('problems' in read) {
+        for (const { input, message } of read.problems)
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .oneLine */ .TN)(message)}`);
+        return;
+    }
+    await run(read.inputs, env, event.pullRequest);
 }
-async function run(inputs) {
-    const start = performance.now();
-    const took = () => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .elapsed */ .vk)(performance.now() - start);
+async function run(inputs, env, pullRequest) {
+    if ((0,_http_js__WEBPACK_IMPORTED_MODULE_7__/* .isReadableOnTheWay */ .co)(inputs.apiUrl)) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read on the way. Use https://.`);
+    }
+    const removes = pullRequest?.closed === true;
+    if (inputs.dryRun) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('skipped', true);
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', 'skipped');
+        if (removes)
+            return (0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
+        return (0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_5__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_3__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
+    }
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
     process.on('SIGINT', cancel).on('SIGTERM', cancel);
-    const progress = {
-        created(created) {
-            hideVariables(inputs, created);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('deployment-id', created.id);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('url', created.url);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', created.status);
-            (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`Deployment ${created.id}, to be served at ${created.url}`);
-            (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`${created.status} · ${took()}`);
-        },
-        changed: ({ status }) => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`${status} · ${took()}`),
-        lost: (error) => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`The server cannot be asked (${(0,_explain_js__WEBPACK_IMPORTED_MODULE_4__/* .reasonOf */ .A)(error)}); trying again · ${took()}`),
-        found: () => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`The server answers again · ${took()}`),
-    };
-    (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`Deploying ${inputs.name}: branch ${inputs.branch} of ${inputs.gitUrl}, by ${inputs.apiUrl}`);
-    const outcome = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_2__/* .deploy */ .gg)({
-        client: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ baseUrl: `${inputs.apiUrl}/v1`, apiKey: inputs.apiKey }),
-        projectId: inputs.projectId,
-        body: { name: inputs.name, git_url: inputs.gitUrl, branch: inputs.branch, env_vars: inputs.variables },
-        wait: inputs.wait,
-        timeout: inputs.timeoutSeconds * 1000,
-        signal: cancelled.signal,
-        progress,
-    });
-    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
-    if (deployment === undefined)
-        hideVariables(inputs);
-    const report = (0,_report_js__WEBPACK_IMPORTED_MODULE_7__/* .reportOf */ .E)(outcome, inputs);
-    print(report);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', report.status);
-    const facts = { name: inputs.name, branch: inputs.branch, deployment, took: took() };
-    await (0,_summary_js__WEBPACK_IMPORTED_MODULE_8__/* .writeSummary */ .S)((0,_summary_js__WEBPACK_IMPORTED_MODULE_8__/* .summaryOf */ .Y)(report, facts), process.env['GITHUB_STEP_SUMMARY']);
-}
-/** Waits for the deployment's address where there is one, because the address must stay readable. */
-function hideVariables(inputs, deployment) {
-    const { apiUrl, gitUrl, name, branch } = inputs;
-    const spared = [apiUrl, gitUrl, name, branch, deployment?.url ?? '', deployment?.id ?? ''];
-    for (const secret of (0,_env_vars_js__WEBPACK_IMPORTED_MODULE_3__/* .secretsIn */ .V)(inputs.variables, spared))
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(secret);
-}
-function print(report) {
-    if (report.output !== undefined)
-        (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logRaw */ .NG)(report.output);
-    for (const message of report.messages) {
-        if (report.ok)
-            (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(message);
-        else
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(message);
-    }
+    await (removes
+        ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_10__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
+        : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_4__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
 }
 try {
-    await main();
+    if ((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started) === '') {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started, 'true');
+        await main(process.env);
+    }
+    else {
+        await (0,_clean_up_js__WEBPACK_IMPORTED_MODULE_1__/* .cleanUp */ .n)(process.env);
+    }
 }
 catch (error) {
     // A fault of the action or of the runner's files, such as an output that cannot be written.
@@ -29184,136 +30888,166 @@ __webpack_async_result__();
 
 /***/ }),
 
-/***/ 5678:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   E: () => (/* binding */ reportOf)
-/* harmony export */ });
-/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(5717);
-
-/** Puts an outcome into words. */
-function reportOf(outcome, inputs) {
-    const failed = (...messages) => {
-        const status = 'deployment' in outcome && outcome.deployment ? outcome.deployment.status : 'failed';
-        return { ok: false, status, messages };
-    };
-    switch (outcome.kind) {
-        case 'running':
-            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${outcome.deployment.url}`] };
-        case 'accepted': {
-            const { id, status } = outcome.deployment;
-            return {
-                ok: true,
-                status,
-                messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
-            };
-        }
-        case 'failed':
-            return failedReport(outcome);
-        case 'superseded':
-            return failed(`A newer deployment of ${inputs.name} took over from ${outcome.deployment.id}, which does not run.`);
-        case 'timeout':
-            return failed(`${outcome.deployment.id} does not run after ${inputs.timeoutSeconds} s. It goes on at the server. ` +
-                `${outcome.trouble === undefined ? '' : `The server could not be asked last: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_0__/* .reasonOf */ .A)(outcome.trouble)}. `}` +
-                'To wait longer, raise the input `timeout`.');
-        case 'cancelled':
-            return failed(outcome.deployment === undefined
-                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
-                : `The run was cancelled. The deployment ${outcome.deployment.id} goes on at the server.`);
-        case 'refused':
-            return failed(...(0,_explain_js__WEBPACK_IMPORTED_MODULE_0__/* .explain */ .W)(outcome.error, inputs.apiUrl));
-        case 'lost':
-            return failed(`${outcome.deployment.id} was created and cannot be read any more, so its end is not known.`, ...(0,_explain_js__WEBPACK_IMPORTED_MODULE_0__/* .explain */ .W)(outcome.error, inputs.apiUrl));
-    }
-}
-function failedReport({ deployment, failure }) {
-    const status = deployment.status;
-    if (!failure)
-        return { ok: false, status, messages: [`${deployment.id} ended as ${status}. The server gives no reason.`] };
-    const [first = '', ...further] = failure.message.split(/\r\n|\r|\n/);
-    const output = further.join('\n').trimEnd();
-    return {
-        ok: false,
-        status,
-        messages: [`${deployment.id} failed in the stage ${failure.stage} (${failure.code}): ${first}`],
-        ...(output === '' ? {} : { output }),
-    };
-}
-
-
-/***/ }),
-
-/***/ 1830:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   S: () => (/* binding */ writeSummary),
-/* harmony export */   Y: () => (/* binding */ summaryOf)
-/* harmony export */ });
-/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3218);
-
-/** The job summary in Markdown. Everything that is not ours is escaped. */
-function summaryOf(report, facts) {
-    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
-    const rows = [
-        ['Status', report.status],
-        ['Branch', facts.branch],
-        ...(facts.deployment === undefined
-            ? []
-            : [
-                ['Address', facts.deployment.url],
-                ['Deployment', facts.deployment.id],
-            ]),
-        ['Time', facts.took],
-    ];
-    return [
-        `### ${heading} ${escapeLine(facts.name)}`,
-        ['| | |', '|---|---|', ...rows.map(([title = '', value = '']) => `| ${title} | ${escapeLine(value)} |`)].join('\n'),
-        ...(report.ok ? [] : report.messages.map(escapeLine)),
-        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output)}</pre>`]),
-        '',
-    ].join('\n\n');
-}
-/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
-async function writeSummary(markdown, path) {
-    if (!path)
-        return;
-    try {
-        await _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.addRaw(markdown).write();
-    }
-    catch (error) {
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(`The job summary could not be written: ${String(error)}`);
-    }
-}
-/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
-function escapeLine(text) {
-    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
-    return line.replace(/[\\|*[\]~#]/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-function escapeHtml(text) {
-    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-
-/***/ }),
-
-/***/ 3218:
+/***/ 5403:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
+  F: () => (/* binding */ removeStep)
+});
+
+// EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 18 modules
+var core = __nccwpck_require__(9402);
+// EXTERNAL MODULE: ./action/lib/context.js + 1 modules
+var context = __nccwpck_require__(9615);
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
+// EXTERNAL MODULE: ./action/lib/answers.js
+var answers = __nccwpck_require__(7037);
+;// CONCATENATED MODULE: ./action/lib/remove.js
+
+/**
+ * Removes an app with all its deployments and gives their number; 0 when there is none of this name. What changes
+ * meanwhile, such as a build that has just become a running app, is looked at again. Rejects with what the client
+ * rejects with.
+ */
+async function removeApp(options) {
+    const { client, signal } = options;
+    let removed = 0;
+    for (let round = 1;; round++) {
+        const left = await deploymentsOf(options);
+        if (left.length === 0)
+            return removed;
+        for (const { id, status } of left) {
+            const call = { params: { project_id: options.projectId, id }, signal };
+            try {
+                if (status === 'building')
+                    await client.deployments.cancel(call);
+                if (status === 'running')
+                    await client.deployments.stop(call);
+                await client.deployments.delete(call);
+                removed++;
+            }
+            catch (error) {
+                if (!(0,answers/* isGone */.ST)(error) && round === mostRounds)
+                    throw error;
+            }
+        }
+    }
+}
+const mostRounds = 3;
+async function deploymentsOf({ client, projectId, name, signal, }) {
+    const found = [];
+    for await (const { deployments } of client.deployments.list.pages({ params: { project_id: projectId }, signal })) {
+        found.push(...deployments.filter((deployment) => deployment.name === name));
+    }
+    return found;
+}
+
+;// CONCATENATED MODULE: ./action/lib/remove-step.js
+
+
+
+
+
+/** Removes the app of a pull request that was closed, and tells GitHub. */
+async function removeStep(inputs, env, pullRequest, signal) {
+    const { projectId, name, apiUrl, timeoutSeconds } = inputs;
+    (0,log/* logLine */.BP)(`Removing ${name}: the pull request is closed`);
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    try {
+        const removed = await removeApp({ client: (0,context/* createClients */.hP)(inputs).api, projectId, name, signal: limit });
+        (0,log/* logLine */.BP)(removed === 0 ? `There is no app ${name}.` : `${name} was removed with its ${removed} deployments.`);
+    }
+    catch (error) {
+        for (const message of (0,explain/* explain */.W)(error, apiUrl))
+            (0,core/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+        return;
+    }
+    (0,core/* setOutput */.uH)('status', 'removed');
+    const github = (0,context/* gitHubSide */.Hd)(inputs, env, pullRequest, core/* warning */.$e);
+    await github?.removed();
+}
+
+
+/***/ }),
+
+/***/ 3583:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   b: () => (/* binding */ reasonToSkip)
+/* harmony export */ });
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3369);
+
+/** Why this run has nothing to do, in a sentence; `undefined` when it has. Decided before the inputs are checked. */
+function reasonToSkip(event, input, actor) {
+    const isOn = (name) => /^true$/i.test(input(name) || _inputs_js__WEBPACK_IMPORTED_MODULE_0__/* .inputDefaults */ .V0[name]);
+    if (event.skip !== undefined)
+        return event.skip;
+    if (event.mergeGroup && !isOn('merge-group')) {
+        return 'A merge group is not merged yet, so it is not deployed. To deploy it, set `merge-group` to true.';
+    }
+    if (input('api-key') === '' && event.fork !== undefined) {
+        return `The code comes from the fork ${event.fork}, and GitHub gives no secrets to such a run: it is not deployed.`;
+    }
+    if (input('api-key') === '' && actor === 'dependabot[bot]') {
+        return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed.";
+    }
+    if (event.pullRequest?.closed && !isOn('preview')) {
+        return 'The pull request is closed, and without `preview` there is no app of its own to remove.';
+    }
+    return undefined;
+}
+
+
+/***/ }),
+
+/***/ 7254:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   x: () => (/* binding */ states)
+/* harmony export */ });
+/** What a step leaves for the one that cleans up behind it, by `saveState`. */
+const states = {
+    /** There was a step, so the next one cleans up. */
+    started: 'started',
+    /** The id of the deployment that the server took. */
+    deployment: 'deployment',
+    /** The id of the deployment at GitHub. */
+    gitHubDeployment: 'github-deployment',
+    /** The step has come to its end, and nothing is left to do. */
+    ended: 'ended',
+};
+
+
+/***/ }),
+
+/***/ 9402:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  N4: () => (/* binding */ endGroup),
   V4: () => (/* binding */ getInput),
+  Gu: () => (/* binding */ getState),
   pq: () => (/* binding */ info),
+  lm: () => (/* binding */ notice),
+  LZ: () => (/* binding */ saveState),
   C1: () => (/* binding */ setFailed),
   uH: () => (/* binding */ setOutput),
   Pq: () => (/* binding */ core_setSecret),
+  Oh: () => (/* binding */ startGroup),
   z: () => (/* reexport */ summary),
   $e: () => (/* binding */ warning)
 });
 
-// UNUSED EXPORTS: ExitCode, addPath, debug, endGroup, error, exportVariable, getBooleanInput, getIDToken, getMultilineInput, getState, group, isDebug, markdownSummary, notice, platform, saveState, setCommandEcho, startGroup, toPlatformPath, toPosixPath, toWin32Path
+// UNUSED EXPORTS: ExitCode, addPath, debug, error, exportVariable, getBooleanInput, getIDToken, getMultilineInput, group, isDebug, markdownSummary, platform, setCommandEcho, toPlatformPath, toPosixPath, toWin32Path
 
 ;// CONCATENATED MODULE: external "os"
 const external_os_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("os");
@@ -29339,7 +31073,7 @@ function utils_toCommandValue(input) {
  * @returns The command properties to send with the actual annotation command
  * See IssueCommandProperties: https://github.com/actions/runner/blob/main/src/Runner.Worker/ActionCommandManager.cs#L646
  */
-function utils_toCommandProperties(annotationProperties) {
+function toCommandProperties(annotationProperties) {
     if (!Object.keys(annotationProperties).length) {
         return {};
     }
@@ -29486,804 +31220,10 @@ function file_command_prepareKeyValueMessage(key, value) {
 //# sourceMappingURL=file-command.js.map
 ;// CONCATENATED MODULE: external "path"
 const external_path_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("path");
-// EXTERNAL MODULE: external "http"
-var external_http_ = __nccwpck_require__(8611);
-// EXTERNAL MODULE: external "https"
-var external_https_ = __nccwpck_require__(5692);
-;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/proxy.js
-function getProxyUrl(reqUrl) {
-    const usingSsl = reqUrl.protocol === 'https:';
-    if (checkBypass(reqUrl)) {
-        return undefined;
-    }
-    const proxyVar = (() => {
-        if (usingSsl) {
-            return process.env['https_proxy'] || process.env['HTTPS_PROXY'];
-        }
-        else {
-            return process.env['http_proxy'] || process.env['HTTP_PROXY'];
-        }
-    })();
-    if (proxyVar) {
-        try {
-            return new DecodedURL(proxyVar);
-        }
-        catch (_a) {
-            if (!proxyVar.startsWith('http://') && !proxyVar.startsWith('https://'))
-                return new DecodedURL(`http://${proxyVar}`);
-        }
-    }
-    else {
-        return undefined;
-    }
-}
-function checkBypass(reqUrl) {
-    if (!reqUrl.hostname) {
-        return false;
-    }
-    const reqHost = reqUrl.hostname;
-    if (isLoopbackAddress(reqHost)) {
-        return true;
-    }
-    const noProxy = process.env['no_proxy'] || process.env['NO_PROXY'] || '';
-    if (!noProxy) {
-        return false;
-    }
-    // Determine the request port
-    let reqPort;
-    if (reqUrl.port) {
-        reqPort = Number(reqUrl.port);
-    }
-    else if (reqUrl.protocol === 'http:') {
-        reqPort = 80;
-    }
-    else if (reqUrl.protocol === 'https:') {
-        reqPort = 443;
-    }
-    // Format the request hostname and hostname with port
-    const upperReqHosts = [reqUrl.hostname.toUpperCase()];
-    if (typeof reqPort === 'number') {
-        upperReqHosts.push(`${upperReqHosts[0]}:${reqPort}`);
-    }
-    // Compare request host against noproxy
-    for (const upperNoProxyItem of noProxy
-        .split(',')
-        .map(x => x.trim().toUpperCase())
-        .filter(x => x)) {
-        if (upperNoProxyItem === '*' ||
-            upperReqHosts.some(x => x === upperNoProxyItem ||
-                x.endsWith(`.${upperNoProxyItem}`) ||
-                (upperNoProxyItem.startsWith('.') &&
-                    x.endsWith(`${upperNoProxyItem}`)))) {
-            return true;
-        }
-    }
-    return false;
-}
-function isLoopbackAddress(host) {
-    const hostLower = host.toLowerCase();
-    return (hostLower === 'localhost' ||
-        hostLower.startsWith('127.') ||
-        hostLower.startsWith('[::1]') ||
-        hostLower.startsWith('[0:0:0:0:0:0:0:1]'));
-}
-class DecodedURL extends URL {
-    constructor(url, base) {
-        super(url, base);
-        this._decodedUsername = decodeURIComponent(super.username);
-        this._decodedPassword = decodeURIComponent(super.password);
-    }
-    get username() {
-        return this._decodedUsername;
-    }
-    get password() {
-        return this._decodedPassword;
-    }
-}
-//# sourceMappingURL=proxy.js.map
-// EXTERNAL MODULE: ./node_modules/tunnel/index.js
-var node_modules_tunnel = __nccwpck_require__(770);
-// EXTERNAL MODULE: ./node_modules/@actions/http-client/node_modules/undici/index.js
-var undici = __nccwpck_require__(3368);
-;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/index.js
-/* eslint-disable @typescript-eslint/no-explicit-any */
-var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-
-
-
-var HttpCodes;
-(function (HttpCodes) {
-    HttpCodes[HttpCodes["OK"] = 200] = "OK";
-    HttpCodes[HttpCodes["MultipleChoices"] = 300] = "MultipleChoices";
-    HttpCodes[HttpCodes["MovedPermanently"] = 301] = "MovedPermanently";
-    HttpCodes[HttpCodes["ResourceMoved"] = 302] = "ResourceMoved";
-    HttpCodes[HttpCodes["SeeOther"] = 303] = "SeeOther";
-    HttpCodes[HttpCodes["NotModified"] = 304] = "NotModified";
-    HttpCodes[HttpCodes["UseProxy"] = 305] = "UseProxy";
-    HttpCodes[HttpCodes["SwitchProxy"] = 306] = "SwitchProxy";
-    HttpCodes[HttpCodes["TemporaryRedirect"] = 307] = "TemporaryRedirect";
-    HttpCodes[HttpCodes["PermanentRedirect"] = 308] = "PermanentRedirect";
-    HttpCodes[HttpCodes["BadRequest"] = 400] = "BadRequest";
-    HttpCodes[HttpCodes["Unauthorized"] = 401] = "Unauthorized";
-    HttpCodes[HttpCodes["PaymentRequired"] = 402] = "PaymentRequired";
-    HttpCodes[HttpCodes["Forbidden"] = 403] = "Forbidden";
-    HttpCodes[HttpCodes["NotFound"] = 404] = "NotFound";
-    HttpCodes[HttpCodes["MethodNotAllowed"] = 405] = "MethodNotAllowed";
-    HttpCodes[HttpCodes["NotAcceptable"] = 406] = "NotAcceptable";
-    HttpCodes[HttpCodes["ProxyAuthenticationRequired"] = 407] = "ProxyAuthenticationRequired";
-    HttpCodes[HttpCodes["RequestTimeout"] = 408] = "RequestTimeout";
-    HttpCodes[HttpCodes["Conflict"] = 409] = "Conflict";
-    HttpCodes[HttpCodes["Gone"] = 410] = "Gone";
-    HttpCodes[HttpCodes["TooManyRequests"] = 429] = "TooManyRequests";
-    HttpCodes[HttpCodes["InternalServerError"] = 500] = "InternalServerError";
-    HttpCodes[HttpCodes["NotImplemented"] = 501] = "NotImplemented";
-    HttpCodes[HttpCodes["BadGateway"] = 502] = "BadGateway";
-    HttpCodes[HttpCodes["ServiceUnavailable"] = 503] = "ServiceUnavailable";
-    HttpCodes[HttpCodes["GatewayTimeout"] = 504] = "GatewayTimeout";
-})(HttpCodes || (HttpCodes = {}));
-var Headers;
-(function (Headers) {
-    Headers["Accept"] = "accept";
-    Headers["ContentType"] = "content-type";
-})(Headers || (Headers = {}));
-var MediaTypes;
-(function (MediaTypes) {
-    MediaTypes["ApplicationJson"] = "application/json";
-})(MediaTypes || (MediaTypes = {}));
-/**
- * Returns the proxy URL, depending upon the supplied url and proxy environment variables.
- * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
- */
-function lib_getProxyUrl(serverUrl) {
-    const proxyUrl = pm.getProxyUrl(new URL(serverUrl));
-    return proxyUrl ? proxyUrl.href : '';
-}
-const HttpRedirectCodes = [
-    HttpCodes.MovedPermanently,
-    HttpCodes.ResourceMoved,
-    HttpCodes.SeeOther,
-    HttpCodes.TemporaryRedirect,
-    HttpCodes.PermanentRedirect
-];
-const HttpResponseRetryCodes = [
-    HttpCodes.BadGateway,
-    HttpCodes.ServiceUnavailable,
-    HttpCodes.GatewayTimeout
-];
-const RetryableHttpVerbs = (/* unused pure expression or super */ null && (['OPTIONS', 'GET', 'DELETE', 'HEAD']));
-const ExponentialBackoffCeiling = 10;
-const ExponentialBackoffTimeSlice = 5;
-class HttpClientError extends Error {
-    constructor(message, statusCode) {
-        super(message);
-        this.name = 'HttpClientError';
-        this.statusCode = statusCode;
-        Object.setPrototypeOf(this, HttpClientError.prototype);
-    }
-}
-class HttpClientResponse {
-    constructor(message) {
-        this.message = message;
-    }
-    readBody() {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
-                let output = Buffer.alloc(0);
-                this.message.on('data', (chunk) => {
-                    output = Buffer.concat([output, chunk]);
-                });
-                this.message.on('end', () => {
-                    resolve(output.toString());
-                });
-            }));
-        });
-    }
-    readBodyBuffer() {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
-                const chunks = [];
-                this.message.on('data', (chunk) => {
-                    chunks.push(chunk);
-                });
-                this.message.on('end', () => {
-                    resolve(Buffer.concat(chunks));
-                });
-            }));
-        });
-    }
-}
-function isHttps(requestUrl) {
-    const parsedUrl = new URL(requestUrl);
-    return parsedUrl.protocol === 'https:';
-}
-class lib_HttpClient {
-    constructor(userAgent, handlers, requestOptions) {
-        this._ignoreSslError = false;
-        this._allowRedirects = true;
-        this._allowRedirectDowngrade = false;
-        this._maxRedirects = 50;
-        this._allowRetries = false;
-        this._maxRetries = 1;
-        this._keepAlive = false;
-        this._disposed = false;
-        this.userAgent = this._getUserAgentWithOrchestrationId(userAgent);
-        this.handlers = handlers || [];
-        this.requestOptions = requestOptions;
-        if (requestOptions) {
-            if (requestOptions.ignoreSslError != null) {
-                this._ignoreSslError = requestOptions.ignoreSslError;
-            }
-            this._socketTimeout = requestOptions.socketTimeout;
-            if (requestOptions.allowRedirects != null) {
-                this._allowRedirects = requestOptions.allowRedirects;
-            }
-            if (requestOptions.allowRedirectDowngrade != null) {
-                this._allowRedirectDowngrade = requestOptions.allowRedirectDowngrade;
-            }
-            if (requestOptions.maxRedirects != null) {
-                this._maxRedirects = Math.max(requestOptions.maxRedirects, 0);
-            }
-            if (requestOptions.keepAlive != null) {
-                this._keepAlive = requestOptions.keepAlive;
-            }
-            if (requestOptions.allowRetries != null) {
-                this._allowRetries = requestOptions.allowRetries;
-            }
-            if (requestOptions.maxRetries != null) {
-                this._maxRetries = requestOptions.maxRetries;
-            }
-        }
-    }
-    options(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('OPTIONS', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    get(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('GET', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    del(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('DELETE', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    post(requestUrl, data, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('POST', requestUrl, data, additionalHeaders || {});
-        });
-    }
-    patch(requestUrl, data, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('PATCH', requestUrl, data, additionalHeaders || {});
-        });
-    }
-    put(requestUrl, data, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('PUT', requestUrl, data, additionalHeaders || {});
-        });
-    }
-    head(requestUrl, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request('HEAD', requestUrl, null, additionalHeaders || {});
-        });
-    }
-    sendStream(verb, requestUrl, stream, additionalHeaders) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return this.request(verb, requestUrl, stream, additionalHeaders);
-        });
-    }
-    /**
-     * Gets a typed object from an endpoint
-     * Be aware that not found returns a null.  Other errors (4xx, 5xx) reject the promise
-     */
-    getJson(requestUrl_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, additionalHeaders = {}) {
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            const res = yield this.get(requestUrl, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    postJson(requestUrl_1, obj_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
-            const data = JSON.stringify(obj, null, 2);
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            additionalHeaders[Headers.ContentType] =
-                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
-            const res = yield this.post(requestUrl, data, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    putJson(requestUrl_1, obj_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
-            const data = JSON.stringify(obj, null, 2);
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            additionalHeaders[Headers.ContentType] =
-                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
-            const res = yield this.put(requestUrl, data, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    patchJson(requestUrl_1, obj_1) {
-        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
-            const data = JSON.stringify(obj, null, 2);
-            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
-            additionalHeaders[Headers.ContentType] =
-                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
-            const res = yield this.patch(requestUrl, data, additionalHeaders);
-            return this._processResponse(res, this.requestOptions);
-        });
-    }
-    /**
-     * Makes a raw http request.
-     * All other methods such as get, post, patch, and request ultimately call this.
-     * Prefer get, del, post and patch
-     */
-    request(verb, requestUrl, data, headers) {
-        return __awaiter(this, void 0, void 0, function* () {
-            if (this._disposed) {
-                throw new Error('Client has already been disposed.');
-            }
-            const parsedUrl = new URL(requestUrl);
-            let info = this._prepareRequest(verb, parsedUrl, headers);
-            // Only perform retries on reads since writes may not be idempotent.
-            const maxTries = this._allowRetries && RetryableHttpVerbs.includes(verb)
-                ? this._maxRetries + 1
-                : 1;
-            let numTries = 0;
-            let response;
-            do {
-                response = yield this.requestRaw(info, data);
-                // Check if it's an authentication challenge
-                if (response &&
-                    response.message &&
-                    response.message.statusCode === HttpCodes.Unauthorized) {
-                    let authenticationHandler;
-                    for (const handler of this.handlers) {
-                        if (handler.canHandleAuthentication(response)) {
-                            authenticationHandler = handler;
-                            break;
-                        }
-                    }
-                    if (authenticationHandler) {
-                        return authenticationHandler.handleAuthentication(this, info, data);
-                    }
-                    else {
-                        // We have received an unauthorized response but have no handlers to handle it.
-                        // Let the response return to the caller.
-                        return response;
-                    }
-                }
-                let redirectsRemaining = this._maxRedirects;
-                while (response.message.statusCode &&
-                    HttpRedirectCodes.includes(response.message.statusCode) &&
-                    this._allowRedirects &&
-                    redirectsRemaining > 0) {
-                    const redirectUrl = response.message.headers['location'];
-                    if (!redirectUrl) {
-                        // if there's no location to redirect to, we won't
-                        break;
-                    }
-                    const parsedRedirectUrl = new URL(redirectUrl);
-                    if (parsedUrl.protocol === 'https:' &&
-                        parsedUrl.protocol !== parsedRedirectUrl.protocol &&
-                        !this._allowRedirectDowngrade) {
-                        throw new Error('Redirect from HTTPS to HTTP protocol. This downgrade is not allowed for security reasons. If you want to allow this behavior, set the allowRedirectDowngrade option to true.');
-                    }
-                    // we need to finish reading the response before reassigning response
-                    // which will leak the open socket.
-                    yield response.readBody();
-                    // strip authorization header if redirected to a different hostname
-                    if (parsedRedirectUrl.hostname !== parsedUrl.hostname) {
-                        for (const header in headers) {
-                            // header names are case insensitive
-                            if (header.toLowerCase() === 'authorization') {
-                                delete headers[header];
-                            }
-                        }
-                    }
-                    // let's make the request with the new redirectUrl
-                    info = this._prepareRequest(verb, parsedRedirectUrl, headers);
-                    response = yield this.requestRaw(info, data);
-                    redirectsRemaining--;
-                }
-                if (!response.message.statusCode ||
-                    !HttpResponseRetryCodes.includes(response.message.statusCode)) {
-                    // If not a retry code, return immediately instead of retrying
-                    return response;
-                }
-                numTries += 1;
-                if (numTries < maxTries) {
-                    yield response.readBody();
-                    yield this._performExponentialBackoff(numTries);
-                }
-            } while (numTries < maxTries);
-            return response;
-        });
-    }
-    /**
-     * Needs to be called if keepAlive is set to true in request options.
-     */
-    dispose() {
-        if (this._agent) {
-            this._agent.destroy();
-        }
-        this._disposed = true;
-    }
-    /**
-     * Raw request.
-     * @param info
-     * @param data
-     */
-    requestRaw(info, data) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve, reject) => {
-                function callbackForResult(err, res) {
-                    if (err) {
-                        reject(err);
-                    }
-                    else if (!res) {
-                        // If `err` is not passed, then `res` must be passed.
-                        reject(new Error('Unknown error'));
-                    }
-                    else {
-                        resolve(res);
-                    }
-                }
-                this.requestRawWithCallback(info, data, callbackForResult);
-            });
-        });
-    }
-    /**
-     * Raw request with callback.
-     * @param info
-     * @param data
-     * @param onResult
-     */
-    requestRawWithCallback(info, data, onResult) {
-        if (typeof data === 'string') {
-            if (!info.options.headers) {
-                info.options.headers = {};
-            }
-            info.options.headers['Content-Length'] = Buffer.byteLength(data, 'utf8');
-        }
-        let callbackCalled = false;
-        function handleResult(err, res) {
-            if (!callbackCalled) {
-                callbackCalled = true;
-                onResult(err, res);
-            }
-        }
-        const req = info.httpModule.request(info.options, (msg) => {
-            const res = new HttpClientResponse(msg);
-            handleResult(undefined, res);
-        });
-        let socket;
-        req.on('socket', sock => {
-            socket = sock;
-        });
-        // If we ever get disconnected, we want the socket to timeout eventually
-        req.setTimeout(this._socketTimeout || 3 * 60000, () => {
-            if (socket) {
-                socket.end();
-            }
-            handleResult(new Error(`Request timeout: ${info.options.path}`));
-        });
-        req.on('error', function (err) {
-            // err has statusCode property
-            // res should have headers
-            handleResult(err);
-        });
-        if (data && typeof data === 'string') {
-            req.write(data, 'utf8');
-        }
-        if (data && typeof data !== 'string') {
-            data.on('close', function () {
-                req.end();
-            });
-            data.pipe(req);
-        }
-        else {
-            req.end();
-        }
-    }
-    /**
-     * Gets an http agent. This function is useful when you need an http agent that handles
-     * routing through a proxy server - depending upon the url and proxy environment variables.
-     * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
-     */
-    getAgent(serverUrl) {
-        const parsedUrl = new URL(serverUrl);
-        return this._getAgent(parsedUrl);
-    }
-    getAgentDispatcher(serverUrl) {
-        const parsedUrl = new URL(serverUrl);
-        const proxyUrl = pm.getProxyUrl(parsedUrl);
-        const useProxy = proxyUrl && proxyUrl.hostname;
-        if (!useProxy) {
-            return;
-        }
-        return this._getProxyAgentDispatcher(parsedUrl, proxyUrl);
-    }
-    _prepareRequest(method, requestUrl, headers) {
-        const info = {};
-        info.parsedUrl = requestUrl;
-        const usingSsl = info.parsedUrl.protocol === 'https:';
-        info.httpModule = usingSsl ? https : http;
-        const defaultPort = usingSsl ? 443 : 80;
-        info.options = {};
-        info.options.host = info.parsedUrl.hostname;
-        info.options.port = info.parsedUrl.port
-            ? parseInt(info.parsedUrl.port)
-            : defaultPort;
-        info.options.path =
-            (info.parsedUrl.pathname || '') + (info.parsedUrl.search || '');
-        info.options.method = method;
-        info.options.headers = this._mergeHeaders(headers);
-        if (this.userAgent != null) {
-            info.options.headers['user-agent'] = this.userAgent;
-        }
-        info.options.agent = this._getAgent(info.parsedUrl);
-        // gives handlers an opportunity to participate
-        if (this.handlers) {
-            for (const handler of this.handlers) {
-                handler.prepareRequest(info.options);
-            }
-        }
-        return info;
-    }
-    _mergeHeaders(headers) {
-        if (this.requestOptions && this.requestOptions.headers) {
-            return Object.assign({}, lowercaseKeys(this.requestOptions.headers), lowercaseKeys(headers || {}));
-        }
-        return lowercaseKeys(headers || {});
-    }
-    /**
-     * Gets an existing header value or returns a default.
-     * Handles converting number header values to strings since HTTP headers must be strings.
-     * Note: This returns string | string[] since some headers can have multiple values.
-     * For headers that must always be a single string (like Content-Type), use the
-     * specialized _getExistingOrDefaultContentTypeHeader method instead.
-     */
-    _getExistingOrDefaultHeader(additionalHeaders, header, _default) {
-        let clientHeader;
-        if (this.requestOptions && this.requestOptions.headers) {
-            const headerValue = lowercaseKeys(this.requestOptions.headers)[header];
-            if (headerValue) {
-                clientHeader =
-                    typeof headerValue === 'number' ? headerValue.toString() : headerValue;
-            }
-        }
-        const additionalValue = additionalHeaders[header];
-        if (additionalValue !== undefined) {
-            return typeof additionalValue === 'number'
-                ? additionalValue.toString()
-                : additionalValue;
-        }
-        if (clientHeader !== undefined) {
-            return clientHeader;
-        }
-        return _default;
-    }
-    /**
-     * Specialized version of _getExistingOrDefaultHeader for Content-Type header.
-     * Always returns a single string (not an array) since Content-Type should be a single value.
-     * Converts arrays to comma-separated strings and numbers to strings to ensure type safety.
-     * This was split from _getExistingOrDefaultHeader to provide stricter typing for callers
-     * that assign the result to places expecting a string (e.g., additionalHeaders[Headers.ContentType]).
-     */
-    _getExistingOrDefaultContentTypeHeader(additionalHeaders, _default) {
-        let clientHeader;
-        if (this.requestOptions && this.requestOptions.headers) {
-            const headerValue = lowercaseKeys(this.requestOptions.headers)[Headers.ContentType];
-            if (headerValue) {
-                if (typeof headerValue === 'number') {
-                    clientHeader = String(headerValue);
-                }
-                else if (Array.isArray(headerValue)) {
-                    clientHeader = headerValue.join(', ');
-                }
-                else {
-                    clientHeader = headerValue;
-                }
-            }
-        }
-        const additionalValue = additionalHeaders[Headers.ContentType];
-        // Return the first non-undefined value, converting numbers or arrays to strings if necessary
-        if (additionalValue !== undefined) {
-            if (typeof additionalValue === 'number') {
-                return String(additionalValue);
-            }
-            else if (Array.isArray(additionalValue)) {
-                return additionalValue.join(', ');
-            }
-            else {
-                return additionalValue;
-            }
-        }
-        if (clientHeader !== undefined) {
-            return clientHeader;
-        }
-        return _default;
-    }
-    _getAgent(parsedUrl) {
-        let agent;
-        const proxyUrl = pm.getProxyUrl(parsedUrl);
-        const useProxy = proxyUrl && proxyUrl.hostname;
-        if (this._keepAlive && useProxy) {
-            agent = this._proxyAgent;
-        }
-        if (!useProxy) {
-            agent = this._agent;
-        }
-        // if agent is already assigned use that agent.
-        if (agent) {
-            return agent;
-        }
-        const usingSsl = parsedUrl.protocol === 'https:';
-        let maxSockets = 100;
-        if (this.requestOptions) {
-            maxSockets = this.requestOptions.maxSockets || http.globalAgent.maxSockets;
-        }
-        // This is `useProxy` again, but we need to check `proxyURl` directly for TypeScripts's flow analysis.
-        if (proxyUrl && proxyUrl.hostname) {
-            const agentOptions = {
-                maxSockets,
-                keepAlive: this._keepAlive,
-                proxy: Object.assign(Object.assign({}, ((proxyUrl.username || proxyUrl.password) && {
-                    proxyAuth: `${proxyUrl.username}:${proxyUrl.password}`
-                })), { host: proxyUrl.hostname, port: proxyUrl.port })
-            };
-            let tunnelAgent;
-            const overHttps = proxyUrl.protocol === 'https:';
-            if (usingSsl) {
-                tunnelAgent = overHttps ? tunnel.httpsOverHttps : tunnel.httpsOverHttp;
-            }
-            else {
-                tunnelAgent = overHttps ? tunnel.httpOverHttps : tunnel.httpOverHttp;
-            }
-            agent = tunnelAgent(agentOptions);
-            this._proxyAgent = agent;
-        }
-        // if tunneling agent isn't assigned create a new agent
-        if (!agent) {
-            const options = { keepAlive: this._keepAlive, maxSockets };
-            agent = usingSsl ? new https.Agent(options) : new http.Agent(options);
-            this._agent = agent;
-        }
-        if (usingSsl && this._ignoreSslError) {
-            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
-            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
-            // we have to cast it to any and change it directly
-            agent.options = Object.assign(agent.options || {}, {
-                rejectUnauthorized: false
-            });
-        }
-        return agent;
-    }
-    _getProxyAgentDispatcher(parsedUrl, proxyUrl) {
-        let proxyAgent;
-        if (this._keepAlive) {
-            proxyAgent = this._proxyAgentDispatcher;
-        }
-        // if agent is already assigned use that agent.
-        if (proxyAgent) {
-            return proxyAgent;
-        }
-        const usingSsl = parsedUrl.protocol === 'https:';
-        proxyAgent = new ProxyAgent(Object.assign({ uri: proxyUrl.href, pipelining: !this._keepAlive ? 0 : 1 }, ((proxyUrl.username || proxyUrl.password) && {
-            token: `Basic ${Buffer.from(`${proxyUrl.username}:${proxyUrl.password}`).toString('base64')}`
-        })));
-        this._proxyAgentDispatcher = proxyAgent;
-        if (usingSsl && this._ignoreSslError) {
-            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
-            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
-            // we have to cast it to any and change it directly
-            proxyAgent.options = Object.assign(proxyAgent.options.requestTls || {}, {
-                rejectUnauthorized: false
-            });
-        }
-        return proxyAgent;
-    }
-    _getUserAgentWithOrchestrationId(userAgent) {
-        const baseUserAgent = userAgent || 'actions/http-client';
-        const orchId = process.env['ACTIONS_ORCHESTRATION_ID'];
-        if (orchId) {
-            // Sanitize the orchestration ID to ensure it contains only valid characters
-            // Valid characters: 0-9, a-z, _, -, .
-            const sanitizedId = orchId.replace(/[^a-z0-9_.-]/gi, '_');
-            return `${baseUserAgent} actions_orchestration_id/${sanitizedId}`;
-        }
-        return baseUserAgent;
-    }
-    _performExponentialBackoff(retryNumber) {
-        return __awaiter(this, void 0, void 0, function* () {
-            retryNumber = Math.min(ExponentialBackoffCeiling, retryNumber);
-            const ms = ExponentialBackoffTimeSlice * Math.pow(2, retryNumber);
-            return new Promise(resolve => setTimeout(() => resolve(), ms));
-        });
-    }
-    _processResponse(res, options) {
-        return __awaiter(this, void 0, void 0, function* () {
-            return new Promise((resolve, reject) => __awaiter(this, void 0, void 0, function* () {
-                const statusCode = res.message.statusCode || 0;
-                const response = {
-                    statusCode,
-                    result: null,
-                    headers: {}
-                };
-                // not found leads to null obj returned
-                if (statusCode === HttpCodes.NotFound) {
-                    resolve(response);
-                }
-                // get the result from the body
-                function dateTimeDeserializer(key, value) {
-                    if (typeof value === 'string') {
-                        const a = new Date(value);
-                        if (!isNaN(a.valueOf())) {
-                            return a;
-                        }
-                    }
-                    return value;
-                }
-                let obj;
-                let contents;
-                try {
-                    contents = yield res.readBody();
-                    if (contents && contents.length > 0) {
-                        if (options && options.deserializeDates) {
-                            obj = JSON.parse(contents, dateTimeDeserializer);
-                        }
-                        else {
-                            obj = JSON.parse(contents);
-                        }
-                        response.result = obj;
-                    }
-                    response.headers = res.message.headers;
-                }
-                catch (err) {
-                    // Invalid resource (contents not json);  leaving result obj null
-                }
-                // note that 3xx redirects are handled by the http layer.
-                if (statusCode > 299) {
-                    let msg;
-                    // if exception/error in body, attempt to get better error
-                    if (obj && obj.message) {
-                        msg = obj.message;
-                    }
-                    else if (contents && contents.length > 0) {
-                        // it may be the case that the exception is in the body message as string
-                        msg = contents;
-                    }
-                    else {
-                        msg = `Failed request: (${statusCode})`;
-                    }
-                    const err = new HttpClientError(msg, statusCode);
-                    err.result = response.result;
-                    reject(err);
-                }
-                else {
-                    resolve(response);
-                }
-            }));
-        });
-    }
-}
-const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCase()] = obj[k]), c), {});
-//# sourceMappingURL=index.js.map
+// EXTERNAL MODULE: ./node_modules/@actions/http-client/lib/index.js + 1 modules
+var lib = __nccwpck_require__(4942);
 ;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/auth.js
-var auth_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
     function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
     return new (P || (P = Promise))(function (resolve, reject) {
         function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
@@ -30308,7 +31248,7 @@ class BasicCredentialHandler {
         return false;
     }
     handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
+        return __awaiter(this, void 0, void 0, function* () {
             throw new Error('not implemented');
         });
     }
@@ -30330,7 +31270,7 @@ class auth_BearerCredentialHandler {
         return false;
     }
     handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
+        return __awaiter(this, void 0, void 0, function* () {
             throw new Error('not implemented');
         });
     }
@@ -30352,7 +31292,7 @@ class PersonalAccessTokenCredentialHandler {
         return false;
     }
     handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
+        return __awaiter(this, void 0, void 0, function* () {
             throw new Error('not implemented');
         });
     }
@@ -32150,7 +33090,7 @@ function core_debug(message) {
  * @param properties optional properties to add to the annotation.
  */
 function error(message, properties = {}) {
-    command_issueCommand('error', utils_toCommandProperties(properties), message instanceof Error ? message.toString() : message);
+    command_issueCommand('error', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
 }
 /**
  * Adds a warning issue
@@ -32158,7 +33098,7 @@ function error(message, properties = {}) {
  * @param properties optional properties to add to the annotation.
  */
 function warning(message, properties = {}) {
-    command_issueCommand('warning', utils_toCommandProperties(properties), message instanceof Error ? message.toString() : message);
+    command_issueCommand('warning', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
 }
 /**
  * Adds a notice issue
@@ -32166,7 +33106,7 @@ function warning(message, properties = {}) {
  * @param properties optional properties to add to the annotation.
  */
 function notice(message, properties = {}) {
-    issueCommand('notice', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
+    command_issueCommand('notice', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
 }
 /**
  * Writes info to log with console.log.
@@ -32183,13 +33123,13 @@ function info(message) {
  * @param name The name of the output group
  */
 function startGroup(name) {
-    issue('group', name);
+    command_issue('group', name);
 }
 /**
  * End an output group.
  */
 function endGroup() {
-    issue('endgroup');
+    command_issue('endgroup');
 }
 /**
  * Wrap an asynchronous function call in a group.
@@ -32225,9 +33165,9 @@ function group(name, fn) {
 function saveState(name, value) {
     const filePath = process.env['GITHUB_STATE'] || '';
     if (filePath) {
-        return issueFileCommand('STATE', prepareKeyValueMessage(name, value));
+        return file_command_issueFileCommand('STATE', file_command_prepareKeyValueMessage(name, value));
     }
-    issueCommand('save-state', { name }, toCommandValue(value));
+    command_issueCommand('save-state', { name }, utils_toCommandValue(value));
 }
 /**
  * Gets the value of an state set by this action's main execution.
@@ -32260,6 +33200,818 @@ function getIDToken(aud) {
  */
 
 //# sourceMappingURL=core.js.map
+
+/***/ }),
+
+/***/ 4942:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  Qq: () => (/* binding */ HttpClient)
+});
+
+// UNUSED EXPORTS: Headers, HttpClientError, HttpClientResponse, HttpCodes, MediaTypes, getProxyUrl, isHttps
+
+// EXTERNAL MODULE: external "http"
+var external_http_ = __nccwpck_require__(8611);
+var external_http_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_http_, 2);
+// EXTERNAL MODULE: external "https"
+var external_https_ = __nccwpck_require__(5692);
+var external_https_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_https_, 2);
+;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/proxy.js
+function getProxyUrl(reqUrl) {
+    const usingSsl = reqUrl.protocol === 'https:';
+    if (checkBypass(reqUrl)) {
+        return undefined;
+    }
+    const proxyVar = (() => {
+        if (usingSsl) {
+            return process.env['https_proxy'] || process.env['HTTPS_PROXY'];
+        }
+        else {
+            return process.env['http_proxy'] || process.env['HTTP_PROXY'];
+        }
+    })();
+    if (proxyVar) {
+        try {
+            return new DecodedURL(proxyVar);
+        }
+        catch (_a) {
+            if (!proxyVar.startsWith('http://') && !proxyVar.startsWith('https://'))
+                return new DecodedURL(`http://${proxyVar}`);
+        }
+    }
+    else {
+        return undefined;
+    }
+}
+function checkBypass(reqUrl) {
+    if (!reqUrl.hostname) {
+        return false;
+    }
+    const reqHost = reqUrl.hostname;
+    if (isLoopbackAddress(reqHost)) {
+        return true;
+    }
+    const noProxy = process.env['no_proxy'] || process.env['NO_PROXY'] || '';
+    if (!noProxy) {
+        return false;
+    }
+    // Determine the request port
+    let reqPort;
+    if (reqUrl.port) {
+        reqPort = Number(reqUrl.port);
+    }
+    else if (reqUrl.protocol === 'http:') {
+        reqPort = 80;
+    }
+    else if (reqUrl.protocol === 'https:') {
+        reqPort = 443;
+    }
+    // Format the request hostname and hostname with port
+    const upperReqHosts = [reqUrl.hostname.toUpperCase()];
+    if (typeof reqPort === 'number') {
+        upperReqHosts.push(`${upperReqHosts[0]}:${reqPort}`);
+    }
+    // Compare request host against noproxy
+    for (const upperNoProxyItem of noProxy
+        .split(',')
+        .map(x => x.trim().toUpperCase())
+        .filter(x => x)) {
+        if (upperNoProxyItem === '*' ||
+            upperReqHosts.some(x => x === upperNoProxyItem ||
+                x.endsWith(`.${upperNoProxyItem}`) ||
+                (upperNoProxyItem.startsWith('.') &&
+                    x.endsWith(`${upperNoProxyItem}`)))) {
+            return true;
+        }
+    }
+    return false;
+}
+function isLoopbackAddress(host) {
+    const hostLower = host.toLowerCase();
+    return (hostLower === 'localhost' ||
+        hostLower.startsWith('127.') ||
+        hostLower.startsWith('[::1]') ||
+        hostLower.startsWith('[0:0:0:0:0:0:0:1]'));
+}
+class DecodedURL extends URL {
+    constructor(url, base) {
+        super(url, base);
+        this._decodedUsername = decodeURIComponent(super.username);
+        this._decodedPassword = decodeURIComponent(super.password);
+    }
+    get username() {
+        return this._decodedUsername;
+    }
+    get password() {
+        return this._decodedPassword;
+    }
+}
+//# sourceMappingURL=proxy.js.map
+// EXTERNAL MODULE: ./node_modules/tunnel/index.js
+var tunnel = __nccwpck_require__(770);
+// EXTERNAL MODULE: ./node_modules/@actions/http-client/node_modules/undici/index.js
+var undici = __nccwpck_require__(3368);
+;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/index.js
+/* eslint-disable @typescript-eslint/no-explicit-any */
+var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+
+
+
+var HttpCodes;
+(function (HttpCodes) {
+    HttpCodes[HttpCodes["OK"] = 200] = "OK";
+    HttpCodes[HttpCodes["MultipleChoices"] = 300] = "MultipleChoices";
+    HttpCodes[HttpCodes["MovedPermanently"] = 301] = "MovedPermanently";
+    HttpCodes[HttpCodes["ResourceMoved"] = 302] = "ResourceMoved";
+    HttpCodes[HttpCodes["SeeOther"] = 303] = "SeeOther";
+    HttpCodes[HttpCodes["NotModified"] = 304] = "NotModified";
+    HttpCodes[HttpCodes["UseProxy"] = 305] = "UseProxy";
+    HttpCodes[HttpCodes["SwitchProxy"] = 306] = "SwitchProxy";
+    HttpCodes[HttpCodes["TemporaryRedirect"] = 307] = "TemporaryRedirect";
+    HttpCodes[HttpCodes["PermanentRedirect"] = 308] = "PermanentRedirect";
+    HttpCodes[HttpCodes["BadRequest"] = 400] = "BadRequest";
+    HttpCodes[HttpCodes["Unauthorized"] = 401] = "Unauthorized";
+    HttpCodes[HttpCodes["PaymentRequired"] = 402] = "PaymentRequired";
+    HttpCodes[HttpCodes["Forbidden"] = 403] = "Forbidden";
+    HttpCodes[HttpCodes["NotFound"] = 404] = "NotFound";
+    HttpCodes[HttpCodes["MethodNotAllowed"] = 405] = "MethodNotAllowed";
+    HttpCodes[HttpCodes["NotAcceptable"] = 406] = "NotAcceptable";
+    HttpCodes[HttpCodes["ProxyAuthenticationRequired"] = 407] = "ProxyAuthenticationRequired";
+    HttpCodes[HttpCodes["RequestTimeout"] = 408] = "RequestTimeout";
+    HttpCodes[HttpCodes["Conflict"] = 409] = "Conflict";
+    HttpCodes[HttpCodes["Gone"] = 410] = "Gone";
+    HttpCodes[HttpCodes["TooManyRequests"] = 429] = "TooManyRequests";
+    HttpCodes[HttpCodes["InternalServerError"] = 500] = "InternalServerError";
+    HttpCodes[HttpCodes["NotImplemented"] = 501] = "NotImplemented";
+    HttpCodes[HttpCodes["BadGateway"] = 502] = "BadGateway";
+    HttpCodes[HttpCodes["ServiceUnavailable"] = 503] = "ServiceUnavailable";
+    HttpCodes[HttpCodes["GatewayTimeout"] = 504] = "GatewayTimeout";
+})(HttpCodes || (HttpCodes = {}));
+var Headers;
+(function (Headers) {
+    Headers["Accept"] = "accept";
+    Headers["ContentType"] = "content-type";
+})(Headers || (Headers = {}));
+var MediaTypes;
+(function (MediaTypes) {
+    MediaTypes["ApplicationJson"] = "application/json";
+})(MediaTypes || (MediaTypes = {}));
+/**
+ * Returns the proxy URL, depending upon the supplied url and proxy environment variables.
+ * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
+ */
+function lib_getProxyUrl(serverUrl) {
+    const proxyUrl = pm.getProxyUrl(new URL(serverUrl));
+    return proxyUrl ? proxyUrl.href : '';
+}
+const HttpRedirectCodes = [
+    HttpCodes.MovedPermanently,
+    HttpCodes.ResourceMoved,
+    HttpCodes.SeeOther,
+    HttpCodes.TemporaryRedirect,
+    HttpCodes.PermanentRedirect
+];
+const HttpResponseRetryCodes = [
+    HttpCodes.BadGateway,
+    HttpCodes.ServiceUnavailable,
+    HttpCodes.GatewayTimeout
+];
+const RetryableHttpVerbs = ['OPTIONS', 'GET', 'DELETE', 'HEAD'];
+const ExponentialBackoffCeiling = 10;
+const ExponentialBackoffTimeSlice = 5;
+class HttpClientError extends Error {
+    constructor(message, statusCode) {
+        super(message);
+        this.name = 'HttpClientError';
+        this.statusCode = statusCode;
+        Object.setPrototypeOf(this, HttpClientError.prototype);
+    }
+}
+class HttpClientResponse {
+    constructor(message) {
+        this.message = message;
+    }
+    readBody() {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
+                let output = Buffer.alloc(0);
+                this.message.on('data', (chunk) => {
+                    output = Buffer.concat([output, chunk]);
+                });
+                this.message.on('end', () => {
+                    resolve(output.toString());
+                });
+            }));
+        });
+    }
+    readBodyBuffer() {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve) => __awaiter(this, void 0, void 0, function* () {
+                const chunks = [];
+                this.message.on('data', (chunk) => {
+                    chunks.push(chunk);
+                });
+                this.message.on('end', () => {
+                    resolve(Buffer.concat(chunks));
+                });
+            }));
+        });
+    }
+}
+function isHttps(requestUrl) {
+    const parsedUrl = new URL(requestUrl);
+    return parsedUrl.protocol === 'https:';
+}
+class HttpClient {
+    constructor(userAgent, handlers, requestOptions) {
+        this._ignoreSslError = false;
+        this._allowRedirects = true;
+        this._allowRedirectDowngrade = false;
+        this._maxRedirects = 50;
+        this._allowRetries = false;
+        this._maxRetries = 1;
+        this._keepAlive = false;
+        this._disposed = false;
+        this.userAgent = this._getUserAgentWithOrchestrationId(userAgent);
+        this.handlers = handlers || [];
+        this.requestOptions = requestOptions;
+        if (requestOptions) {
+            if (requestOptions.ignoreSslError != null) {
+                this._ignoreSslError = requestOptions.ignoreSslError;
+            }
+            this._socketTimeout = requestOptions.socketTimeout;
+            if (requestOptions.allowRedirects != null) {
+                this._allowRedirects = requestOptions.allowRedirects;
+            }
+            if (requestOptions.allowRedirectDowngrade != null) {
+                this._allowRedirectDowngrade = requestOptions.allowRedirectDowngrade;
+            }
+            if (requestOptions.maxRedirects != null) {
+                this._maxRedirects = Math.max(requestOptions.maxRedirects, 0);
+            }
+            if (requestOptions.keepAlive != null) {
+                this._keepAlive = requestOptions.keepAlive;
+            }
+            if (requestOptions.allowRetries != null) {
+                this._allowRetries = requestOptions.allowRetries;
+            }
+            if (requestOptions.maxRetries != null) {
+                this._maxRetries = requestOptions.maxRetries;
+            }
+        }
+    }
+    options(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('OPTIONS', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    get(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('GET', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    del(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('DELETE', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    post(requestUrl, data, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('POST', requestUrl, data, additionalHeaders || {});
+        });
+    }
+    patch(requestUrl, data, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('PATCH', requestUrl, data, additionalHeaders || {});
+        });
+    }
+    put(requestUrl, data, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('PUT', requestUrl, data, additionalHeaders || {});
+        });
+    }
+    head(requestUrl, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request('HEAD', requestUrl, null, additionalHeaders || {});
+        });
+    }
+    sendStream(verb, requestUrl, stream, additionalHeaders) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return this.request(verb, requestUrl, stream, additionalHeaders);
+        });
+    }
+    /**
+     * Gets a typed object from an endpoint
+     * Be aware that not found returns a null.  Other errors (4xx, 5xx) reject the promise
+     */
+    getJson(requestUrl_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, additionalHeaders = {}) {
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            const res = yield this.get(requestUrl, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    postJson(requestUrl_1, obj_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
+            const data = JSON.stringify(obj, null, 2);
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            additionalHeaders[Headers.ContentType] =
+                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
+            const res = yield this.post(requestUrl, data, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    putJson(requestUrl_1, obj_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
+            const data = JSON.stringify(obj, null, 2);
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            additionalHeaders[Headers.ContentType] =
+                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
+            const res = yield this.put(requestUrl, data, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    patchJson(requestUrl_1, obj_1) {
+        return __awaiter(this, arguments, void 0, function* (requestUrl, obj, additionalHeaders = {}) {
+            const data = JSON.stringify(obj, null, 2);
+            additionalHeaders[Headers.Accept] = this._getExistingOrDefaultHeader(additionalHeaders, Headers.Accept, MediaTypes.ApplicationJson);
+            additionalHeaders[Headers.ContentType] =
+                this._getExistingOrDefaultContentTypeHeader(additionalHeaders, MediaTypes.ApplicationJson);
+            const res = yield this.patch(requestUrl, data, additionalHeaders);
+            return this._processResponse(res, this.requestOptions);
+        });
+    }
+    /**
+     * Makes a raw http request.
+     * All other methods such as get, post, patch, and request ultimately call this.
+     * Prefer get, del, post and patch
+     */
+    request(verb, requestUrl, data, headers) {
+        return __awaiter(this, void 0, void 0, function* () {
+            if (this._disposed) {
+                throw new Error('Client has already been disposed.');
+            }
+            const parsedUrl = new URL(requestUrl);
+            let info = this._prepareRequest(verb, parsedUrl, headers);
+            // Only perform retries on reads since writes may not be idempotent.
+            const maxTries = this._allowRetries && RetryableHttpVerbs.includes(verb)
+                ? this._maxRetries + 1
+                : 1;
+            let numTries = 0;
+            let response;
+            do {
+                response = yield this.requestRaw(info, data);
+                // Check if it's an authentication challenge
+                if (response &&
+                    response.message &&
+                    response.message.statusCode === HttpCodes.Unauthorized) {
+                    let authenticationHandler;
+                    for (const handler of this.handlers) {
+                        if (handler.canHandleAuthentication(response)) {
+                            authenticationHandler = handler;
+                            break;
+                        }
+                    }
+                    if (authenticationHandler) {
+                        return authenticationHandler.handleAuthentication(this, info, data);
+                    }
+                    else {
+                        // We have received an unauthorized response but have no handlers to handle it.
+                        // Let the response return to the caller.
+                        return response;
+                    }
+                }
+                let redirectsRemaining = this._maxRedirects;
+                while (response.message.statusCode &&
+                    HttpRedirectCodes.includes(response.message.statusCode) &&
+                    this._allowRedirects &&
+                    redirectsRemaining > 0) {
+                    const redirectUrl = response.message.headers['location'];
+                    if (!redirectUrl) {
+                        // if there's no location to redirect to, we won't
+                        break;
+                    }
+                    const parsedRedirectUrl = new URL(redirectUrl);
+                    if (parsedUrl.protocol === 'https:' &&
+                        parsedUrl.protocol !== parsedRedirectUrl.protocol &&
+                        !this._allowRedirectDowngrade) {
+                        throw new Error('Redirect from HTTPS to HTTP protocol. This downgrade is not allowed for security reasons. If you want to allow this behavior, set the allowRedirectDowngrade option to true.');
+                    }
+                    // we need to finish reading the response before reassigning response
+                    // which will leak the open socket.
+                    yield response.readBody();
+                    // strip authorization header if redirected to a different hostname
+                    if (parsedRedirectUrl.hostname !== parsedUrl.hostname) {
+                        for (const header in headers) {
+                            // header names are case insensitive
+                            if (header.toLowerCase() === 'authorization') {
+                                delete headers[header];
+                            }
+                        }
+                    }
+                    // let's make the request with the new redirectUrl
+                    info = this._prepareRequest(verb, parsedRedirectUrl, headers);
+                    response = yield this.requestRaw(info, data);
+                    redirectsRemaining--;
+                }
+                if (!response.message.statusCode ||
+                    !HttpResponseRetryCodes.includes(response.message.statusCode)) {
+                    // If not a retry code, return immediately instead of retrying
+                    return response;
+                }
+                numTries += 1;
+                if (numTries < maxTries) {
+                    yield response.readBody();
+                    yield this._performExponentialBackoff(numTries);
+                }
+            } while (numTries < maxTries);
+            return response;
+        });
+    }
+    /**
+     * Needs to be called if keepAlive is set to true in request options.
+     */
+    dispose() {
+        if (this._agent) {
+            this._agent.destroy();
+        }
+        this._disposed = true;
+    }
+    /**
+     * Raw request.
+     * @param info
+     * @param data
+     */
+    requestRaw(info, data) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve, reject) => {
+                function callbackForResult(err, res) {
+                    if (err) {
+                        reject(err);
+                    }
+                    else if (!res) {
+                        // If `err` is not passed, then `res` must be passed.
+                        reject(new Error('Unknown error'));
+                    }
+                    else {
+                        resolve(res);
+                    }
+                }
+                this.requestRawWithCallback(info, data, callbackForResult);
+            });
+        });
+    }
+    /**
+     * Raw request with callback.
+     * @param info
+     * @param data
+     * @param onResult
+     */
+    requestRawWithCallback(info, data, onResult) {
+        if (typeof data === 'string') {
+            if (!info.options.headers) {
+                info.options.headers = {};
+            }
+            info.options.headers['Content-Length'] = Buffer.byteLength(data, 'utf8');
+        }
+        let callbackCalled = false;
+        function handleResult(err, res) {
+            if (!callbackCalled) {
+                callbackCalled = true;
+                onResult(err, res);
+            }
+        }
+        const req = info.httpModule.request(info.options, (msg) => {
+            const res = new HttpClientResponse(msg);
+            handleResult(undefined, res);
+        });
+        let socket;
+        req.on('socket', sock => {
+            socket = sock;
+        });
+        // If we ever get disconnected, we want the socket to timeout eventually
+        req.setTimeout(this._socketTimeout || 3 * 60000, () => {
+            if (socket) {
+                socket.end();
+            }
+            handleResult(new Error(`Request timeout: ${info.options.path}`));
+        });
+        req.on('error', function (err) {
+            // err has statusCode property
+            // res should have headers
+            handleResult(err);
+        });
+        if (data && typeof data === 'string') {
+            req.write(data, 'utf8');
+        }
+        if (data && typeof data !== 'string') {
+            data.on('close', function () {
+                req.end();
+            });
+            data.pipe(req);
+        }
+        else {
+            req.end();
+        }
+    }
+    /**
+     * Gets an http agent. This function is useful when you need an http agent that handles
+     * routing through a proxy server - depending upon the url and proxy environment variables.
+     * @param serverUrl  The server URL where the request will be sent. For example, https://api.github.com
+     */
+    getAgent(serverUrl) {
+        const parsedUrl = new URL(serverUrl);
+        return this._getAgent(parsedUrl);
+    }
+    getAgentDispatcher(serverUrl) {
+        const parsedUrl = new URL(serverUrl);
+        const proxyUrl = getProxyUrl(parsedUrl);
+        const useProxy = proxyUrl && proxyUrl.hostname;
+        if (!useProxy) {
+            return;
+        }
+        return this._getProxyAgentDispatcher(parsedUrl, proxyUrl);
+    }
+    _prepareRequest(method, requestUrl, headers) {
+        const info = {};
+        info.parsedUrl = requestUrl;
+        const usingSsl = info.parsedUrl.protocol === 'https:';
+        info.httpModule = usingSsl ? external_https_namespaceObject : external_http_namespaceObject;
+        const defaultPort = usingSsl ? 443 : 80;
+        info.options = {};
+        info.options.host = info.parsedUrl.hostname;
+        info.options.port = info.parsedUrl.port
+            ? parseInt(info.parsedUrl.port)
+            : defaultPort;
+        info.options.path =
+            (info.parsedUrl.pathname || '') + (info.parsedUrl.search || '');
+        info.options.method = method;
+        info.options.headers = this._mergeHeaders(headers);
+        if (this.userAgent != null) {
+            info.options.headers['user-agent'] = this.userAgent;
+        }
+        info.options.agent = this._getAgent(info.parsedUrl);
+        // gives handlers an opportunity to participate
+        if (this.handlers) {
+            for (const handler of this.handlers) {
+                handler.prepareRequest(info.options);
+            }
+        }
+        return info;
+    }
+    _mergeHeaders(headers) {
+        if (this.requestOptions && this.requestOptions.headers) {
+            return Object.assign({}, lowercaseKeys(this.requestOptions.headers), lowercaseKeys(headers || {}));
+        }
+        return lowercaseKeys(headers || {});
+    }
+    /**
+     * Gets an existing header value or returns a default.
+     * Handles converting number header values to strings since HTTP headers must be strings.
+     * Note: This returns string | string[] since some headers can have multiple values.
+     * For headers that must always be a single string (like Content-Type), use the
+     * specialized _getExistingOrDefaultContentTypeHeader method instead.
+     */
+    _getExistingOrDefaultHeader(additionalHeaders, header, _default) {
+        let clientHeader;
+        if (this.requestOptions && this.requestOptions.headers) {
+            const headerValue = lowercaseKeys(this.requestOptions.headers)[header];
+            if (headerValue) {
+                clientHeader =
+                    typeof headerValue === 'number' ? headerValue.toString() : headerValue;
+            }
+        }
+        const additionalValue = additionalHeaders[header];
+        if (additionalValue !== undefined) {
+            return typeof additionalValue === 'number'
+                ? additionalValue.toString()
+                : additionalValue;
+        }
+        if (clientHeader !== undefined) {
+            return clientHeader;
+        }
+        return _default;
+    }
+    /**
+     * Specialized version of _getExistingOrDefaultHeader for Content-Type header.
+     * Always returns a single string (not an array) since Content-Type should be a single value.
+     * Converts arrays to comma-separated strings and numbers to strings to ensure type safety.
+     * This was split from _getExistingOrDefaultHeader to provide stricter typing for callers
+     * that assign the result to places expecting a string (e.g., additionalHeaders[Headers.ContentType]).
+     */
+    _getExistingOrDefaultContentTypeHeader(additionalHeaders, _default) {
+        let clientHeader;
+        if (this.requestOptions && this.requestOptions.headers) {
+            const headerValue = lowercaseKeys(this.requestOptions.headers)[Headers.ContentType];
+            if (headerValue) {
+                if (typeof headerValue === 'number') {
+                    clientHeader = String(headerValue);
+                }
+                else if (Array.isArray(headerValue)) {
+                    clientHeader = headerValue.join(', ');
+                }
+                else {
+                    clientHeader = headerValue;
+                }
+            }
+        }
+        const additionalValue = additionalHeaders[Headers.ContentType];
+        // Return the first non-undefined value, converting numbers or arrays to strings if necessary
+        if (additionalValue !== undefined) {
+            if (typeof additionalValue === 'number') {
+                return String(additionalValue);
+            }
+            else if (Array.isArray(additionalValue)) {
+                return additionalValue.join(', ');
+            }
+            else {
+                return additionalValue;
+            }
+        }
+        if (clientHeader !== undefined) {
+            return clientHeader;
+        }
+        return _default;
+    }
+    _getAgent(parsedUrl) {
+        let agent;
+        const proxyUrl = getProxyUrl(parsedUrl);
+        const useProxy = proxyUrl && proxyUrl.hostname;
+        if (this._keepAlive && useProxy) {
+            agent = this._proxyAgent;
+        }
+        if (!useProxy) {
+            agent = this._agent;
+        }
+        // if agent is already assigned use that agent.
+        if (agent) {
+            return agent;
+        }
+        const usingSsl = parsedUrl.protocol === 'https:';
+        let maxSockets = 100;
+        if (this.requestOptions) {
+            maxSockets = this.requestOptions.maxSockets || external_http_.globalAgent.maxSockets;
+        }
+        // This is `useProxy` again, but we need to check `proxyURl` directly for TypeScripts's flow analysis.
+        if (proxyUrl && proxyUrl.hostname) {
+            const agentOptions = {
+                maxSockets,
+                keepAlive: this._keepAlive,
+                proxy: Object.assign(Object.assign({}, ((proxyUrl.username || proxyUrl.password) && {
+                    proxyAuth: `${proxyUrl.username}:${proxyUrl.password}`
+                })), { host: proxyUrl.hostname, port: proxyUrl.port })
+            };
+            let tunnelAgent;
+            const overHttps = proxyUrl.protocol === 'https:';
+            if (usingSsl) {
+                tunnelAgent = overHttps ? tunnel.httpsOverHttps : tunnel.httpsOverHttp;
+            }
+            else {
+                tunnelAgent = overHttps ? tunnel.httpOverHttps : tunnel.httpOverHttp;
+            }
+            agent = tunnelAgent(agentOptions);
+            this._proxyAgent = agent;
+        }
+        // if tunneling agent isn't assigned create a new agent
+        if (!agent) {
+            const options = { keepAlive: this._keepAlive, maxSockets };
+            agent = usingSsl ? new external_https_.Agent(options) : new external_http_.Agent(options);
+            this._agent = agent;
+        }
+        if (usingSsl && this._ignoreSslError) {
+            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
+            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
+            // we have to cast it to any and change it directly
+            agent.options = Object.assign(agent.options || {}, {
+                rejectUnauthorized: false
+            });
+        }
+        return agent;
+    }
+    _getProxyAgentDispatcher(parsedUrl, proxyUrl) {
+        let proxyAgent;
+        if (this._keepAlive) {
+            proxyAgent = this._proxyAgentDispatcher;
+        }
+        // if agent is already assigned use that agent.
+        if (proxyAgent) {
+            return proxyAgent;
+        }
+        const usingSsl = parsedUrl.protocol === 'https:';
+        proxyAgent = new undici/* ProxyAgent */.kT(Object.assign({ uri: proxyUrl.href, pipelining: !this._keepAlive ? 0 : 1 }, ((proxyUrl.username || proxyUrl.password) && {
+            token: `Basic ${Buffer.from(`${proxyUrl.username}:${proxyUrl.password}`).toString('base64')}`
+        })));
+        this._proxyAgentDispatcher = proxyAgent;
+        if (usingSsl && this._ignoreSslError) {
+            // we don't want to set NODE_TLS_REJECT_UNAUTHORIZED=0 since that will affect request for entire process
+            // http.RequestOptions doesn't expose a way to modify RequestOptions.agent.options
+            // we have to cast it to any and change it directly
+            proxyAgent.options = Object.assign(proxyAgent.options.requestTls || {}, {
+                rejectUnauthorized: false
+            });
+        }
+        return proxyAgent;
+    }
+    _getUserAgentWithOrchestrationId(userAgent) {
+        const baseUserAgent = userAgent || 'actions/http-client';
+        const orchId = process.env['ACTIONS_ORCHESTRATION_ID'];
+        if (orchId) {
+            // Sanitize the orchestration ID to ensure it contains only valid characters
+            // Valid characters: 0-9, a-z, _, -, .
+            const sanitizedId = orchId.replace(/[^a-z0-9_.-]/gi, '_');
+            return `${baseUserAgent} actions_orchestration_id/${sanitizedId}`;
+        }
+        return baseUserAgent;
+    }
+    _performExponentialBackoff(retryNumber) {
+        return __awaiter(this, void 0, void 0, function* () {
+            retryNumber = Math.min(ExponentialBackoffCeiling, retryNumber);
+            const ms = ExponentialBackoffTimeSlice * Math.pow(2, retryNumber);
+            return new Promise(resolve => setTimeout(() => resolve(), ms));
+        });
+    }
+    _processResponse(res, options) {
+        return __awaiter(this, void 0, void 0, function* () {
+            return new Promise((resolve, reject) => __awaiter(this, void 0, void 0, function* () {
+                const statusCode = res.message.statusCode || 0;
+                const response = {
+                    statusCode,
+                    result: null,
+                    headers: {}
+                };
+                // not found leads to null obj returned
+                if (statusCode === HttpCodes.NotFound) {
+                    resolve(response);
+                }
+                // get the result from the body
+                function dateTimeDeserializer(key, value) {
+                    if (typeof value === 'string') {
+                        const a = new Date(value);
+                        if (!isNaN(a.valueOf())) {
+                            return a;
+                        }
+                    }
+                    return value;
+                }
+                let obj;
+                let contents;
+                try {
+                    contents = yield res.readBody();
+                    if (contents && contents.length > 0) {
+                        if (options && options.deserializeDates) {
+                            obj = JSON.parse(contents, dateTimeDeserializer);
+                        }
+                        else {
+                            obj = JSON.parse(contents);
+                        }
+                        response.result = obj;
+                    }
+                    response.headers = res.message.headers;
+                }
+                catch (err) {
+                    // Invalid resource (contents not json);  leaving result obj null
+                }
+                // note that 3xx redirects are handled by the http layer.
+                if (statusCode > 299) {
+                    let msg;
+                    // if exception/error in body, attempt to get better error
+                    if (obj && obj.message) {
+                        msg = obj.message;
+                    }
+                    else if (contents && contents.length > 0) {
+                        // it may be the case that the exception is in the body message as string
+                        msg = contents;
+                    }
+                    else {
+                        msg = `Failed request: (${statusCode})`;
+                    }
+                    const err = new HttpClientError(msg, statusCode);
+                    err.result = response.result;
+                    reject(err);
+                }
+                else {
+                    resolve(response);
+                }
+            }));
+        });
+    }
+}
+const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCase()] = obj[k]), c), {});
+//# sourceMappingURL=index.js.map
 
 /***/ }),
 
@@ -32665,6 +34417,36 @@ function nextPage(response, current) {
 /******/ 	};
 /******/ })();
 /******/ 
+/******/ /* webpack/runtime/create fake namespace object */
+/******/ (() => {
+/******/ 	var getProto = Object.getPrototypeOf ? (obj) => (Object.getPrototypeOf(obj)) : (obj) => (obj.__proto__);
+/******/ 	var leafPrototypes;
+/******/ 	// create a fake namespace object
+/******/ 	// mode & 1: value is a module id, require it
+/******/ 	// mode & 2: merge all properties of value into the ns
+/******/ 	// mode & 4: return value when already ns object
+/******/ 	// mode & 16: return value when it's Promise-like
+/******/ 	// mode & 8|1: behave like require
+/******/ 	__nccwpck_require__.t = function(value, mode) {
+/******/ 		if(mode & 1) value = this(value);
+/******/ 		if(mode & 8) return value;
+/******/ 		if(typeof value === 'object' && value) {
+/******/ 			if((mode & 4) && value.__esModule) return value;
+/******/ 			if((mode & 16) && typeof value.then === 'function') return value;
+/******/ 		}
+/******/ 		var ns = Object.create(null);
+/******/ 		__nccwpck_require__.r(ns);
+/******/ 		var def = {};
+/******/ 		leafPrototypes = leafPrototypes || [null, getProto({}), getProto([]), getProto(getProto)];
+/******/ 		for(var current = mode & 2 && value; typeof current == 'object' && !~leafPrototypes.indexOf(current); current = getProto(current)) {
+/******/ 			Object.getOwnPropertyNames(current).forEach((key) => (def[key] = () => (value[key])));
+/******/ 		}
+/******/ 		def['default'] = () => (value);
+/******/ 		__nccwpck_require__.d(ns, def);
+/******/ 		return ns;
+/******/ 	};
+/******/ })();
+/******/ 
 /******/ /* webpack/runtime/define property getters */
 /******/ (() => {
 /******/ 	// define getter functions for harmony exports
@@ -32680,6 +34462,17 @@ function nextPage(response, current) {
 /******/ /* webpack/runtime/hasOwnProperty shorthand */
 /******/ (() => {
 /******/ 	__nccwpck_require__.o = (obj, prop) => (Object.prototype.hasOwnProperty.call(obj, prop))
+/******/ })();
+/******/ 
+/******/ /* webpack/runtime/make namespace object */
+/******/ (() => {
+/******/ 	// define __esModule on exports
+/******/ 	__nccwpck_require__.r = (exports) => {
+/******/ 		if(typeof Symbol !== 'undefined' && Symbol.toStringTag) {
+/******/ 			Object.defineProperty(exports, Symbol.toStringTag, { value: 'Module' });
+/******/ 		}
+/******/ 		Object.defineProperty(exports, '__esModule', { value: true });
+/******/ 	};
 /******/ })();
 /******/ 
 /************************************************************************/
