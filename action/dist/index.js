@@ -29396,7 +29396,7 @@ function reportOf(outcome, inputs, tail) {
     const { id = '', url = '' } = deployment ?? {};
     const failed = (...messages) => {
         const status = deployment?.status ?? 'failed';
-        return { ok: false, status, messages, ...(tail === undefined ? {} : { output: tail }) };
+        return { ok: false, status, messages, ...withOutput(tail) };
     };
     switch (outcome.kind) {
         case 'running':
@@ -29441,7 +29441,6 @@ function remoteEnd({ deployment, trouble }) {
 }
 function failedReport({ deployment, failure }, tail) {
     const { id, status } = deployment;
-    const withOutput = (output) => (output?.length ? { output } : {});
     if (!failure) {
         const messages = [`${id} ended as ${status}. The server gives no reason.`];
         return { ok: false, status, messages, ...withOutput(tail) };
@@ -29449,7 +29448,10 @@ function failedReport({ deployment, failure }, tail) {
     // The first line says what happened; what follows is the end of the output, which the log has as well.
     const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
     const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
-    return { ok: false, status, messages, ...withOutput(tail ?? further) };
+    return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) };
+}
+function withOutput(output) {
+    return output?.length ? { output } : {};
 }
 
 // EXTERNAL MODULE: ./action/lib/states.js

@@ -21,7 +21,7 @@ export function reportOf(outcome: Outcome, inputs: Known, tail: readonly string[
   const { id = '', url = '' } = deployment ?? {}
   const failed = (...messages: readonly string[]): Report => {
     const status = deployment?.status ?? 'failed'
-    return { ok: false, status, messages, ...(tail === undefined ? {} : { output: tail }) }
+    return { ok: false, status, messages, ...withOutput(tail) }
   }
   switch (outcome.kind) {
     case 'running':
@@ -78,7 +78,6 @@ function failedReport(
   tail: readonly string[] | undefined,
 ): Report {
   const { id, status } = deployment
-  const withOutput = (output: readonly string[] | undefined) => (output?.length ? { output } : {})
   if (!failure) {
     const messages = [`${id} ended as ${status}. The server gives no reason.`]
     return { ok: false, status, messages, ...withOutput(tail) }
@@ -86,5 +85,9 @@ function failedReport(
   // The first line says what happened; what follows is the end of the output, which the log has as well.
   const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/)
   const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`]
-  return { ok: false, status, messages, ...withOutput(tail ?? further) }
+  return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) }
+}
+
+function withOutput(output: readonly string[] | undefined): Pick<Report, 'output'> {
+  return output?.length ? { output } : {}
 }

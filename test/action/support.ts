@@ -16,7 +16,7 @@ export const APP = 'http://127.0.0.1:8123'
 /** One answer of the scripted server: an HTTP answer, a stream of events, none at all, or a connection that breaks. */
 export type Answer =
   | { readonly status: number; readonly body: unknown; readonly headers?: OutgoingHttpHeaders }
-  | { readonly events: string; readonly then: 'end' | 'drop' | 'hang' }
+  | { readonly events: string; readonly after: 'end' | 'drop' | 'hang' }
   | 'hang'
   | 'drop'
 
@@ -87,8 +87,8 @@ function give(response: ServerResponse, answer: Answer): void {
   }
   if ('events' in answer) {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(answer.events, () => {
-      if (answer.then === 'end') response.end()
-      if (answer.then === 'drop') response.destroy()
+      if (answer.after === 'end') response.end()
+      if (answer.after === 'drop') response.destroy()
     })
     return
   }
@@ -97,14 +97,14 @@ function give(response: ServerResponse, answer: Answer): void {
 }
 
 /** The log's events: an id of its own for each line, and the last event if it is the log's end. */
-export function logOf(lines: readonly string[], then: 'end' | 'drop' | 'hang' = 'end', firstId = 1): Answer {
+export function logOf(lines: readonly string[], after: 'end' | 'drop' | 'hang' = 'end', firstId = 1): Answer {
   const events = lines.map((text, at) => {
     // Both the older form and the one with the time.
     const data = at % 2 === 0 ? { stream: 'build', text } : { at: '2025-10-09T08:53:20.000Z', stream: 'build', text }
     return `id: ${firstId + at}\ndata: ${JSON.stringify(data)}\n\n`
   })
-  const end = then === 'end' ? 'event: end\ndata: {"status":"running"}\n\n' : ''
-  return { events: `: the log begins\n\n${events.join('')}${end}`, then }
+  const end = after === 'end' ? 'event: end\ndata: {"status":"running"}\n\n' : ''
+  return { events: `: the log begins\n\n${events.join('')}${end}`, after }
 }
 
 /** The answer to a creation. */
