@@ -28606,10 +28606,10 @@ function isGone(error) {
 /* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9615);
 /* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(4364);
 /* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(5717);
-/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(6067);
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(3369);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(1328);
-/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(7254);
+/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(6067);
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(3369);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1328);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7254);
 
 
 
@@ -28620,20 +28620,20 @@ function isGone(error) {
 
 /** Behind a step that was killed before its end: the server is told to cancel the deployment. Fails nothing. */
 async function cleanUp(env) {
-    const id = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_6__/* .states */ .x.deployment);
-    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4);
-    if (id === '' || (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_6__/* .states */ .x.ended) !== '' || !('inputs' in read))
+    const id = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.deployment);
+    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_5__/* .readAccessInputs */ .gM)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4);
+    if (id === '' || (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.ended) !== '' || !('inputs' in read))
         return;
     const { projectId } = read.inputs;
     const last = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_2__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .createClients */ .hP)(read.inputs).api, { project_id: projectId, id });
-    (0,_log_js__WEBPACK_IMPORTED_MODULE_5__/* .logLine */ .BP)('seen' in last
+    (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)('seen' in last
         ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
         : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_3__/* .reasonOf */ .A)(last.error)}`);
-    const shown = Number((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_6__/* .states */ .x.gitHubDeployment));
+    const shown = Number((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.gitHubDeployment));
     const access = (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .gitHubAccess */ .gz)(env, (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('github-token'));
     if (shown === 0 || access === undefined)
         return;
-    await (0,_github_side_js__WEBPACK_IMPORTED_MODULE_7__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .runUrlOf */ .Qm)(env));
+    await (0,_github_side_js__WEBPACK_IMPORTED_MODULE_4__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .runUrlOf */ .Qm)(env));
 }
 
 
@@ -29521,7 +29521,12 @@ async function deployStep(inputs, env, pullRequest, signal) {
     if (inputs.commit !== '')
         (0,core/* setOutput */.uH)('commit', inputs.commit);
     // Not waited for: the deployment comes first.
-    const shown = github?.started().then((id) => (0,core/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id ?? ''));
+    const shown = github?.started().then((id) => {
+        if (id === undefined)
+            return;
+        (0,core/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
+        (0,log/* logLine */.BP)(`GitHub shows the deployment in ${inputs.environment}`);
+    });
     let known;
     const progress = {
         created(created) {
@@ -30273,7 +30278,10 @@ async function findComment(rest, pullRequest, marker) {
     return undefined;
 }
 
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
 ;// CONCATENATED MODULE: ./action/lib/github/rest.js
+
 /** An answer other than 2xx, or none; `message` tells the reader what to do. */
 class GitHubError extends Error {
     name = 'GitHubError';
@@ -30303,7 +30311,7 @@ function createRest({ apiUrl, token, repository, fetch: send }) {
             });
         }
         catch (error) {
-            throw new GitHubError(`GitHub cannot be reached: ${String(error)}`);
+            throw new GitHubError(`GitHub cannot be reached: ${(0,explain/* reasonOf */.A)(error)}`);
         }
         if (!response.ok)
             throw new GitHubError(await explainRefusal(response));

@@ -30,7 +30,11 @@ export async function deployStep(
   logLine(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`)
   if (inputs.commit !== '') setOutput('commit', inputs.commit)
   // Not waited for: the deployment comes first.
-  const shown = github?.started().then((id) => saveState(states.gitHubDeployment, id ?? ''))
+  const shown = github?.started().then((id) => {
+    if (id === undefined) return
+    saveState(states.gitHubDeployment, id)
+    logLine(`GitHub shows the deployment in ${inputs.environment}`)
+  })
 
   let known: Deployment | undefined
   const progress: Progress = {

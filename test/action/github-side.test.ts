@@ -86,17 +86,11 @@ describe.concurrent('a deployment at GitHub', () => {
       cancel: seen('canceled'),
     })
     const inputs = { 'api-url': server.url, environment: 'preview' }
+    // Killed once both have told the runner.
+    const awaited = new Set(['building', 'GitHub'])
     const killed = await run(api, {
       inputs,
-      // Told once both have been told of the deployment.
-      onLine: (line, kill) => {
-        if (!line.startsWith('building')) return
-        const look = setInterval(() => {
-          if (api.deployments[0]?.statuses.length !== 1) return
-          clearInterval(look)
-          setTimeout(() => kill('SIGKILL'), 500)
-        }, 10)
-      },
+      onLine: (line, kill) => awaited.delete(line.split(' ')[0] ?? '') && awaited.size === 0 && kill('SIGKILL'),
     })
     expect(killed.state).toMatchObject({ STATE_deployment: DEPLOYMENT, 'STATE_github-deployment': '100' })
     await run(api, { inputs, env: killed.state })
@@ -198,7 +192,7 @@ describe.concurrent('GitHub never breaks a deployment', () => {
     await api[Symbol.asyncDispose]()
     const result = await run(api, { inputs: { environment: 'preview' } })
     expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
-    expect(warnings(result.stdout)).toHaveLength(2)
+    expect(warnings(result.stdout)).toEqual([expect.stringMatching(/cannot be reached.*ECONNREFUSED/)])
   })
 
   test('without a token', async ({ expect }) => {

@@ -1,3 +1,5 @@
+import { reasonOf } from '../explain.ts'
+
 /** What it takes to speak to GitHub about the repository. */
 export interface GitHubAccess {
   /** Without a slash at its end, such as `https://api.github.com`. */
@@ -46,7 +48,7 @@ export function createRest({ apiUrl, token, repository, fetch: send }: GitHubAcc
         signal: AbortSignal.timeout(requestLimit),
       })
     } catch (error) {
-      throw new GitHubError(`GitHub cannot be reached: ${String(error)}`)
+      throw new GitHubError(`GitHub cannot be reached: ${reasonOf(error)}`)
     }
     if (!response.ok) throw new GitHubError(await explainRefusal(response))
     return response
