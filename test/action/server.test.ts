@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { settled } from '../harness/deployments.ts'
 import { nodeApp } from '../harness/repository.ts'
@@ -70,21 +71,25 @@ test('a run that is killed is cleaned up behind', async () => {
   expect(await remote(id)).toMatchObject({ status: 'canceled' })
 })
 
-test('a deployment that a newer one takes over from fails the run', async () => {
-  const commit = await at.push('slow', slowApp)
-  await at.push('quick', nodeApp('quick'))
+test('a deployment that waits for its turn and is overtaken by a newer one fails the run', async () => {
+  await at.push('slow', slowApp)
+  const commit = await at.push('quick', nodeApp('quick'))
   const { client } = at.server
+  const params = { project_id: at.projectId }
+  const create = (branch: string) =>
+    client.deployments.create({ params, body: { name: 'overtaken-app', git_url: at.repository.url, branch } })
+  const ahead = await create('slow')
+  // It has begun once it has a commit; whatever comes now waits.
+  while ((await remote(ahead.id)).commit === null) await sleep(50)
   const newer = Promise.withResolvers<string>()
-  const overtake = async () => {
-    const body = { name: 'overtaken-app', git_url: at.repository.url, branch: 'quick' }
-    newer.resolve((await client.deployments.create({ params: { project_id: at.projectId }, body })).id)
-  }
-  const result = await at.deploy('slow', commit, {
-    inputs: { name: 'overtaken-app' },
-    onLine: (line) => line === BUILDING && overtake(),
+  const overtake = async () => newer.resolve((await create('quick')).id)
+  const result = await at.deploy('quick', commit, {
+    inputs: { name: 'overtaken-app', timeout: '60' },
+    onLine: (line) => line.startsWith('building') && overtake(),
   })
   expect(result).toMatchObject({ code: 1, outputs: { status: 'superseded' } })
   expect(result.stdout).toMatch(/^::error::A newer deployment of overtaken-app took over/m)
+  await client.deployments.cancel({ params: { ...params, id: ahead.id } })
   expect(await settled(client, at.projectId, await newer.promise)).toMatchObject({ status: 'running' })
 })
 

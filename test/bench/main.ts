@@ -1,3 +1,4 @@
+import { benchAction } from './action.ts'
 import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchReleases } from './releases.ts'
@@ -8,6 +9,7 @@ import { type Bench, type BenchResult, table } from './row.ts'
  * the exit status is 1 when something broke, 2 for an unknown name and 130 after Ctrl+C.
  */
 const benches: Readonly<Record<string, Bench>> = {
+  action: benchAction,
   deploy: benchDeploy,
   gateway: benchGateway,
   releases: benchReleases,
