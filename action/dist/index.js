@@ -30016,7 +30016,7 @@ function readQuoted(lines) {
 }
 const escapes = { n: '\n', r: '\r', t: '\t' };
 // Values that many apps are given and that are no secret; masking them would blank them out of every later log line.
-const ordinary = ['production', 'development', 'building', 'superseded'];
+const ordinary = ['production', 'development', 'building', 'canceled', 'superseded'];
 /**
  * What the runner shall hide of the variables' values, line by line: it hides each line of a text by itself, and a
  * short one, such as the brace that opens a JSON value, would ruin the log. Only what is longer than 7 characters

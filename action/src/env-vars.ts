@@ -100,7 +100,7 @@ function readQuoted(lines: readonly string[]): ValueRead {
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 
 // Values that many apps are given and that are no secret; masking them would blank them out of every later log line.
-const ordinary: readonly string[] = ['production', 'development', 'building', 'superseded']
+const ordinary: readonly string[] = ['production', 'development', 'building', 'canceled', 'superseded']
 
 /**
  * What the runner shall hide of the variables' values, line by line: it hides each line of a text by itself, and a
