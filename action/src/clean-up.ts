@@ -1,4 +1,3 @@
-import { getInput, getState } from '@actions/core'
 import { createClients, gitHubAccess, runUrlOf } from './context.ts'
 import { cancelRemote } from './deploy.ts'
 import type { Environment } from './event.ts'
@@ -6,6 +5,7 @@ import { reasonOf } from './explain.ts'
 import { markAborted } from './github/side.ts'
 import { readAccessInputs } from './inputs.ts'
 import { logLine } from './log.ts'
+import { getInput, getState } from './runner.ts'
 import { states } from './states.ts'
 
 /** Behind a step that was killed before its end: the server is told to cancel the deployment. Fails nothing. */
@@ -14,7 +14,7 @@ export async function cleanUp(env: Environment): Promise<void> {
   const read = readAccessInputs(getInput)
   if (id === '' || getState(states.ended) !== '' || !('inputs' in read)) return
   const { projectId } = read.inputs
-  const last = await cancelRemote(createClients(read.inputs).api, { project_id: projectId, id })
+  const last = await cancelRemote(createClients(read.inputs, env).api, { project_id: projectId, id })
   logLine(
     'seen' in last
       ? `The step was killed; its deployment ${id} is ${last.seen.status}.`

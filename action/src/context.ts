@@ -11,9 +11,9 @@ const answerLimit = 30_000
 const retries = 6
 
 /** The clients of the server: one for questions, and one for the log, which goes on and on and is asked for again. */
-export function createClients({ apiUrl, apiKey }: Access) {
+export function createClients({ apiUrl, apiKey }: Access, env: Environment) {
   const options = { baseUrl: `${apiUrl}/v1`, apiKey }
-  const proxied = createProxiedFetch()
+  const proxied = createProxiedFetch(env)
   return {
     api: createClient({ ...options, retries, fetch: within(answerLimit, proxied) }),
     logs: createClient({ ...options, retries: 0, fetch: proxied }),
@@ -42,7 +42,7 @@ export function runUrlOf(env: Environment): string {
 /** What it takes to speak to GitHub; `undefined` when it is not known. */
 export function gitHubAccess(env: Environment, token: string) {
   const [apiUrl, repository] = [env['GITHUB_API_URL']?.replace(/\/+$/, ''), env['GITHUB_REPOSITORY']]
-  return token && apiUrl && repository ? { apiUrl, repository, token, fetch: createProxiedFetch() } : undefined
+  return token && apiUrl && repository ? { apiUrl, repository, token, fetch: createProxiedFetch(env) } : undefined
 }
 
 /** GitHub's side; `undefined` when there is nothing to do there. */

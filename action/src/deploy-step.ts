@@ -1,4 +1,3 @@
-import { saveState, setFailed, setOutput, setSecret, warning } from '@actions/core'
 import type { BodyInput } from '@fairlead/server/client'
 import { type BuildLog, createBuildLog, readLogTail } from './build-log.ts'
 import { createClients, dashboardLink, gitHubSide } from './context.ts'
@@ -11,6 +10,7 @@ import type { DeploymentState } from './github/deployments.ts'
 import type { Inputs } from './inputs.ts'
 import { createOpenGroup, elapsed, logGroup, logLine, oneLine } from './log.ts'
 import { type Report, reportOf } from './report.ts'
+import { saveState, setFailed, setOutput, setSecret, warning } from './runner.ts'
 import { states } from './states.ts'
 import { summaryOf, writeSummary } from './summary.ts'
 
@@ -23,7 +23,7 @@ export async function deployStep(
 ): Promise<void> {
   const start = performance.now()
   const took = () => elapsed(performance.now() - start)
-  const clients = createClients(inputs)
+  const clients = createClients(inputs, env)
   const github = gitHubSide(inputs, env, pullRequest, warning)
   const group = createOpenGroup('Build log')
 
@@ -94,7 +94,7 @@ export async function deployStep(
   setOutput('duration-seconds', Math.round((performance.now() - start) / 1000))
   const commit = deployment?.commit || inputs.commit
   const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() }
-  await writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY'])
+  writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY'])
 
   await shown
   // What was printed may stand in a comment that more people read: the log's end may not.

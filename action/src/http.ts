@@ -1,13 +1,19 @@
-import { HttpClient } from '@actions/http-client'
+import type { HttpClient } from '@actions/http-client'
+import type { Environment } from './event.ts'
 
 /**
  * `fetch` through the proxy that the runner's environment names (`https_proxy`, `http_proxy`, `no_proxy`), which Node's
- * own does only when told so at its start. One client for each origin: it keeps one proxy for all that it is asked.
+ * own does only when told so at its start. The client behind it is large, and loaded where there is a proxy.
  */
-export function createProxiedFetch(): typeof fetch {
+export function createProxiedFetch(env: Environment): typeof fetch {
+  const variables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY']
+  if (!variables.some((variable) => env[variable])) return fetch
+  // One for each origin: it keeps one proxy for all that it is asked.
   const clients = new Map<string, HttpClient>()
-  return (input, init) => {
+  return async (input, init) => {
     const { href, origin } = new URL(input instanceof Request ? input.url : input)
+    // In the same file, and evaluated only now: a second file would take the licences of this one from ncc.
+    const { HttpClient } = await import(/* webpackMode: "eager" */ '@actions/http-client')
     const client = clients.get(origin) ?? new HttpClient()
     clients.set(origin, client)
     const dispatcher = client.getAgentDispatcher(href)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { endGroup, info, startGroup } from '@actions/core'
+import { endGroup, info, startGroup } from './runner.ts'
 
 /** Prints one line that begins with words of ours. What else is in it can neither break it nor be read as a command. */
 export function logLine(text: string): void {

@@ -1,4 +1,3 @@
-import { getInput, getState, notice, saveState, setFailed, setOutput, setSecret, warning } from '@actions/core'
 import { cleanUp } from './clean-up.ts'
 import { readPayload } from './context.ts'
 import { creationKey } from './creation-key.ts'
@@ -9,6 +8,7 @@ import { isReadableOnTheWay } from './http.ts'
 import { type Inputs, readInputs } from './inputs.ts'
 import { logGroup, logLine, oneLine } from './log.ts'
 import { removeStep } from './remove-step.ts'
+import { getInput, getState, notice, saveState, setFailed, setOutput, setSecret, warning } from './runner.ts'
 import { reasonToSkip } from './skip.ts'
 import { states } from './states.ts'
 

@@ -1,10 +1,10 @@
-import { setFailed, setOutput, warning } from '@actions/core'
 import { createClients, gitHubSide } from './context.ts'
 import type { Environment } from './event.ts'
 import { explain } from './explain.ts'
 import type { Inputs } from './inputs.ts'
 import { logLine, oneLine } from './log.ts'
 import { removeApp } from './remove.ts'
+import { setFailed, setOutput, warning } from './runner.ts'
 
 /** Removes the app of a pull request that was closed, and tells GitHub. */
 export async function removeStep(
@@ -17,7 +17,7 @@ export async function removeStep(
   logLine(`Removing ${name}: the pull request is closed`)
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)])
   try {
-    const removed = await removeApp({ client: createClients(inputs).api, projectId, name, signal: limit })
+    const removed = await removeApp({ client: createClients(inputs, env).api, projectId, name, signal: limit })
     logLine(removed === 0 ? `There is no app ${name}.` : `${name} was removed with its ${removed} deployments.`)
   } catch (error) {
     for (const message of explain(error, apiUrl)) setFailed(oneLine(message))

@@ -1,6 +1,7 @@
-import { summary, warning } from '@actions/core'
+import { appendFileSync } from 'node:fs'
 import type { Deployment } from './deploy.ts'
 import type { Report } from './report.ts'
+import { warning } from './runner.ts'
 
 export interface SummaryFacts {
   readonly name: string
@@ -37,10 +38,10 @@ export function summaryOf(report: Report, facts: SummaryFacts): string {
 }
 
 /** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
-export async function writeSummary(markdown: string, path: string | undefined): Promise<void> {
+export function writeSummary(markdown: string, path: string | undefined): void {
   if (!path) return
   try {
-    await summary.addRaw(markdown).write()
+    appendFileSync(path, markdown)
   } catch (error) {
     warning(`The job summary could not be written: ${String(error)}`)
   }
