@@ -37,7 +37,7 @@ __webpack_unused_export__ = Client
 __webpack_unused_export__ = Pool
 __webpack_unused_export__ = BalancedPool
 __webpack_unused_export__ = Agent
-__webpack_unused_export__ = ProxyAgent
+module.exports.kT = ProxyAgent
 __webpack_unused_export__ = EnvHttpProxyAgent
 __webpack_unused_export__ = RetryAgent
 __webpack_unused_export__ = RetryHandler
@@ -28093,7 +28093,7 @@ module.exports = {
 /***/ 770:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
-/* unused reexport */ __nccwpck_require__(218);
+module.exports = __nccwpck_require__(218);
 
 
 /***/ }),
@@ -28113,10 +28113,10 @@ var assert = __nccwpck_require__(2613);
 var util = __nccwpck_require__(9023);
 
 
-__webpack_unused_export__ = httpOverHttp;
-__webpack_unused_export__ = httpsOverHttp;
-__webpack_unused_export__ = httpOverHttps;
-__webpack_unused_export__ = httpsOverHttps;
+exports.httpOverHttp = httpOverHttp;
+exports.httpsOverHttp = httpsOverHttp;
+exports.httpOverHttps = httpOverHttps;
+exports.httpsOverHttps = httpsOverHttps;
 
 
 function httpOverHttp(options) {
@@ -28461,6 +28461,13 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:events"
 
 /***/ }),
 
+/***/ 3024:
+/***/ ((module) => {
+
+module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
+
+/***/ }),
+
 /***/ 7067:
 /***/ ((module) => {
 
@@ -28566,79 +28573,1278 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 
 /***/ }),
 
+/***/ 7037:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   ST: () => (/* binding */ isGone),
+/* harmony export */   dg: () => (/* binding */ isTransient),
+/* harmony export */   rn: () => (/* binding */ foreignStatus)
+/* harmony export */ });
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
+
+/** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
+function foreignStatus(error) {
+    const status = error.details['status'];
+    return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
+}
+/** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
+function isTransient(error) {
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
+        return true;
+    const status = foreignStatus(error) ?? error.status;
+    return status >= 500 || status === 429;
+}
+/** Whether Fairlead itself says that there is no such thing. */
+function isGone(error) {
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
+}
+
+
+/***/ }),
+
+/***/ 301:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   n: () => (/* binding */ cleanUp)
+/* harmony export */ });
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7029);
+/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(4364);
+/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(5717);
+/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(6067);
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(3369);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(1328);
+/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1626);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7254);
+
+
+
+
+
+
+
+
+/** Behind a step that was killed before its end: the server is told to cancel the deployment. Fails nothing. */
+async function cleanUp(env) {
+    const id = (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.deployment);
+    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4);
+    if (id === '' || (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.ended) !== '' || !('inputs' in read))
+        return;
+    const { projectId } = read.inputs;
+    const last = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_0__/* .createClients */ .hP)(read.inputs, env).api, { project_id: projectId, id });
+    (0,_log_js__WEBPACK_IMPORTED_MODULE_5__/* .logLine */ .BP)('seen' in last
+        ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
+        : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_2__/* .reasonOf */ .A)(last.error)}`);
+    const shown = Number((0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.gitHubDeployment));
+    const access = (0,_context_js__WEBPACK_IMPORTED_MODULE_0__/* .gitHubAccess */ .gz)(env, (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4)('github-token'));
+    if (shown === 0 || access === undefined)
+        return;
+    await (0,_github_side_js__WEBPACK_IMPORTED_MODULE_3__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_0__/* .runUrlOf */ .Qm)(env));
+}
+
+
+/***/ }),
+
+/***/ 7029:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Hd: () => (/* binding */ gitHubSide),
+/* harmony export */   Qm: () => (/* binding */ runUrlOf),
+/* harmony export */   d3: () => (/* binding */ dashboardLink),
+/* harmony export */   gz: () => (/* binding */ gitHubAccess),
+/* harmony export */   hP: () => (/* binding */ createClients),
+/* harmony export */   rD: () => (/* binding */ readPayload)
+/* harmony export */ });
+/* harmony import */ var node_fs__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3024);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(8071);
+/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(6067);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9680);
+
+
+
+
+/** No answer takes longer than this, in milliseconds; the log alone may. */
+const answerLimit = 30_000;
+/** How often the client repeats a request by itself, with longer and longer pauses: for about half a minute. */
+const retries = 6;
+/** The clients of the server: one for questions, and one for the log, which goes on and on and is asked for again. */
+function createClients({ apiUrl, apiKey }, env) {
+    const options = { baseUrl: `${apiUrl}/v1`, apiKey };
+    const proxied = (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env);
+    return {
+        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .within */ .ux)(answerLimit, proxied) }),
+        logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries: 0, fetch: proxied }),
+    };
+}
+/** The event's payload; `undefined` when there is none. */
+function readPayload(env) {
+    try {
+        return JSON.parse((0,node_fs__WEBPACK_IMPORTED_MODULE_0__.readFileSync)(env['GITHUB_EVENT_PATH'] ?? '', 'utf8'));
+    }
+    catch {
+        return undefined;
+    }
+}
+/** Where the dashboard shows a deployment. */
+function dashboardLink({ apiUrl, projectId }, deploymentId) {
+    return `${apiUrl}/projects/${encodeURIComponent(projectId)}/deployments/${encodeURIComponent(deploymentId)}`;
+}
+/** Where GitHub shows the run. */
+function runUrlOf(env) {
+    return `${env['GITHUB_SERVER_URL']}/${env['GITHUB_REPOSITORY']}/actions/runs/${env['GITHUB_RUN_ID']}`;
+}
+/** What it takes to speak to GitHub; `undefined` when it is not known. */
+function gitHubAccess(env, token) {
+    const [apiUrl, repository] = [env['GITHUB_API_URL']?.replace(/\/+$/, ''), env['GITHUB_REPOSITORY']];
+    return token && apiUrl && repository ? { apiUrl, repository, token, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env) } : undefined;
+}
+/** GitHub's side; `undefined` when there is nothing to do there. */
+function gitHubSide(inputs, env, pullRequest, warn) {
+    const commented = inputs.comment ? pullRequest : undefined;
+    const access = gitHubAccess(env, inputs.githubToken);
+    if (access === undefined || (inputs.environment === '' && commented === undefined))
+        return undefined;
+    const { projectId, name, environment, preview, commit, branch } = inputs;
+    const about = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented };
+    return (0,_github_side_js__WEBPACK_IMPORTED_MODULE_2__/* .createGitHubSide */ .R)({ ...access, ...about, runUrl: runUrlOf(env), warn });
+}
+
+
+/***/ }),
+
+/***/ 2131:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   J: () => (/* binding */ creationKey)
+/* harmony export */ });
+/* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
+
+/**
+ * The Idempotency-Key of this step's creation: the same however often one attempt of a job is run, so that it deploys
+ * once; another for each attempt, step, project and app. `undefined` outside of a workflow.
+ */
+function creationKey(env, projectId, name) {
+    const place = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION'];
+    if (!env['GITHUB_RUN_ID'])
+        return undefined;
+    const parts = [...place.map((variable) => env[variable] ?? ''), projectId, name];
+    return `action-${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.createHash)('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+}
+
+
+/***/ }),
+
+/***/ 2449:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  E: () => (/* binding */ bodyOf),
+  c: () => (/* binding */ deployStep)
+});
+
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
+var contract_client = __nccwpck_require__(8071);
+;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
+/**
+ * Error thrown when encountering an issue during parsing.
+ *
+ * @public
+ */
+class ParseError extends Error {
+    constructor(message, options) {
+        super(message);
+        this.name = 'ParseError';
+        this.type = options.type;
+        this.field = options.field;
+        this.value = options.value;
+        this.line = options.line;
+    }
+}
+//# sourceMappingURL=errors.js.map
+;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/parse.js
+/**
+ * EventSource/Server-Sent Events parser
+ * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+
+// ASCII codes used in the hot parsing paths.
+const LF = 10;
+const CR = 13;
+const SPACE = 32;
+const MAX_FIELD_PREFIX_LENGTH = 6;
+/**
+ * Creates a new EventSource parser.
+ *
+ * @param config - Parser configuration. Accepts callbacks (see {@link ParserCallbacks})
+ *   and options like `maxBufferSize` (see {@link ParserConfig}).
+ *
+ * @returns A new EventSource parser, with `feed` and `reset` methods.
+ * @public
+ */
+function createParser(config) {
+    if (typeof config === 'function') {
+        throw new TypeError('`config` must be an object, got a function instead. Did you mean `createParser({onEvent: fn})`?');
+    }
+    const { maxBufferSize, onComment, onError, onEvent, onId, onRetry } = config;
+    // Trailing bytes from prior `feed()` calls that did not yet form a complete line.
+    // Stored as an array of fragments and only joined when a line terminator arrives.
+    // Concatenating per-feed (`prefix + chunk`) is O(N²) when a single SSE line spans
+    // many chunks (e.g. a large `data:` payload streamed in tiny slices, or an MCP-style
+    // server that emits one giant content block). Buffering as fragments + joining once
+    // makes the same workload linear.
+    const pendingFragments = [];
+    // Running total of `pendingFragments` lengths, kept in sync with the array so the
+    // `maxBufferSize` check doesn't have to walk the fragment list on every feed.
+    let pendingFragmentsLength = 0;
+    // Empty or partial leading BOM; undefined once the BOM check is complete.
+    let bomPrefix = '';
+    let id;
+    let data = '';
+    let dataLines = 0;
+    let eventType;
+    // Set after a `maxBufferSize` overflow. Once tripped, `feed()` throws until
+    // `reset()` is called — see the comment on `maxBufferSize` in `ParserConfig`.
+    let terminated = false;
+    let skippingLine = false;
+    // Set when a line (parsed or discarded) was terminated by a trailing `\r` at the very
+    // end of a chunk. That `\r` is ambiguous: it may be a bare-CR terminator or the first
+    // half of a `\r\n` whose `\n` lands in the next chunk. The line itself is complete
+    // either way, but we must remember to swallow a single leading `\n` from the next
+    // chunk so the pair is treated as one terminator rather than a blank line (which
+    // would dispatch an event prematurely).
+    let skipNextLineFeed = false;
+    /**
+     * Feeds a chunk of the SSE stream to the parser. Any trailing bytes that do
+     * not yet form a complete line are held back and prepended to the next chunk,
+     * so callers can pass arbitrary slices of the stream without worrying about
+     * line boundaries.
+     *
+     * Per the SSE spec, one leading UTF-8 BOM is stripped before parsing,
+     * even when split across chunks. This handles both the raw 3-byte form (0xEF 0xBB
+     * 0xBF) and a single decoded U+FEFF, so a leading BOM is ignored regardless of
+     * how the caller decoded the bytes.
+     *
+     * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+     */
+    function feed(chunk) {
+        if (terminated) {
+            throw new Error('Cannot feed parser: it was terminated after exceeding the configured max buffer size. Call `reset()` to resume parsing.');
+        }
+        if (bomPrefix !== undefined) {
+            chunk = bomPrefix + chunk;
+            // Wait only while the input could still be a raw BOM. Empty chunks must
+            // not finish the check, and a mismatched prefix must remain ordinary input.
+            if (chunk === '' || chunk === '\xEF' || chunk === '\xEF\xBB') {
+                bomPrefix = chunk;
+                return;
+            }
+            bomPrefix = undefined;
+            // Strip exactly one leading BOM, in decoded or raw byte-valued form.
+            chunk = chunk.replace(/^(?:\uFEFF|\xEF\xBB\xBF)/, '');
+        }
+        // Rare resume states from a prior chunk boundary: a pending `\r\n` split or a
+        // line being discarded. Single combined check keeps the hot path to one branch;
+        // the actual handling lives out-of-line in `resumeAfterSkip`.
+        if (skippingLine || skipNextLineFeed) {
+            chunk = resumeAfterSkip(chunk);
+            if (!chunk) {
+                return;
+            }
+        }
+        // Hot path: no buffered prefix from a prior partial line. Hand the chunk
+        // straight to `processLines`, exactly like the original implementation.
+        // Zero new work in the common case (every chunk ends with `\n\n`).
+        if (!pendingFragments.length) {
+            const trailing = processLines(chunk);
+            if (trailing !== '') {
+                storeTrailing(trailing);
+            }
+            checkForBufferOverflow();
+            return;
+        }
+        // We have a buffered prefix. If this chunk also has no terminator, append
+        // to the buffer without concatenating — that's the O(N²) trap we're
+        // avoiding (large single `data:` payload split across many tiny chunks).
+        if (chunk.indexOf('\n') === -1 && chunk.indexOf('\r') === -1) {
+            if (pendingFragmentsLength < MAX_FIELD_PREFIX_LENGTH) {
+                const head = pendingFragments.join('') +
+                    chunk.slice(0, MAX_FIELD_PREFIX_LENGTH - pendingFragmentsLength);
+                if (!shouldBufferTrailing(head)) {
+                    pendingFragments.length = 0;
+                    pendingFragmentsLength = 0;
+                    skippingLine = true;
+                    return;
+                }
+            }
+            pendingFragments.push(chunk);
+            pendingFragmentsLength += chunk.length;
+            checkForBufferOverflow();
+            return;
+        }
+        // Terminator arrived. Join the accumulated fragments + this chunk once,
+        // process, and buffer any new trailing partial line.
+        pendingFragments.push(chunk);
+        const input = pendingFragments.join('');
+        pendingFragments.length = 0;
+        pendingFragmentsLength = 0;
+        storeTrailing(processLines(input));
+        checkForBufferOverflow();
+    }
+    // Out-of-line handler for the rare post-boundary states. `skipNextLineFeed` means a
+    // line (parsed or discarded) ended with a trailing `\r` at the previous chunk boundary,
+    // so a single leading `\n` must be swallowed to consume a split `\r\n` as one terminator.
+    // `skippingLine` means we are discarding an invalid line until its terminator arrives.
+    // The two states are mutually exclusive. Returns the remaining chunk to parse ('' if
+    // this chunk was fully consumed).
+    function resumeAfterSkip(chunk) {
+        if (chunk.length === 0) {
+            return chunk;
+        }
+        if (skipNextLineFeed) {
+            skipNextLineFeed = false;
+            return chunk.charCodeAt(0) === LF ? chunk.slice(1) : chunk;
+        }
+        const crIndex = chunk.indexOf('\r');
+        const lfIndex = chunk.indexOf('\n');
+        const lineEnd = crIndex === -1 ? lfIndex : lfIndex === -1 ? crIndex : crIndex < lfIndex ? crIndex : lfIndex;
+        if (lineEnd === -1) {
+            return '';
+        }
+        // Trailing `\r` at the very end of the chunk: defer the CRLF/CR decision to the
+        // next chunk (see `skipNextLineFeed`) rather than greedily consuming just the `\r`.
+        if (lineEnd === chunk.length - 1 && chunk.charCodeAt(lineEnd) === CR) {
+            skippingLine = false;
+            skipNextLineFeed = true;
+            return '';
+        }
+        skippingLine = false;
+        return chunk.slice(lineEnd + (chunk.charCodeAt(lineEnd) === CR && chunk.charCodeAt(lineEnd + 1) === LF ? 2 : 1));
+    }
+    function storeTrailing(trailing) {
+        if (!trailing)
+            return;
+        // A trailing that ends with `\r` is not a partial line: the `\r` terminates it,
+        // and only the CRLF-vs-CR ambiguity remains (the matching `\n` may start the next
+        // chunk). Parse the completed line now — buffering it could grow unbounded through
+        // the no-terminator append path, and discarding it would eat the terminator and
+        // make skip mode swallow the next line.
+        if (trailing.charCodeAt(trailing.length - 1) === CR) {
+            parseLine(trailing, 0, trailing.length - 1);
+            if (checkForBufferOverflow())
+                return;
+            skipNextLineFeed = true;
+            return;
+        }
+        if (shouldBufferTrailing(trailing)) {
+            pendingFragments.push(trailing);
+            pendingFragmentsLength = trailing.length;
+            return;
+        }
+        skippingLine = true;
+    }
+    function shouldBufferTrailing(trailing) {
+        const firstCharCode = trailing.charCodeAt(0);
+        return ((firstCharCode === 58 && !!onComment) ||
+            (firstCharCode === 100 && isPotentialField(trailing, 'data')) ||
+            (firstCharCode === 101 && isPotentialField(trailing, 'event')) ||
+            (firstCharCode === 105 && isPotentialField(trailing, 'id')) ||
+            (firstCharCode === 114 && isPotentialField(trailing, 'retry')));
+    }
+    // Returns true when parsing must stop for the current chunk (the parser was already
+    // terminated or has just overflowed), and false when processing can continue.
+    function checkForBufferOverflow() {
+        if (terminated)
+            return true;
+        if (maxBufferSize === undefined)
+            return false;
+        if (pendingFragmentsLength + data.length <= maxBufferSize)
+            return false;
+        terminated = true;
+        pendingFragments.length = 0;
+        pendingFragmentsLength = 0;
+        id = undefined;
+        data = '';
+        dataLines = 0;
+        eventType = undefined;
+        skippingLine = false;
+        skipNextLineFeed = false;
+        onError === null || onError === void 0 ? void 0 : onError(new ParseError(`Buffered data exceeded max buffer size of ${maxBufferSize} characters`, {
+            type: 'max-buffer-size-exceeded',
+        }));
+        return true;
+    }
+    /**
+     * Splits `chunk` into SSE lines and dispatches each to the appropriate handler.
+     * Returns any trailing bytes that did not terminate with a line break, so the
+     * caller can prepend them to the next chunk.
+     *
+     * The SSE spec permits three line terminators: `\n`, `\r`, and `\r\n`. Real-world
+     * streams almost always use plain `\n`, so we take a fast path when no `\r` is
+     * present in the chunk. The slow path is spec-correct but does more work per line.
+     */
+    function processLines(chunk) {
+        let searchIndex = 0;
+        // Fast path: LF-only chunk (the common case for typical SSE servers).
+        // We can scan forward with a single `indexOf('\n')` per line and inline
+        // the hot-path branches for `data:` and `event:` without the CR bookkeeping
+        // the slow path needs.
+        if (chunk.indexOf('\r') === -1) {
+            let lfIndex = chunk.indexOf('\n', searchIndex);
+            while (lfIndex !== -1) {
+                // Blank line: end-of-event marker. Dispatch the accumulated event (if any)
+                // and reset the buffered fields. This is hoisted out of `parseLine` because
+                // it's the single most common line shape after `data:` lines.
+                if (searchIndex === lfIndex) {
+                    if (id !== undefined) {
+                        onId === null || onId === void 0 ? void 0 : onId(id);
+                    }
+                    if (dataLines > 0) {
+                        onEvent === null || onEvent === void 0 ? void 0 : onEvent({ id, event: eventType, data });
+                    }
+                    id = undefined;
+                    data = '';
+                    dataLines = 0;
+                    eventType = undefined;
+                    searchIndex = lfIndex + 1;
+                    lfIndex = chunk.indexOf('\n', searchIndex);
+                    continue;
+                }
+                const firstCharCode = chunk.charCodeAt(searchIndex);
+                if (isDataPrefix(chunk, searchIndex, firstCharCode)) {
+                    // `data:` line — append the value to the event's data buffer.
+                    // 'data:'.length === 5, 'data: '.length === 6
+                    const valueStart = chunk.charCodeAt(searchIndex + 5) === SPACE ? searchIndex + 6 : searchIndex + 5;
+                    const value = chunk.slice(valueStart, lfIndex);
+                    // Fast path within a fast path: if this is the first data line AND the
+                    // next char is another LF (i.e. `data:foo\n\n`), dispatch immediately
+                    // without ever writing to the `data` buffer. This is the shape of a
+                    // typical single-line SSE event (ChatGPT-style streams, etc.) and is
+                    // hot enough to be worth the duplication.
+                    if (dataLines === 0 && chunk.charCodeAt(lfIndex + 1) === LF) {
+                        if (id !== undefined) {
+                            onId === null || onId === void 0 ? void 0 : onId(id);
+                        }
+                        onEvent === null || onEvent === void 0 ? void 0 : onEvent({ id, event: eventType, data: value });
+                        id = undefined;
+                        data = '';
+                        eventType = undefined;
+                        searchIndex = lfIndex + 2;
+                        lfIndex = chunk.indexOf('\n', searchIndex);
+                        continue;
+                    }
+                    // Multi-line data: concatenate with newline separator per spec.
+                    data = dataLines === 0 ? value : `${data}\n${value}`;
+                    dataLines++;
+                }
+                else if (isEventPrefix(chunk, searchIndex, firstCharCode)) {
+                    // `event:` line — set the event type for the next dispatch. Per spec,
+                    // an empty value resets `event type` to its default (undefined here).
+                    // 'event:'.length === 6, 'event: '.length === 7
+                    eventType =
+                        chunk.slice(chunk.charCodeAt(searchIndex + 6) === SPACE ? searchIndex + 7 : searchIndex + 6, lfIndex) || undefined;
+                }
+                else {
+                    // Everything else: `id:`, `retry:`, comment lines (`:` prefix), unknown
+                    // fields, or malformed lines. These are rarer and go through the full
+                    // per-line parser, which handles the SSE field grammar in detail.
+                    parseLine(chunk, searchIndex, lfIndex);
+                }
+                if (checkForBufferOverflow())
+                    return '';
+                searchIndex = lfIndex + 1;
+                lfIndex = chunk.indexOf('\n', searchIndex);
+            }
+            return chunk.slice(searchIndex);
+        }
+        // Slow path: the chunk contains at least one `\r`, so lines may be terminated
+        // by `\r`, `\n`, or `\r\n`. We locate the next terminator by looking at both
+        // the nearest `\r` and `\n` and picking whichever comes first.
+        let crIndex = chunk.indexOf('\r', searchIndex);
+        let lfIndex = chunk.indexOf('\n', searchIndex);
+        while (searchIndex < chunk.length) {
+            let lineEnd = -1;
+            if (crIndex !== -1 && lfIndex !== -1) {
+                lineEnd = crIndex < lfIndex ? crIndex : lfIndex;
+            }
+            else if (crIndex !== -1) {
+                // A trailing `\r` at the very end of the chunk is ambiguous: it could be
+                // a bare-CR terminator, or the first half of a `\r\n` whose `\n` arrives
+                // in the next chunk. Defer until we see more input.
+                if (crIndex === chunk.length - 1) {
+                    lineEnd = -1;
+                }
+                else {
+                    lineEnd = crIndex;
+                }
+            }
+            else if (lfIndex !== -1) {
+                lineEnd = lfIndex;
+            }
+            if (lineEnd === -1) {
+                break;
+            }
+            parseLine(chunk, searchIndex, lineEnd);
+            if (checkForBufferOverflow())
+                return '';
+            searchIndex = lineEnd + 1;
+            // If we just consumed a `\r` and the next char is `\n`, skip it so the
+            // pair is treated as a single terminator rather than an empty line.
+            if (chunk.charCodeAt(searchIndex - 1) === CR && chunk.charCodeAt(searchIndex) === LF) {
+                searchIndex++;
+            }
+            // Reuse unconsumed matches and failed searches instead of rescanning the suffix.
+            if (crIndex !== -1 && crIndex < searchIndex) {
+                crIndex = chunk.indexOf('\r', searchIndex);
+            }
+            if (lfIndex !== -1 && lfIndex < searchIndex) {
+                lfIndex = chunk.indexOf('\n', searchIndex);
+            }
+        }
+        return chunk.slice(searchIndex);
+    }
+    function parseLine(chunk, start, end) {
+        if (start === end) {
+            dispatchEvent();
+            return;
+        }
+        const firstCharCode = chunk.charCodeAt(start);
+        if (isDataPrefix(chunk, start, firstCharCode)) {
+            // 'data:'.length === 5, 'data: '.length === 6
+            const valueStart = chunk.charCodeAt(start + 5) === SPACE ? start + 6 : start + 5;
+            const value = chunk.slice(valueStart, end);
+            data = dataLines === 0 ? value : `${data}\n${value}`;
+            dataLines++;
+            return;
+        }
+        if (isEventPrefix(chunk, start, firstCharCode)) {
+            // 'event:'.length === 6, 'event: '.length === 7
+            eventType =
+                chunk.slice(chunk.charCodeAt(start + 6) === SPACE ? start + 7 : start + 6, end) || undefined;
+            return;
+        }
+        // Fast path for "id:" — 'i' = 105, 'd' = 100, ':' = 58
+        if (firstCharCode === 105 &&
+            chunk.charCodeAt(start + 1) === 100 &&
+            chunk.charCodeAt(start + 2) === 58) {
+            // 'id:'.length === 3, 'id: '.length === 4
+            const value = chunk.slice(chunk.charCodeAt(start + 3) === SPACE ? start + 4 : start + 3, end);
+            // If the field value does not contain U+0000 NULL, then set the `ID` buffer to
+            // the field value. Otherwise, ignore the field.
+            if (!value.includes('\0'))
+                id = value;
+            return;
+        }
+        // Comment line — ':' = 58
+        if (firstCharCode === 58) {
+            if (onComment) {
+                const line = chunk.slice(start, end);
+                // skip ':' (+1), or ': ' (+2) when a space follows
+                onComment(line.slice(chunk.charCodeAt(start + 1) === SPACE ? 2 : 1));
+            }
+            return;
+        }
+        const line = chunk.slice(start, end);
+        const fieldSeparatorIndex = line.indexOf(':');
+        if (fieldSeparatorIndex === -1) {
+            processField(line, '', line);
+            return;
+        }
+        const field = line.slice(0, fieldSeparatorIndex);
+        // skip ':' (+1), or ': ' (+2) when a space follows
+        const offset = line.charCodeAt(fieldSeparatorIndex + 1) === SPACE ? 2 : 1;
+        const value = line.slice(fieldSeparatorIndex + offset);
+        processField(field, value, line);
+    }
+    function processField(field, value, line) {
+        // Field names must be compared literally, with no case folding performed.
+        switch (field) {
+            case 'event':
+                // Set the `event type` buffer to field value
+                eventType = value || undefined;
+                break;
+            case 'data':
+                data = dataLines === 0 ? value : `${data}\n${value}`;
+                dataLines++;
+                break;
+            case 'id':
+                // If the field value does not contain U+0000 NULL, then set the `ID` buffer to
+                // the field value. Otherwise, ignore the field.
+                if (!value.includes('\0'))
+                    id = value;
+                break;
+            case 'retry':
+                // If the field value consists of only ASCII digits, then interpret the field value as an
+                // integer in base ten, and set the event stream's reconnection time to that integer.
+                // Otherwise, ignore the field.
+                if (/^\d+$/.test(value)) {
+                    onRetry === null || onRetry === void 0 ? void 0 : onRetry(parseInt(value, 10));
+                }
+                else {
+                    onError === null || onError === void 0 ? void 0 : onError(new ParseError(`Invalid \`retry\` value: "${value}"`, {
+                        type: 'invalid-retry',
+                        value,
+                        line,
+                    }));
+                }
+                break;
+            default:
+                // Otherwise, the field is ignored.
+                onError === null || onError === void 0 ? void 0 : onError(new ParseError(`Unknown field "${field.length > 20 ? `${field.slice(0, 20)}…` : field}"`, { type: 'unknown-field', field, value, line }));
+                break;
+        }
+    }
+    function dispatchEvent() {
+        if (id !== undefined) {
+            onId === null || onId === void 0 ? void 0 : onId(id);
+        }
+        if (dataLines > 0) {
+            onEvent === null || onEvent === void 0 ? void 0 : onEvent({
+                id,
+                event: eventType,
+                data,
+            });
+        }
+        id = undefined;
+        data = '';
+        dataLines = 0;
+        eventType = undefined;
+    }
+    function reset(options = {}) {
+        if (options.consume && pendingFragments.length > 0) {
+            const incompleteLine = pendingFragments.join('');
+            parseLine(incompleteLine, 0, incompleteLine.length);
+        }
+        bomPrefix = '';
+        id = undefined;
+        data = '';
+        dataLines = 0;
+        eventType = undefined;
+        pendingFragments.length = 0;
+        pendingFragmentsLength = 0;
+        terminated = false;
+        skippingLine = false;
+        skipNextLineFeed = false;
+    }
+    return { feed, reset };
+}
+/**
+ * Checks if `chunk` starts with the literal `data:` at index `i`.
+ *
+ * Equivalent to `chunk.startsWith('data:', i)`, but benchmarks show this
+ * hand-unrolled char-code comparison is ~20% faster on common event types.
+ * The caller passes `firstCharCode` (the code at `i`) so it can be reused
+ * across prefix checks.
+ *
+ * ASCII: 'd' = 100, 'a' = 97, 't' = 116, 'a' = 97, ':' = 58
+ */
+function isDataPrefix(chunk, i, firstCharCode) {
+    return (firstCharCode === 100 &&
+        chunk.charCodeAt(i + 1) === 97 &&
+        chunk.charCodeAt(i + 2) === 116 &&
+        chunk.charCodeAt(i + 3) === 97 &&
+        chunk.charCodeAt(i + 4) === 58);
+}
+/**
+ * Checks if `chunk` starts with the literal `event:` at index `i`.
+ *
+ * See {@link isDataPrefix} for why this is hand-unrolled rather than using
+ * `String.prototype.startsWith`.
+ *
+ * ASCII: 'e' = 101, 'v' = 118, 'e' = 101, 'n' = 110, 't' = 116, ':' = 58
+ */
+function isEventPrefix(chunk, i, firstCharCode) {
+    return (firstCharCode === 101 &&
+        chunk.charCodeAt(i + 1) === 118 &&
+        chunk.charCodeAt(i + 2) === 101 &&
+        chunk.charCodeAt(i + 3) === 110 &&
+        chunk.charCodeAt(i + 4) === 116 &&
+        chunk.charCodeAt(i + 5) === 58);
+}
+function isPotentialField(line, field) {
+    let i = 1;
+    while (i < line.length && i < field.length) {
+        if (line.charCodeAt(i) !== field.charCodeAt(i)) {
+            return false;
+        }
+        i++;
+    }
+    return line.length <= field.length || line.charCodeAt(field.length) === 58;
+}
+//# sourceMappingURL=parse.js.map
+// EXTERNAL MODULE: ./action/lib/answers.js
+var answers = __nccwpck_require__(7037);
+;// CONCATENATED MODULE: ./action/lib/build-log.js
+
+
+
+/** How many lines of its log a failure is shown with. */
+const tailLines = 30;
+/** Nobody waits longer for them, in milliseconds. */
+const tailLimit = 5_000;
+function createBuildLog({ client, params, print, silence = 45_000 }) {
+    let tail = [];
+    let lastEventId = '';
+    let over = false;
+    const read = async (signal, heard) => {
+        const response = await client.deployments.logs({
+            params,
+            query: { stream: 'build', tail: '10000' },
+            headers: { accept: 'text/event-stream', ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }) },
+            signal,
+        });
+        if (!response.headers.get('content-type')?.startsWith('text/event-stream') || response.body === null) {
+            over = true;
+            await response.body?.cancel();
+            return false;
+        }
+        let lines = [];
+        let any = false;
+        const parser = createParser({
+            onEvent: (event) => {
+                if (event.id)
+                    lastEventId = event.id;
+                if (event.event === 'end')
+                    over = true;
+                else
+                    lines.push(...lineOf(event));
+            },
+        });
+        for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+            heard();
+            parser.feed(chunk);
+            if (lines.length > 0)
+                print(lines);
+            any ||= lines.length > 0;
+            tail = [...tail, ...lines].slice(-tailLines);
+            lines = [];
+            if (over)
+                break;
+        }
+        return any;
+    };
+    return {
+        get tail() {
+            return tail;
+        },
+        async follow(signal) {
+            if (over)
+                return false;
+            const dead = new AbortController();
+            const timer = setTimeout(() => dead.abort(), silence);
+            try {
+                return await read(AbortSignal.any([signal, dead.signal]), () => timer.refresh());
+            }
+            catch (error) {
+                // Refused, it is not asked again; the state of the deployment tells the rest.
+                over ||= error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error);
+                return false;
+            }
+            finally {
+                clearTimeout(timer);
+            }
+        },
+    };
+}
+/** `{"text": "…"}`, with or without the time and the stream. */
+function lineOf({ data }) {
+    try {
+        const { text } = Object(JSON.parse(data));
+        return typeof text === 'string' ? [text] : [];
+    }
+    catch {
+        return [];
+    }
+}
+/** The last lines of the build and of the app; `undefined` when they cannot be had. */
+async function readLogTail(client, params) {
+    try {
+        const signal = AbortSignal.timeout(tailLimit);
+        const response = await client.deployments.logs({ params, query: { tail: String(tailLines) }, signal });
+        const lines = (await response.text()).trimEnd().split('\n').slice(-tailLines);
+        return lines.join('') === '' ? undefined : lines;
+    }
+    catch {
+        return undefined;
+    }
+}
+
+// EXTERNAL MODULE: ./action/lib/context.js
+var context = __nccwpck_require__(7029);
+// EXTERNAL MODULE: ./action/lib/creation-key.js
+var creation_key = __nccwpck_require__(2131);
+// EXTERNAL MODULE: ./action/lib/deploy.js + 1 modules
+var deploy = __nccwpck_require__(4364);
+// EXTERNAL MODULE: ./action/lib/env-vars.js
+var env_vars = __nccwpck_require__(3808);
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
+;// CONCATENATED MODULE: ./action/lib/report.js
+
+/** Puts an outcome into words. `tail` is the end of the log, where it could be read. */
+function reportOf(outcome, inputs, tail) {
+    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
+    const { id = '', url = '' } = deployment ?? {};
+    const failed = (...messages) => {
+        const status = deployment?.status ?? 'failed';
+        return { ok: false, status, messages, ...withOutput(tail) };
+    };
+    switch (outcome.kind) {
+        case 'running':
+            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${url}`] };
+        case 'accepted':
+            return {
+                ok: true,
+                status: outcome.deployment.status,
+                messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
+            };
+        case 'failed':
+            return failedReport(outcome, tail);
+        case 'superseded':
+            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`);
+        case 'deleted':
+            return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
+        case 'mismatch':
+            return failed(`${id} is of the commit ${outcome.deployment.commit}, and ${inputs.commit} was to be deployed. ` +
+                'Look at the inputs `git-url`, `branch` and `commit`.');
+        case 'timeout':
+            return failed(deployment === undefined
+                ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
+                : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`);
+        case 'cancelled':
+            return failed(deployment === undefined
+                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
+                : `The run was cancelled. ${remoteEnd(outcome)}`);
+        case 'refused':
+            return failed(...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+        case 'lost':
+            return failed(`${id} was created and cannot be read any more, so its end is not known.`, ...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+    }
+}
+/** What became of a deployment that nobody waits for any more. */
+function remoteEnd({ deployment, trouble }) {
+    if (deployment?.status === 'canceled')
+        return `The deployment ${deployment.id} was cancelled at the server.`;
+    if (deployment?.status !== 'building')
+        return `The deployment ${deployment?.id} was ${deployment?.status} by then.`;
+    const why = trouble === undefined ? '' : ` (${(0,explain/* reasonOf */.A)(trouble)})`;
+    return `The deployment ${deployment.id} could not be cancelled${why} and may go on at the server.`;
+}
+function failedReport({ deployment, failure }, tail) {
+    const { id, status } = deployment;
+    if (!failure) {
+        const messages = [`${id} ended as ${status}. The server gives no reason.`];
+        return { ok: false, status, messages, ...withOutput(tail) };
+    }
+    // The first line says what happened; what follows is the end of the output, which the log has as well.
+    const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
+    const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
+    return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) };
+}
+function withOutput(output) {
+    return output?.length ? { output } : {};
+}
+
+// EXTERNAL MODULE: ./action/lib/runner.js
+var runner = __nccwpck_require__(1626);
+// EXTERNAL MODULE: ./action/lib/states.js
+var states = __nccwpck_require__(7254);
+// EXTERNAL MODULE: external "node:fs"
+var external_node_fs_ = __nccwpck_require__(3024);
+;// CONCATENATED MODULE: ./action/lib/summary.js
+
+
+/** The job summary in Markdown. Everything that is not ours is escaped. */
+function summaryOf(report, facts) {
+    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
+    const { deployment, link } = facts;
+    const rows = [
+        ['Status', escapeLine(report.status)],
+        ['Address', escapeLine(deployment?.url ?? '')],
+        ['Branch', escapeLine(facts.branch)],
+        ['Commit', escapeLine(facts.commit)],
+        ['Deployment', link === undefined ? '' : `<a href="${escapeLine(link)}">${escapeLine(deployment?.id ?? '')}</a>`],
+        ['Time', facts.took],
+    ].filter(([, value]) => value !== '');
+    return [
+        `### ${heading} ${escapeLine(facts.name)}`,
+        ['| | |', '|---|---|', ...rows.map(([title, value]) => `| ${title} | ${value} |`)].join('\n'),
+        ...(report.ok ? [] : report.messages.map(escapeLine)),
+        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output.join('\n'))}</pre>`]),
+        '',
+    ].join('\n\n');
+}
+/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
+function writeSummary(markdown, path) {
+    if (!path)
+        return;
+    try {
+        (0,external_node_fs_.appendFileSync)(path, markdown);
+    }
+    catch (error) {
+        (0,runner/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
+    }
+}
+/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
+function escapeLine(text) {
+    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
+    return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+function escapeHtml(text) {
+    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
+
+;// CONCATENATED MODULE: ./action/lib/deploy-step.js
+
+
+
+
+
+
+
+
+
+
+
+/** Deploys, tells all about it, and fails the step unless the app runs. */
+async function deployStep(inputs, env, pullRequest, signal) {
+    const start = performance.now();
+    const took = () => (0,log/* elapsed */.vk)(performance.now() - start);
+    const clients = (0,context/* createClients */.hP)(inputs, env);
+    const github = (0,context/* gitHubSide */.Hd)(inputs, env, pullRequest, runner/* warning */.$e);
+    const group = (0,log/* createOpenGroup */.Yz)('Build log');
+    (0,log/* logLine */.BP)(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`);
+    if (inputs.commit !== '')
+        (0,runner/* setOutput */.uH)('commit', inputs.commit);
+    // Not waited for: the deployment comes first.
+    const shown = github?.started().then((id) => {
+        if (id === undefined)
+            return;
+        (0,runner/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
+        (0,log/* logLine */.BP)(`GitHub shows the deployment in ${inputs.environment}`);
+    });
+    let known;
+    const progress = {
+        created(created) {
+            (0,runner/* saveState */.LZ)(states/* states */.x.deployment, created.id);
+            hideVariables(inputs, created);
+            known = created;
+            (0,runner/* setOutput */.uH)('deployment-id', created.id);
+            (0,runner/* setOutput */.uH)('url', created.url);
+            (0,runner/* setOutput */.uH)('status', created.status);
+            (0,runner/* setOutput */.uH)('created-at', created.created_at);
+            (0,log/* logLine */.BP)(`Deployment ${created.id}, to be served at ${created.url}`);
+            (0,log/* logLine */.BP)(`${created.status} · ${took()}`);
+        },
+        changed(seen) {
+            if (seen.commit && seen.commit !== known?.commit)
+                (0,runner/* setOutput */.uH)('commit', seen.commit);
+            if (seen.status !== known?.status) {
+                group.close();
+                (0,runner/* setOutput */.uH)('status', seen.status);
+                (0,log/* logLine */.BP)(`${seen.status} · ${took()}`);
+            }
+            known = seen;
+        },
+        lost(error) {
+            group.close();
+            (0,log/* logLine */.BP)(`The server cannot be asked (${(0,explain/* reasonOf */.A)(error)}); trying again · ${took()}`);
+        },
+        found: () => (0,log/* logLine */.BP)(`The server answers again · ${took()}`),
+    };
+    let buildLog;
+    const outcome = await (0,deploy/* deploy */.gg)({
+        client: clients.api,
+        projectId: inputs.projectId,
+        body: bodyOf(inputs),
+        idempotencyKey: (0,creation_key/* creationKey */.J)(env, inputs.projectId, inputs.name),
+        wait: inputs.wait,
+        timeout: inputs.timeoutSeconds * 1000,
+        signal,
+        progress,
+        follow: ({ id }) => {
+            buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print });
+            return buildLog;
+        },
+    });
+    group.close();
+    (0,runner/* saveState */.LZ)(states/* states */.x.ended, 'true');
+    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
+    if (deployment === undefined)
+        hideVariables(inputs);
+    const tail = isWorthItsLog(outcome)
+        ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
+        : undefined;
+    const report = reportOf(outcome, inputs, tail);
+    const link = deployment && (0,context/* dashboardLink */.d3)(inputs, deployment.id);
+    print(report, link);
+    (0,runner/* setOutput */.uH)('status', report.status);
+    (0,runner/* setOutput */.uH)('duration-seconds', Math.round((performance.now() - start) / 1000));
+    const commit = deployment?.commit || inputs.commit;
+    const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() };
+    writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
+    await shown;
+    // What was printed may stand in a comment that more people read: the log's end may not.
+    const { output: _, ...told } = report;
+    await github?.ended({
+        state: gitHubState(outcome),
+        description: report.messages[0] ?? '',
+        url: deployment?.url,
+        markdown: summaryOf(told, facts),
+    });
+}
+function paramsOf({ projectId }, { id }) {
+    return { project_id: projectId, id };
+}
+/** The body of the creation; what is empty is left to the server. */
+function bodyOf(inputs) {
+    return {
+        name: inputs.name,
+        git_url: inputs.gitUrl,
+        ...(inputs.branch === '' ? {} : { branch: inputs.branch }),
+        ...(inputs.commit === '' ? {} : { commit: inputs.commit }),
+        ...(inputs.gitToken === '' ? {} : { git_token: inputs.gitToken }),
+        env_vars: inputs.variables,
+    };
+}
+function sourceOf({ branch, commit, gitUrl }) {
+    const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '');
+    return `${names.join(', ')} of ${gitUrl}`;
+}
+/** Waits for the deployment's address where there is one, because the address must stay readable. */
+function hideVariables(inputs, deployment) {
+    const { apiUrl, gitUrl, name, branch, commit } = inputs;
+    const spared = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? ''];
+    for (const secret of (0,env_vars/* secretsIn */.V)(inputs.variables, spared))
+        (0,runner/* setSecret */.Pq)(secret);
+}
+function isWorthItsLog(outcome) {
+    const kinds = ['failed', 'superseded', 'deleted', 'mismatch', 'timeout'];
+    return kinds.includes(outcome.kind) && 'deployment' in outcome && outcome.deployment !== undefined;
+}
+function print(report, link) {
+    if (report.output !== undefined)
+        (0,log/* logGroup */.QT)('The end of the log', report.output);
+    for (const message of report.messages) {
+        if (report.ok)
+            (0,log/* logLine */.BP)(message);
+        else
+            (0,runner/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+    }
+    if (link !== undefined)
+        (0,log/* logLine */.BP)(`See ${link}`);
+}
+function gitHubState(outcome) {
+    const states = {
+        running: 'success',
+        accepted: 'in_progress',
+        superseded: 'inactive',
+        deleted: 'inactive',
+        failed: 'failure',
+        mismatch: 'failure',
+    };
+    return states[outcome.kind] ?? 'error';
+}
+
+
+/***/ }),
+
 /***/ 4364:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  gg: () => (/* binding */ deploy),
-  rn: () => (/* binding */ foreignStatus)
+  t4: () => (/* binding */ cancelRemote),
+  gg: () => (/* binding */ deploy)
 });
 
-// UNUSED EXPORTS: pollDelay
+// UNUSED EXPORTS: lookDelay
 
 ;// CONCATENATED MODULE: external "node:timers/promises"
 const promises_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
 // EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
 var client = __nccwpck_require__(8071);
+// EXTERNAL MODULE: ./action/lib/answers.js
+var answers = __nccwpck_require__(7037);
 ;// CONCATENATED MODULE: ./action/lib/deploy.js
+var __addDisposableResource = (undefined && undefined.__addDisposableResource) || function (env, value, async) {
+    if (value !== null && value !== void 0) {
+        if (typeof value !== "object" && typeof value !== "function") throw new TypeError("Object expected.");
+        var dispose, inner;
+        if (async) {
+            if (!Symbol.asyncDispose) throw new TypeError("Symbol.asyncDispose is not defined.");
+            dispose = value[Symbol.asyncDispose];
+        }
+        if (dispose === void 0) {
+            if (!Symbol.dispose) throw new TypeError("Symbol.dispose is not defined.");
+            dispose = value[Symbol.dispose];
+            if (async) inner = dispose;
+        }
+        if (typeof dispose !== "function") throw new TypeError("Object not disposable.");
+        if (inner) dispose = function() { try { inner.call(this); } catch (e) { return Promise.reject(e); } };
+        env.stack.push({ value: value, dispose: dispose, async: async });
+    }
+    else if (async) {
+        env.stack.push({ async: true });
+    }
+    return value;
+};
+var __disposeResources = (undefined && undefined.__disposeResources) || (function (SuppressedError) {
+    return function (env) {
+        function fail(e) {
+            env.error = env.hasError ? new SuppressedError(e, env.error, "An error was suppressed during disposal.") : e;
+            env.hasError = true;
+        }
+        var r, s = 0;
+        function next() {
+            while (r = env.stack.pop()) {
+                try {
+                    if (!r.async && s === 1) return s = 0, env.stack.push(r), Promise.resolve().then(next);
+                    if (r.dispose) {
+                        var result = r.dispose.call(r.value);
+                        if (r.async) return s |= 2, Promise.resolve(result).then(next, function(e) { fail(e); return next(); });
+                    }
+                    else s |= 1;
+                }
+                catch (e) {
+                    fail(e);
+                }
+            }
+            if (s === 1) return env.hasError ? Promise.reject(env.error) : Promise.resolve();
+            if (env.hasError) throw env.error;
+        }
+        return next();
+    };
+})(typeof SuppressedError === "function" ? SuppressedError : function (error, suppressed, message) {
+    var e = new Error(message);
+    return e.name = "SuppressedError", e.error = error, e.suppressed = suppressed, e;
+});
 
 
-/** No answer takes longer than this, in milliseconds. */
-const requestLimit = 30_000;
-/** What the last look at a deployment may take when the time is over, in milliseconds. */
-const lastLookLimit = 2_000;
+
+/** The runner kills a cancelled step after 7.5 s; by then the server is told. In milliseconds. */
+const endingLimit = 6_000;
+/** What is left of that for a creation that is under way, so that what comes of it can be cancelled. */
+const creationGrace = 3_000;
 /** Creates a deployment and waits until it runs. Never rejects: what goes wrong is an outcome, too. */
 async function deploy(options) {
-    const { client, signal, progress } = options;
-    const deadline = performance.now() + options.timeout;
-    const params = { project_id: options.projectId };
-    let deployment;
+    const env_1 = { stack: [], error: void 0, hasError: false };
     try {
-        const limit = Math.min(requestLimit, options.timeout);
-        deployment = checked(await client.deployments.create({ params, body: options.body, signal: within(limit, signal) }));
+        const { client, progress } = options;
+        const params = { project_id: options.projectId };
+        const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeout)]);
+        const creation = __addDisposableResource(env_1, delayed(over, creationGrace), false);
+        let deployment;
+        try {
+            deployment = checked(await client.deployments.create({
+                params,
+                body: options.body,
+                signal: creation.signal,
+                ...(options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey }),
+            }));
+        }
+        catch (error) {
+            if (options.signal.aborted)
+                return { kind: 'cancelled' };
+            return creation.signal.aborted ? { kind: 'timeout' } : { kind: 'refused', error };
+        }
+        progress.created(deployment);
+        return options.wait || over.aborted ? await follow(deployment, over, options) : { kind: 'accepted', deployment };
     }
-    catch (error) {
-        return signal.aborted ? { kind: 'cancelled' } : { kind: 'refused', error };
+    catch (e_1) {
+        env_1.error = e_1;
+        env_1.hasError = true;
     }
-    progress.created(deployment);
-    return options.wait ? await follow(deployment, deadline, options) : { kind: 'accepted', deployment };
+    finally {
+        __disposeResources(env_1);
+    }
 }
-async function follow(created, deadline, options) {
-    const { client, signal, progress } = options;
+async function follow(created, over, options) {
+    const { client, progress } = options;
     const params = { project_id: options.projectId, id: created.id };
+    const log = options.follow(created);
     let deployment = created;
     let trouble;
-    for (let polls = 0;; polls++) {
+    for (let looks = 0; !over.aborted; looks++) {
+        if (await log.follow(over))
+            looks = 0;
         try {
-            await (0,promises_namespaceObject.setTimeout)(Math.max(0, Math.min(pollDelay(polls), deadline - performance.now())), undefined, { signal });
-            const limit = Math.min(requestLimit, Math.max(lastLookLimit, deadline - performance.now()));
-            const seen = checked(await client.deployments.get({ params, signal: within(limit, signal) }));
+            const seen = checked(await client.deployments.get({ params, signal: over }));
             if (trouble !== undefined)
                 progress.found();
             trouble = undefined;
-            if (seen.status !== deployment.status)
+            if (seen.status !== deployment.status || seen.commit !== deployment.commit)
                 progress.changed(seen);
             deployment = seen;
-            const outcome = outcomeOf(seen);
+            const outcome = outcomeOf(seen, options.body.commit);
+            if (outcome?.kind === 'mismatch')
+                return { kind: 'mismatch', deployment: await withdraw(seen, options) };
             if (outcome !== undefined)
                 return outcome;
         }
         catch (error) {
-            if (signal.aborted)
-                return { kind: 'cancelled', deployment };
-            if (!isTransient(error))
+            if (over.aborted)
+                break;
+            if ((0,answers/* isGone */.ST)(error))
+                return { kind: 'deleted', deployment };
+            if (!(0,answers/* isTransient */.dg)(error))
                 return { kind: 'lost', deployment, error };
             if (trouble === undefined)
                 progress.lost(error);
             trouble = error;
         }
-        if (performance.now() >= deadline)
-            return { kind: 'timeout', deployment, trouble };
+        await (0,promises_namespaceObject.setTimeout)(lookDelay(looks), undefined, { signal: over }).catch(() => undefined);
+    }
+    return end(deployment, trouble, options);
+}
+/** Nobody wants what is being built. */
+async function withdraw(deployment, options) {
+    if (deployment.status !== 'building')
+        return deployment;
+    const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id });
+    return 'seen' in last ? last.seen : deployment;
+}
+/** The run ends before the deployment does: the server is told, and what it says may still be an outcome. */
+async function end(deployment, trouble, options) {
+    const kind = options.signal.aborted ? 'cancelled' : 'timeout';
+    const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id });
+    if (!('seen' in last))
+        return { kind, deployment, trouble: trouble ?? last.error };
+    options.progress.changed(last.seen);
+    const outcome = last.seen.status === 'canceled' ? undefined : outcomeOf(last.seen, options.body.commit);
+    // It came to its end just before.
+    return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen };
+}
+/**
+ * Cancels a deployment at the server, within the time that a cancelled step has, and gives it as it is then: one that
+ * had come to its end before is as it was.
+ */
+async function cancelRemote(client, params) {
+    const signal = AbortSignal.timeout(endingLimit - creationGrace);
+    try {
+        return { seen: checked(await client.deployments.cancel({ params, signal })) };
+    }
+    catch (error) {
+        if (signal.aborted || (0,answers/* isTransient */.dg)(error))
+            return { error };
+    }
+    try {
+        return { seen: checked(await client.deployments.get({ params, signal })) };
+    }
+    catch (error) {
+        return { error };
     }
 }
-function outcomeOf(deployment) {
+function outcomeOf(deployment, commit) {
+    if (commit && deployment.commit && deployment.commit !== commit)
+        return { kind: 'mismatch', deployment };
     switch (deployment.status) {
         case 'running':
         case 'superseded':
@@ -28650,9 +29856,9 @@ function outcomeOf(deployment) {
             return { kind: 'failed', deployment, failure: deployment.failure };
     }
 }
-/** How long to wait before the poll of this number, from 0, in milliseconds: from 1 s to 5 s. */
-function pollDelay(polls) {
-    return Math.min(5_000, 1_000 * 1.25 ** polls);
+/** How long to wait before the next look, after the look of this number, from 0, in milliseconds: from 1 s to 15 s. */
+function lookDelay(looks) {
+    return Math.min(15_000, 1_000 * 1.3 ** looks);
 }
 /** The client trusts the server; an address where something else answers must not pass for a deployment. */
 function checked(answer) {
@@ -28661,11 +29867,26 @@ function checked(answer) {
         return answer;
     throw new client/* ApiError */.hD('server_error', 'The answer is not a deployment.', { status: 200 });
 }
-/** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
-function foreignStatus(error) {
-    const status = error.details['status'];
-    return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
+/** A signal that aborts this long after the other one. */
+function delayed(signal, milliseconds) {
+    const later = new AbortController();
+    let timer;
+    const start = () => {
+        timer = setTimeout(() => later.abort(signal.reason), milliseconds);
+    };
+    if (signal.aborted)
+        start();
+    else
+        signal.addEventListener('abort', start, { once: true });
+    return {
+        signal: later.signal,
+        [Symbol.dispose]() {
+            signal.removeEventListener('abort', start);
+            clearTimeout(timer);
+        },
+    };
 }
+<<<<<<< HEAD
 /** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
 function isTransient(error) {
     if (!(error instanceof client/* ApiError */.hD))
@@ -28675,6 +29896,37 @@ function isTransient(error) {
 }
 function within(milliseconds, signal) {
     return AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(milliseconds))]);
+=======
+
+
+/***/ }),
+
+/***/ 6771:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   P: () => (/* binding */ dryRun)
+/* harmony export */ });
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(2449);
+
+const hidden = '***';
+/** The request that would be sent, line by line, without a secret in it. */
+function dryRun(inputs, idempotencyKey) {
+    const body = (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_0__/* .bodyOf */ .E)(inputs);
+    const shown = {
+        ...body,
+        ...(body.git_token === undefined ? {} : { git_token: hidden }),
+        env_vars: Object.fromEntries(Object.keys(inputs.variables).map((name) => [name, hidden])),
+    };
+    return [
+        `POST ${inputs.apiUrl}/v1/projects/${inputs.projectId}/deployments`,
+        `Authorization: Bearer ${hidden}`,
+        ...(idempotencyKey === undefined ? [] : [`Idempotency-Key: ${idempotencyKey}`]),
+        'Content-Type: application/json',
+        '',
+        ...JSON.stringify(shown, null, 2).split('\n'),
+    ];
+>>>>>>> action
 }
 
 
@@ -28714,8 +29966,10 @@ function parseJson(text) {
 }
 /**
  * The usual form of `.env` files. Blank lines and lines that start with `#` are skipped. A value is taken as it is,
- * trimmed, up to white space followed by `#`; in single quotes, literally; in double quotes, over several lines if
- * need be, with the escapes `\n`, `\r`, `\t`, `\"` and `\\`. Nothing is substituted.
+ * trimmed, up to white space followed by `#`; in quotes, over several lines if need be: in single ones literally, in
+ * double ones with the escapes `\n`, `\r`, `\t`, `\"` and `\\`. Nothing is substituted. `util.parseEnv` and the package
+ * `dotenv` read the same form, but leave out what they cannot read without a word, cut `#ff0000` to nothing, and know no
+ * escaped quote.
  */
 function parseLines(text) {
     const lines = text.split(/\r?\n/);
@@ -28738,9 +29992,7 @@ function parseLines(text) {
             continue;
         }
         const start = (lines[index] ?? '').trimStart().slice(equals + 1);
-        const read = start.trimStart().startsWith('"')
-            ? readDoubleQuoted([start.trimStart().slice(1), ...lines.slice(number)])
-            : readOneLine(start);
+        const read = /^\s*["']/.test(start) ? readQuoted([start.trimStart(), ...lines.slice(number)]) : readPlain(start);
         const earlier = found.get(name);
         if ('problem' in read)
             problems.push(`line ${number}: ${name}: ${read.problem}`);
@@ -28755,34 +30007,30 @@ function parseLines(text) {
     return { value: Object.fromEntries([...found].map(([name, { value }]) => [name, value])) };
 }
 const trailing = /^\s*(?:#.*)?$/;
-const textAfterQuote = 'has text after its closing quote; put a backslash before a double quote inside of the value';
-function readOneLine(untrimmed) {
-    const text = untrimmed.trim();
+function readPlain(text) {
     // A "#" without white space before it belongs to the value, such as a colour.
-    if (!text.startsWith("'"))
-        return { value: untrimmed.replace(/\s#.*$/, '').trim(), further: 0 };
-    const end = text.indexOf("'", 1);
-    if (end < 0)
-        return { problem: 'has no closing single quote', further: 0 };
-    if (!trailing.test(text.slice(end + 1)))
-        return { problem: textAfterQuote, further: 0 };
-    return { value: text.slice(1, end), further: 0 };
+    return { value: text.replace(/\s#.*$/, '').trim(), further: 0 };
 }
-/** `lines` begin behind the opening quote. */
-function readDoubleQuoted(lines) {
+/** `lines` begin with the opening quote. */
+function readQuoted(lines) {
     const text = lines.join('\n');
-    const content = /^[^"\\]*(?:\\[\s\S][^"\\]*)*/.exec(text)?.[0] ?? '';
-    if (text[content.length] !== '"')
-        return { problem: 'has no closing double quote', further: lines.length - 1 };
+    const double = text.startsWith('"');
+    const [content = ''] = (double ? /^[^"\\]*(?:\\[\s\S][^"\\]*)*/ : /^[^']*/).exec(text.slice(1)) ?? [];
+    if (text[content.length + 1] !== text[0]) {
+        return { problem: `has no closing ${double ? 'double' : 'single'} quote`, further: lines.length - 1 };
+    }
     const further = content.split('\n').length - 1;
-    const [rest = ''] = text.slice(content.length + 1).split('\n', 1);
-    if (!trailing.test(rest))
-        return { problem: textAfterQuote, further };
-    return { value: content.replace(/\\([nrt"\\])/g, (_, letter) => escapes[letter] ?? letter), further };
+    const [rest = ''] = text.slice(content.length + 2).split('\n', 1);
+    if (!trailing.test(rest)) {
+        const how = double ? 'put a backslash before a double quote' : 'use double quotes around a single quote';
+        return { problem: `has text after its closing quote; ${how} inside of the value`, further };
+    }
+    const value = content.replace(/\\([nrt"\\])/g, (_, letter) => escapes[letter] ?? letter);
+    return { value: double ? value : content, further };
 }
 const escapes = { n: '\n', r: '\r', t: '\t' };
 // Values that many apps are given and that are no secret; masking them would blank them out of every later log line.
-const ordinary = ['production', 'development', 'building', 'superseded'];
+const ordinary = ['production', 'development', 'building', 'canceled', 'superseded'];
 /**
  * What the runner shall hide of the variables' values, line by line: it hides each line of a text by itself, and a
  * short one, such as the brace that opens a JSON value, would ruin the log. Only what is longer than 7 characters
@@ -28799,6 +30047,125 @@ function secretsIn(variables, spared) {
 
 /***/ }),
 
+/***/ 5266:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   j: () => (/* binding */ readEvent)
+/* harmony export */ });
+/**
+ * Which code each event means. GitHub's own GITHUB_SHA and GITHUB_REF are right for events that are about a ref; for
+ * those about a pull request they name a merge that exists at GitHub alone, and for `workflow_run` the default branch.
+ */
+const rules = {
+    push: (run) => (at(run.payload, 'deleted') === true ? deleted(run.env['GITHUB_REF']) : ofRef(run)),
+    delete: ({ payload }) => deleted(text(payload, 'ref')),
+    pull_request: ofPullRequest,
+    pull_request_target: ofPullRequest,
+    pull_request_review: ofPullRequest,
+    pull_request_review_comment: ofPullRequest,
+    workflow_run: ofWorkflowRun,
+    merge_group: ({ payload }) => ({
+        ...optional('branch', branchOfRef(text(payload, 'merge_group', 'head_ref'))),
+        ...optional('commit', hash(text(payload, 'merge_group', 'head_sha'))),
+        mergeGroup: true,
+    }),
+};
+/** Reads what the runner tells of the event. `payload` is the parsed file of GITHUB_EVENT_PATH. */
+function readEvent(env, payload) {
+    const name = env['GITHUB_EVENT_NAME'] ?? '';
+    const repository = repositoryOf(env);
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
+    const code = (rule ?? ofRef)({ env, payload, repository });
+    const source = code.fork === undefined ? repository : repositoryOf({ ...env, GITHUB_REPOSITORY: code.fork });
+    return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code };
+}
+/** Pushes, tags, releases, `workflow_dispatch`, `schedule` and whatever else runs on a ref. */
+function ofRef({ env, payload }) {
+    const ref = env['GITHUB_REF'] ?? '';
+    // Of an annotated tag, `after` is the tag itself; its commit is the head commit.
+    const pushed = text(payload, 'head_commit', 'id') ?? text(payload, 'after');
+    return {
+        ...optional('branch', branchOfRef(ref)),
+        ...optional('commit', hash(env['GITHUB_SHA']) ?? hash(pushed)),
+    };
+}
+function ofPullRequest({ payload, repository }) {
+    const number = at(payload, 'pull_request', 'number') ?? at(payload, 'number');
+    return {
+        ...optional('branch', text(payload, 'pull_request', 'head', 'ref')),
+        ...optional('commit', hash(text(payload, 'pull_request', 'head', 'sha'))),
+        ...(typeof number === 'number'
+            ? { pullRequest: { number, closed: at(payload, 'action') === 'closed' } }
+            : { unknownPullRequest: true }),
+        ...forkOf(at(payload, 'pull_request', 'head', 'repo'), repository),
+    };
+}
+function ofWorkflowRun({ payload, repository }) {
+    const run = at(payload, 'workflow_run');
+    const conclusion = at(run, 'conclusion');
+    const ended = typeof conclusion === 'string' && conclusion !== 'success' ? conclusion : undefined;
+    const number = at(run, 'pull_requests', '0', 'number');
+    const requested = /^pull_request/.test(text(run, 'event') ?? '');
+    return {
+        ...optional('branch', text(run, 'head_branch')),
+        ...optional('commit', hash(text(run, 'head_sha'))),
+        ...(requested && typeof number === 'number' ? { pullRequest: { number, closed: false } } : {}),
+        ...(requested && typeof number !== 'number' ? { unknownPullRequest: true } : {}),
+        ...forkOf(at(run, 'head_repository'), repository),
+        ...optional('skip', ended && `The workflow that this run follows has ended with ${JSON.stringify(ended)}.`),
+    };
+}
+function deleted(ref) {
+    return {
+        skip: `${ref?.replace(/^refs\/(heads|tags)\//, '') || 'The branch'} was deleted: there is nothing to deploy.`,
+    };
+}
+/** A fork that was deleted has no name any more. */
+function forkOf(head, repository) {
+    const name = text(head, 'full_name');
+    if (name === undefined)
+        return head === null ? { fork: 'a deleted repository' } : {};
+    return name.toLowerCase() === repository?.fullName.toLowerCase() ? {} : { fork: name };
+}
+function repositoryOf(env) {
+    const server = env['GITHUB_SERVER_URL']?.replace(/\/+$/, '');
+    const fullName = env['GITHUB_REPOSITORY'];
+    const name = fullName?.split('/')[1];
+    if (!server || !fullName || !name)
+        return undefined;
+    return { fullName, name, gitUrl: `${server}/${fullName}.git` };
+}
+function branchOfRef(ref) {
+    return /^refs\/heads\/(.+)$/.exec(ref ?? '')?.[1];
+}
+/** A full commit hash that stands for something: zeros stand for nothing. */
+function hash(value) {
+    return value !== undefined && /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(value) && !/^0+$/.test(value)
+        ? value.toLowerCase()
+        : undefined;
+}
+/** What stands at a path of a JSON value of unknown shape. */
+function at(value, ...path) {
+    let found = value;
+    for (const key of path) {
+        if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key))
+            return undefined;
+        found = found[key];
+    }
+    return found;
+}
+function text(value, ...path) {
+    const found = at(value, ...path);
+    return typeof found === 'string' && found !== '' ? found : undefined;
+}
+function optional(name, value) {
+    return (value === undefined || value === '' ? {} : { [name]: value });
+}
+
+
+/***/ }),
+
 /***/ 5717:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
@@ -28807,21 +30174,23 @@ function secretsIn(variables, spared) {
 /* harmony export */   W: () => (/* binding */ explain)
 /* harmony export */ });
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
-/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(4364);
+/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7037);
 
 
 /** The inputs behind the fields of the request. */
 const inputOf = {
     name: 'name',
     branch: 'branch',
+    commit: 'commit',
     git_url: 'git-url',
+    git_token: 'git-token',
     env_vars: 'env-vars',
 };
 /** Says why the server gave no deployment, one message a problem, and which input to look at. */
 function explain(error, apiUrl) {
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return [explainNoAnswer(error, apiUrl)];
-    const foreign = (0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
+    const foreign = (0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
         return [explainForeign(foreign, apiUrl)];
     switch (error.code) {
@@ -28838,9 +30207,7 @@ function explain(error, apiUrl) {
         case 'invalid_request':
             return explainInvalid(error);
         case 'rate_limit_exceeded':
-            return [
-                "The account of `api-key` has used up its requests for now. Run the workflow again later. No input's fault.",
-            ];
+            return ['The account of `api-key` has used up its requests for now. Run the workflow again later.'];
         case 'server_error':
             return [
                 `The server failed: ${error.message}${error.requestId === undefined ? '' : ` (request ${error.requestId})`}`,
@@ -28868,14 +30235,19 @@ function explainForeign(status, apiUrl) {
 }
 function explainNoAnswer(error, apiUrl) {
     if (error instanceof Error && error.name === 'TimeoutError') {
-        return `\`api-url\`: ${apiUrl} did not answer in time. The server may have accepted the deployment all the same.`;
+        return `\`api-url\`: ${apiUrl} did not answer in time.`;
     }
     return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`;
 }
 /** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
+<<<<<<< HEAD
     if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
         return `status ${(0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
+=======
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
+        return `status ${(0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
+>>>>>>> action
     if (!(error instanceof Error))
         return String(error);
     const source = error.cause instanceof Error ? error.cause : error;
@@ -28888,95 +30260,307 @@ function reasonOf(error) {
 
 /***/ }),
 
-/***/ 6142:
+/***/ 6067:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  K: () => (/* binding */ readInputs)
+  R: () => (/* binding */ createGitHubSide),
+  D: () => (/* binding */ markAborted)
 });
 
-// UNUSED EXPORTS: inputNames
+;// CONCATENATED MODULE: ./action/lib/github/comment.js
+/** The first line of the one comment for an app of a project. Nothing in it can end it. */
+function markerOf(projectId, name) {
+    return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`;
+}
+/** Writes the comment of a pull request, over the one with the same marker. `mayCreate` tells whether it may be new. */
+async function writeComment(rest, options) {
+    const { pullRequest, marker } = options;
+    const body = `${marker}\n${options.text}`;
+    const id = await findComment(rest, pullRequest, marker);
+    if (id !== undefined)
+        await rest.request('PATCH', `/issues/comments/${id}`, { body });
+    else if (options.mayCreate)
+        await rest.request('POST', `/issues/${pullRequest}/comments`, { body });
+}
+async function findComment(rest, pullRequest, marker) {
+    for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
+        for (const comment of comments) {
+            const { id, body } = Object(comment);
+            // Quoted in an answer, the marker stands further down.
+            if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker))
+                return id;
+        }
+    }
+    return undefined;
+}
+
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+;// CONCATENATED MODULE: ./action/lib/github/rest.js
+
+/** An answer other than 2xx, or none; `message` tells the reader what to do. */
+class GitHubError extends Error {
+    name = 'GitHubError';
+}
+/** No answer takes longer than this, in milliseconds: nobody waits for GitHub's side of a deployment that is done. */
+const requestLimit = 10_000;
+/** Nobody reads more pages of a hundred than this. */
+const mostPages = 30;
+/** GitHub's REST API, as much of it as is needed (docs.github.com/rest). */
+function createRest({ apiUrl, token, repository, fetch: send }) {
+    const base = `${apiUrl}/repos/${repository}`;
+    const ask = async (method, url, body) => {
+        let response;
+        try {
+            response = await send(url, {
+                method,
+                headers: {
+                    accept: 'application/vnd.github+json',
+                    authorization: `Bearer ${token}`,
+                    'user-agent': 'fairlead-action',
+                    'x-github-api-version': '2022-11-28',
+                    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+                },
+                ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+                redirect: 'manual',
+                signal: AbortSignal.timeout(requestLimit),
+            });
+        }
+        catch (error) {
+            throw new GitHubError(`GitHub cannot be reached: ${(0,explain/* reasonOf */.A)(error)}`);
+        }
+        if (!response.ok)
+            throw new GitHubError(await explainRefusal(response));
+        return response;
+    };
+    const json = async (response) => {
+        try {
+            return await response.json();
+        }
+        catch {
+            throw new GitHubError('GitHub gave an answer that is not JSON.');
+        }
+    };
+    return {
+        request: async (method, path, body) => json(await ask(method, base + path, body)),
+        async *pages(path) {
+            let url = base + path;
+            for (let page = 0; url !== undefined && page < mostPages; page++) {
+                const response = await ask('GET', url);
+                const items = await json(response);
+                yield Array.isArray(items) ? items : [];
+                url = nextPage(response, apiUrl);
+            }
+        },
+    };
+}
+/** The token is sent to GitHub's API alone, wherever a header leads. */
+function nextPage(response, apiUrl) {
+    const link = /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
+    return link !== undefined && URL.canParse(link) && new URL(link).origin === new URL(apiUrl).origin ? link : undefined;
+}
+async function explainRefusal(response) {
+    const { status, headers } = response;
+    const accepted = headers.get('x-accepted-github-permissions');
+    const limited = status === 429 || headers.get('x-ratelimit-remaining') === '0' || headers.has('retry-after');
+    const said = await response.json().then((body) => String(Object(body).message ?? ''), () => '');
+    if (limited)
+        return `GitHub takes no more requests of this token for now (status ${status}).`;
+    // GitHub answers 404 where a token may not even see that there is something.
+    if ((status === 403 || status === 404) && accepted) {
+        return `the token lacks a permission. Give the job \`permissions\`: ${permissionsOf(accepted)}.`;
+    }
+    return `GitHub answered with status ${status}${said === '' ? '' : `: ${said}`}.`;
+}
+/** `pull_requests=write,contents=read; issues=write` as a workflow has it: of several ways, one is enough. */
+function permissionsOf(header) {
+    const ways = header
+        .split(';')
+        .map((way) => way.trim().replaceAll('_', '-').replaceAll('=', ': ').replace(/, */g, ', '));
+    return ways.map((way) => `{ ${way} }`).join(' or ');
+}
+
+;// CONCATENATED MODULE: ./action/lib/github/deployments.js
+
+/** Makes a deployment at GitHub, whatever checks the commit still waits for, and gives its id. */
+async function createDeployment(rest, deployment) {
+    const { preview } = deployment;
+    const made = await rest.request('POST', '/deployments', {
+        ref: deployment.ref,
+        environment: deployment.environment,
+        auto_merge: false,
+        required_contexts: [],
+        payload: { fairlead: deployment.marker },
+        ...(preview ? { transient_environment: true, production_environment: false } : {}),
+    });
+    const { id } = Object(made);
+    if (typeof id !== 'number')
+        throw new GitHubError('GitHub made no deployment.');
+    return id;
+}
+/** GitHub takes no longer description. */
+const longestDescription = 140;
+async function setStatus(rest, id, status) {
+    await rest.request('POST', `/deployments/${id}/statuses`, {
+        state: status.state,
+        description: status.description.slice(0, longestDescription),
+        log_url: status.logUrl,
+        ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
+    });
+}
+/** Tells GitHub that all deployments of an app that was removed are gone. */
+async function retireDeployments(rest, app, logUrl) {
+    const query = new URLSearchParams({ environment: app.environment, per_page: '100' });
+    for await (const deployments of rest.pages(`/deployments?${query}`)) {
+        for (const deployment of deployments) {
+            const { id, payload } = Object(deployment);
+            const { fairlead } = Object(payload);
+            if (typeof id !== 'number' || fairlead !== app.marker)
+                continue;
+            await setStatus(rest, id, { state: 'inactive', description: 'The app was removed.', logUrl });
+        }
+    }
+}
+
+;// CONCATENATED MODULE: ./action/lib/github/side.js
+
+
+
+function createGitHubSide(options) {
+    const { environment, pullRequest, runUrl: logUrl } = options;
+    const rest = createRest(options);
+    const marker = markerOf(options.projectId, options.name);
+    const attempt = warner(options.warn);
+    let deployment;
+    const comment = async (text, mayCreate) => {
+        if (pullRequest === undefined)
+            return;
+        await attempt('comment on the pull request', () => writeComment(rest, { pullRequest, marker, text, mayCreate }));
+    };
+    return {
+        async started() {
+            if (environment === '')
+                return undefined;
+            await attempt(`show the deployment to ${environment}`, async () => {
+                deployment = await createDeployment(rest, { ...options, marker });
+                await setStatus(rest, deployment, { state: 'in_progress', description: 'Deploying to Fairlead', logUrl });
+            });
+            return deployment;
+        },
+        async ended({ state, description, url, markdown }) {
+            const id = deployment;
+            if (id !== undefined) {
+                const status = { state, description, logUrl, ...(url ? { environmentUrl: url } : {}) };
+                await attempt(`show the deployment to ${environment}`, () => setStatus(rest, id, status));
+            }
+            await comment(markdown, true);
+        },
+        async removed() {
+            if (environment !== '') {
+                await attempt(`show the end of the deployments to ${environment}`, () => retireDeployments(rest, { environment, marker }, logUrl));
+            }
+            await comment('The app of this pull request was removed.\n', false);
+        },
+    };
+}
+/** For the step that cleans up after one that was killed. */
+async function markAborted(access, id, logUrl) {
+    const status = { state: 'error', description: 'The run was cancelled.', logUrl };
+    await setStatus(createRest(access), id, status).catch(() => undefined);
+}
+/** Runs what may go wrong, and tells each thing that does once. */
+function warner(warn) {
+    const told = new Set();
+    return async (what, work) => {
+        try {
+            await work();
+        }
+        catch (error) {
+            const message = error instanceof Error ? error.message : String(error);
+            if (!told.has(message))
+                warn(`The action cannot ${what}: ${message}`);
+            told.add(message);
+        }
+    };
+}
+
+
+/***/ }),
+
+/***/ 9680:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Ew: () => (/* binding */ createProxiedFetch),
+/* harmony export */   co: () => (/* binding */ isReadableOnTheWay),
+/* harmony export */   ux: () => (/* binding */ within)
+/* harmony export */ });
+/**
+ * `fetch` through the proxy that the runner's environment names (`https_proxy`, `http_proxy`, `no_proxy`), which Node's
+ * own does only when told so at its start. The client behind it is large, and loaded where there is a proxy.
+ */
+function createProxiedFetch(env) {
+    const variables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'];
+    if (!variables.some((variable) => env[variable]))
+        return fetch;
+    // One for each origin: it keeps one proxy for all that it is asked.
+    const clients = new Map();
+    return async (input, init) => {
+        const { href, origin } = new URL(input instanceof Request ? input.url : input);
+        // In the same file, and evaluated only now: a second file would take the licences of this one from ncc.
+        const { HttpClient } = await Promise.resolve(/* import() eager */).then(__nccwpck_require__.bind(__nccwpck_require__, 4942));
+        const client = clients.get(origin) ?? new HttpClient();
+        clients.set(origin, client);
+        const dispatcher = client.getAgentDispatcher(href);
+        if (dispatcher === undefined)
+            return fetch(input, init);
+        // The types are of two versions of undici; what they are used for is the same in both.
+        return fetch(input, { ...init, dispatcher: dispatcher });
+    };
+}
+/** The same `fetch`, in which no answer takes longer than this, its body included. */
+function within(milliseconds, send) {
+    return (input, init) => {
+        const limit = AbortSignal.timeout(milliseconds);
+        return send(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
+    };
+}
+/** Whether what is sent to this address can be read on the way: plain HTTP to a host that is not on a private network. */
+function isReadableOnTheWay(address) {
+    const { protocol, hostname } = new URL(address);
+    return protocol === 'http:' && !isPrivateHost(hostname);
+}
+function isPrivateHost(hostname) {
+    if (hostname.startsWith('['))
+        return /^\[(::1\]|f[cd]|fe[89ab])/.test(hostname);
+    if (/^[\d.]+$/.test(hostname)) {
+        return /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.)/.test(hostname);
+    }
+    return !hostname.includes('.') || /\.(localhost|local|internal|lan|home\.arpa|test)$/.test(hostname);
+}
+
+
+/***/ }),
+
+/***/ 3369:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  V0: () => (/* binding */ inputDefaults),
+  gM: () => (/* binding */ readAccessInputs),
+  Ko: () => (/* binding */ readInputs)
+});
 
 // EXTERNAL MODULE: ./action/lib/env-vars.js
 var env_vars = __nccwpck_require__(3808);
-;// CONCATENATED MODULE: ./action/lib/github.js
-/** The repository that the workflow runs for; `undefined` outside of a workflow. */
-function repositoryOf(env) {
-    const server = env['GITHUB_SERVER_URL']?.replace(/\/+$/, '');
-    const repository = env['GITHUB_REPOSITORY'];
-    const name = repository?.split('/')[1];
-    if (!server || !repository || !name)
-        return undefined;
-    return { gitUrl: `${server}/${repository}.git`, name };
-}
-/**
- * The branch that the workflow runs for, or why there is none. For a pull request it is the branch that the request
- * comes from: the ref of its run is a merge that exists at GitHub alone and moves with the base branch.
- */
-function branchOf(env) {
-    const head = env['GITHUB_HEAD_REF'];
-    if (head)
-        return { branch: head };
-    const ref = env['GITHUB_REF'];
-    const name = env['GITHUB_REF_NAME'];
-    if (ref?.startsWith('refs/heads/'))
-        return { branch: ref.slice('refs/heads/'.length) };
-    if (!name)
-        return { problem: 'is missing, and this run names no branch. Set it to the branch to deploy.' };
-    if (env['GITHUB_REF_TYPE'] === 'tag') {
-        return { problem: `is missing, and this run is for the tag ${name}. Set it to the branch to deploy.` };
-    }
-    if (ref || /^\d+\/(merge|head)$/.test(name)) {
-        return { problem: `is missing, and this run is for ${ref || name}, not a branch. Set it to the branch to deploy.` };
-    }
-    return { branch: name };
-}
-
-;// CONCATENATED MODULE: ./action/lib/inputs.js
-
-
-const inputNames = (/* unused pure expression or super */ null && ([
-    'api-url',
-    'api-key',
-    'project-id',
-    'name',
-    'branch',
-    'git-url',
-    'env-vars',
-    'wait',
-    'timeout',
-]));
-/**
- * Reads all inputs and fills in what the workflow's environment gives. `input` returns the trimmed text of an input,
- * empty when it was not given: the runner checks nothing, not even `required`. Reports everything that is wrong.
- */
-function readInputs(input, env) {
-    const problems = [];
-    const take = (name, read) => {
-        if ('value' in read)
-            return read.value;
-        const messages = 'problem' in read ? [read.problem] : read.problems;
-        problems.push(...messages.map((message) => ({ input: name, message })));
-        return undefined;
-    };
-    const repository = repositoryOf(env);
-    const inputs = {
-        apiUrl: take('api-url', readApiUrl(input('api-url'))),
-        apiKey: take('api-key', readApiKey(input('api-key'))),
-        projectId: take('project-id', readProjectId(input('project-id'))),
-        name: take('name', readText(input('name') || repository?.name)),
-        branch: take('branch', readBranch(input('branch'), env)),
-        gitUrl: take('git-url', readGitUrl(input('git-url') || repository?.gitUrl)),
-        variables: take('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
-        wait: take('wait', readWait(input('wait') || 'true')),
-        timeoutSeconds: take('timeout', readTimeout(input('timeout') || '600')),
-    };
-    // Whatever is not there has left a problem behind.
-    return problems.length > 0 ? { problems } : { inputs: inputs };
-}
+;// CONCATENATED MODULE: ./action/lib/input-values.js
 const missing = 'is missing';
+/** The server's address, without `/v1` and slashes at its end. */
 function readApiUrl(text) {
     const example = "the server's address, such as https://fairlead.example.com";
     if (text === '')
@@ -28996,9 +30580,16 @@ function readApiUrl(text) {
 function readApiKey(text) {
     if (text === '') {
         const how = `Store a key as a secret of the repository and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`;
-        return { problem: `${missing}. ${how} A run for a pull request from a fork gets no secrets.` };
+        return { problem: `${missing}. ${how}` };
     }
-    // Everything else cannot stand in a header.
+    return readHeaderWord(text);
+}
+/** Empty when there is none. */
+function readToken(text) {
+    return text === '' ? { value: '' } : readHeaderWord(text);
+}
+// Everything else cannot stand in a header.
+function readHeaderWord(text) {
     if (!/^[\x21-\x7e]+$/.test(text))
         return { problem: 'holds spaces, line breaks or other characters that no key has.' };
     return { value: text };
@@ -29012,11 +30603,8 @@ function readProjectId(text) {
 function readText(text) {
     return text ? { value: text } : { problem: `${missing}, and this run has no repository. Set it.` };
 }
-function readBranch(text, env) {
-    if (text === '') {
-        const found = branchOf(env);
-        return 'branch' in found ? { value: found.branch } : found;
-    }
+/** A branch by its name or its full ref; empty when none was given. */
+function readBranch(text) {
     if (!text.startsWith('refs/'))
         return { value: text };
     const branch = /^refs\/heads\/(.+)$/.exec(text)?.[1];
@@ -29024,17 +30612,23 @@ function readBranch(text, env) {
         ? { problem: 'is a ref that is no branch. Set it to the name of a branch, such as main.' }
         : { value: branch };
 }
+/** Empty when none was given. */
+function readCommit(text) {
+    if (text === '' || /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(text))
+        return { value: text.toLowerCase() };
+    return { problem: 'must be the full hash of a commit: 40 or 64 hexadecimal digits.' };
+}
 function readGitUrl(text) {
     if (text && URL.canParse(text)) {
         const { protocol, username, password } = new URL(text);
         // Refused before it is printed anywhere.
         if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
-            return { problem: 'must not carry a user name or password.' };
+            return { problem: 'must not carry a user name or password. A token belongs in the input `git-token`.' };
         }
     }
     return readText(text);
 }
-function readWait(text) {
+function readBoolean(text) {
     if (/^true$/i.test(text))
         return { value: true };
     return /^false$/i.test(text) ? { value: false } : { problem: 'must be true or false.' };
@@ -29047,6 +30641,128 @@ function readTimeout(text) {
         : { problem: `must be a whole number of seconds from 1 to ${longestSeconds}.` };
 }
 
+;// CONCATENATED MODULE: ./action/lib/inputs.js
+
+
+/** Every input with the default that action.yml gives it; an empty one depends on the workflow. */
+const inputDefaults = {
+    'api-url': '',
+    'api-key': '',
+    'project-id': '',
+    name: '',
+    preview: 'true',
+    branch: '',
+    commit: '',
+    'git-url': '',
+    'git-token': '',
+    'env-vars': '',
+    wait: 'true',
+    timeout: '600',
+    environment: '',
+    comment: 'true',
+    // The runner fills it in.
+    'github-token': '',
+    'merge-group': 'false',
+    'allow-unsafe-fork-code': 'false',
+    'dry-run': 'false',
+};
+/** Reads all inputs and fills in what the event gives. Reports everything that is wrong. */
+function readInputs(input, event) {
+    const { take, given, problems } = taking(input);
+    const { repository, pullRequest } = event;
+    // Its app is removed, and no code is needed for that.
+    const closed = pullRequest?.closed === true;
+    const base = take('name', readText(input('name') || repository?.name));
+    const preview = take('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined;
+    const ownBranch = take('branch', readBranch(input('branch')));
+    const ownCommit = take('commit', readCommit(input('commit')));
+    const gitUrl = take('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')));
+    // The event's branch and commit are those of the event's repository, and its commit that of its branch.
+    const same = gitUrl !== undefined && event.gitUrl !== undefined && isSameRepository(gitUrl, event.gitUrl);
+    const branch = ownBranch || (same && !ownCommit ? event.branch : undefined) || '';
+    const commit = ownCommit || (same && branch === (event.branch ?? '') ? event.commit : undefined) || '';
+    if (ownBranch === '' && ownCommit === '' && branch === '' && commit === '' && gitUrl !== undefined && !closed) {
+        const why = same ? 'this run names no branch' : '`git-url` is another repository than that of the workflow';
+        problems.push({ input: 'branch', message: `${missing}, and ${why}. Set it to the branch to deploy.` });
+    }
+    const inputs = {
+        ...readAccess(take, input),
+        name: preview ? `${base}-pr-${pullRequest.number}` : base,
+        preview,
+        branch,
+        commit,
+        gitUrl,
+        gitToken: take('git-token', readToken(input('git-token'))),
+        variables: take('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
+        wait: take('wait', readBoolean(given('wait'))),
+        timeoutSeconds: take('timeout', readTimeout(given('timeout'))),
+        environment: input('environment'),
+        comment: take('comment', readBoolean(given('comment'))),
+        githubToken: take('github-token', readToken(input('github-token'))),
+        dryRun: take('dry-run', readBoolean(given('dry-run'))),
+    };
+    take('merge-group', readBoolean(given('merge-group')));
+    take('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event));
+    // Whatever is not there has left a problem behind.
+    return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs };
+}
+/** Reads only what it takes to speak to the server. */
+function readAccessInputs(input) {
+    const { take, problems } = taking(input);
+    const access = readAccess(take, input);
+    return problems.length > 0 ? { problems } : { inputs: access };
+}
+function readAccess(take, input) {
+    return {
+        apiUrl: take('api-url', readApiUrl(input('api-url'))),
+        apiKey: take('api-key', readApiKey(input('api-key'))),
+        projectId: take('project-id', readProjectId(input('project-id'))),
+    };
+}
+function taking(input) {
+    const problems = [];
+    const take = (name, read) => {
+        if ('value' in read)
+            return read.value;
+        const messages = 'problem' in read ? [read.problem] : read.problems;
+        problems.push(...messages.map((message) => ({ input: name, message })));
+        return undefined;
+    };
+    return { take, problems, given: (name) => input(name) || inputDefaults[name] };
+}
+function inOrder(problems) {
+    const names = Object.keys(inputDefaults);
+    return problems.toSorted((a, b) => names.indexOf(a.input) - names.indexOf(b.input));
+}
+function readPreview(text, event) {
+    const read = readBoolean(text);
+    if (!('value' in read) || !read.value || event.unknownPullRequest === undefined)
+        return read;
+    return {
+        problem: "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
+            'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
+    };
+}
+function readFork(text, event) {
+    const read = readBoolean(text);
+    if (!('value' in read) || read.value || event.fork === undefined || event.pullRequest?.closed)
+        return read;
+    return {
+        problem: `is false, and the code comes from ${event.fork}, where anybody may have written it. It would run with the ` +
+            "app's variables. Set it to true only for code that somebody has read before.",
+    };
+}
+/** Whether two addresses name one repository, whatever the protocol: https, ssh and git@host:owner/name. */
+function isSameRepository(one, other) {
+    return repositoryPlace(one) === repositoryPlace(other);
+}
+function repositoryPlace(address) {
+    const scp = /^(?:[^/@]+@)?([^/:]+):(?!\/\/)(.*)$/.exec(address);
+    const url = scp === null && URL.canParse(address) ? new URL(address) : undefined;
+    const [host = '', path = address] = scp ? scp.slice(1) : url ? [url.hostname || url.host, url.pathname] : [];
+    return `${host}/${path.replace(/^\/+|\/+$/g, '').replace(/\.git$/i, '')}`.toLowerCase();
+}
+
 
 /***/ }),
 
@@ -29055,23 +30771,53 @@ function readTimeout(text) {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   BP: () => (/* binding */ logLine),
-/* harmony export */   NG: () => (/* binding */ logRaw),
+/* harmony export */   QT: () => (/* binding */ logGroup),
+/* harmony export */   TN: () => (/* binding */ oneLine),
+/* harmony export */   Yz: () => (/* binding */ createOpenGroup),
 /* harmony export */   vk: () => (/* binding */ elapsed)
 /* harmony export */ });
+/* unused harmony export logRaw */
 /* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
-/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3218);
+/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1626);
 
 
 /** Prints one line that begins with words of ours. What else is in it can neither break it nor be read as a command. */
 function logLine(text) {
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## ['));
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(oneLine(text));
 }
-/** Prints a text of somebody else as it is, with the runner's commands switched off meanwhile. */
-function logRaw(text) {
+/** A text without line breaks and control characters, which no runner takes for a command within a line of ours. */
+function oneLine(text) {
+    return text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## [');
+}
+/** Prints lines of somebody else as they are, with the runner's commands switched off meanwhile. */
+function logRaw(lines) {
     const token = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(text);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
+}
+/** Lines of somebody else, folded. */
+function logGroup(title, lines) {
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+    logRaw(lines);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+}
+/** A group that begins with its first lines and goes on until something else is to be said. */
+function createOpenGroup(title) {
+    let open = false;
+    return {
+        print(lines) {
+            if (!open)
+                (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+            open = true;
+            logRaw(lines);
+        },
+        close() {
+            if (open)
+                (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+            open = false;
+        },
+    };
 }
 /** A duration in milliseconds for people. */
 function elapsed(milliseconds) {
@@ -29086,15 +30832,19 @@ function elapsed(milliseconds) {
 /***/ ((__webpack_module__, __unused_webpack___webpack_exports__, __nccwpck_require__) => {
 
 __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependencies__, __webpack_async_result__) => { try {
-/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3218);
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(8071);
-/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(4364);
-/* harmony import */ var _env_vars_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(3808);
-/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5717);
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(6142);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1328);
-/* harmony import */ var _report_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(5678);
-/* harmony import */ var _summary_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(1830);
+/* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(301);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
+/* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(2131);
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(2449);
+/* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(6771);
+/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5266);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(9680);
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(3369);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(1328);
+/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(5403);
+/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(1626);
+/* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(3583);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(7254);
 
 
 
@@ -29104,24 +30854,47 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 
 
 
-async function main() {
-    const apiKey = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('api-key');
-    if (apiKey !== '')
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(apiKey);
+
+
+
+
+async function main(env) {
+    for (const name of ['api-key', 'git-token', 'github-token']) {
+        const secret = (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getInput */ .V4)(name);
+        if (secret !== '')
+            (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setSecret */ .Pq)(secret);
+    }
+    const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_5__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .readPayload */ .rD)(env));
+    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_11__/* .reasonToSkip */ .b)(event, _runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getInput */ .V4, env['GITHUB_ACTOR']);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('skipped', skip !== undefined);
     // Until a deployment is known; the last value of an output counts.
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', 'failed');
-    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_5__/* .readInputs */ .K)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, process.env);
-    if ('inputs' in read)
-        return await run(read.inputs);
-    for (const { input, message } of read.problems)
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`\`${input}\`: ${message}`);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
+    if (skip !== undefined)
+        return (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(skip));
+    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_7__/* .readInputs */ .Ko)(_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getInput */ .V4, event);
+    if ('problems' in read) {
+        for (const { input, message } of read.problems)
+            (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(message)}`);
+        return;
+    }
+    await run(read.inputs, env, event.pullRequest);
 }
-async function run(inputs) {
-    const start = performance.now();
-    const took = () => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .elapsed */ .vk)(performance.now() - start);
+async function run(inputs, env, pullRequest) {
+    if ((0,_http_js__WEBPACK_IMPORTED_MODULE_6__/* .isReadableOnTheWay */ .co)(inputs.apiUrl)) {
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read on the way. Use https://.`);
+    }
+    const removes = pullRequest?.closed === true;
+    if (inputs.dryRun) {
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('skipped', true);
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('status', 'skipped');
+        if (removes)
+            return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
+        return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_4__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_2__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
+    }
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
     process.on('SIGINT', cancel).on('SIGTERM', cancel);
+<<<<<<< HEAD
     const progress = {
         created(created) {
             hideVariables(inputs, created);
@@ -29170,13 +30943,24 @@ function print(report) {
         else
             (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(message);
     }
+=======
+    await (removes
+        ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_9__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
+        : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_3__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
+>>>>>>> action
 }
 try {
-    await main();
+    if ((0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started) === '') {
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started, 'true');
+        await main(process.env);
+    }
+    else {
+        await (0,_clean_up_js__WEBPACK_IMPORTED_MODULE_0__/* .cleanUp */ .n)(process.env);
+    }
 }
 catch (error) {
     // A fault of the action or of the runner's files, such as an output that cannot be written.
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`The action broke off: ${String(error)}`);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setFailed */ .C1)(`The action broke off: ${String(error)}`);
 }
 
 __webpack_async_result__();
@@ -29184,312 +30968,241 @@ __webpack_async_result__();
 
 /***/ }),
 
-/***/ 5678:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   E: () => (/* binding */ reportOf)
-/* harmony export */ });
-/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(5717);
-
-/** Puts an outcome into words. */
-function reportOf(outcome, inputs) {
-    const failed = (...messages) => {
-        const status = 'deployment' in outcome && outcome.deployment ? outcome.deployment.status : 'failed';
-        return { ok: false, status, messages };
-    };
-    switch (outcome.kind) {
-        case 'running':
-            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${outcome.deployment.url}`] };
-        case 'accepted': {
-            const { id, status } = outcome.deployment;
-            return {
-                ok: true,
-                status,
-                messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
-            };
-        }
-        case 'failed':
-            return failedReport(outcome);
-        case 'superseded':
-            return failed(`A newer deployment of ${inputs.name} took over from ${outcome.deployment.id}, which does not run.`);
-        case 'timeout':
-            return failed(`${outcome.deployment.id} does not run after ${inputs.timeoutSeconds} s. It goes on at the server. ` +
-                `${outcome.trouble === undefined ? '' : `The server could not be asked last: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_0__/* .reasonOf */ .A)(outcome.trouble)}. `}` +
-                'To wait longer, raise the input `timeout`.');
-        case 'cancelled':
-            return failed(outcome.deployment === undefined
-                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
-                : `The run was cancelled. The deployment ${outcome.deployment.id} goes on at the server.`);
-        case 'refused':
-            return failed(...(0,_explain_js__WEBPACK_IMPORTED_MODULE_0__/* .explain */ .W)(outcome.error, inputs.apiUrl));
-        case 'lost':
-            return failed(`${outcome.deployment.id} was created and cannot be read any more, so its end is not known.`, ...(0,_explain_js__WEBPACK_IMPORTED_MODULE_0__/* .explain */ .W)(outcome.error, inputs.apiUrl));
-    }
-}
-function failedReport({ deployment, failure }) {
-    const status = deployment.status;
-    if (!failure)
-        return { ok: false, status, messages: [`${deployment.id} ended as ${status}. The server gives no reason.`] };
-    const [first = '', ...further] = failure.message.split(/\r\n|\r|\n/);
-    const output = further.join('\n').trimEnd();
-    return {
-        ok: false,
-        status,
-        messages: [`${deployment.id} failed in the stage ${failure.stage} (${failure.code}): ${first}`],
-        ...(output === '' ? {} : { output }),
-    };
-}
-
-
-/***/ }),
-
-/***/ 1830:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   S: () => (/* binding */ writeSummary),
-/* harmony export */   Y: () => (/* binding */ summaryOf)
-/* harmony export */ });
-/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3218);
-
-/** The job summary in Markdown. Everything that is not ours is escaped. */
-function summaryOf(report, facts) {
-    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
-    const rows = [
-        ['Status', report.status],
-        ['Branch', facts.branch],
-        ...(facts.deployment === undefined
-            ? []
-            : [
-                ['Address', facts.deployment.url],
-                ['Deployment', facts.deployment.id],
-            ]),
-        ['Time', facts.took],
-    ];
-    return [
-        `### ${heading} ${escapeLine(facts.name)}`,
-        ['| | |', '|---|---|', ...rows.map(([title = '', value = '']) => `| ${title} | ${escapeLine(value)} |`)].join('\n'),
-        ...(report.ok ? [] : report.messages.map(escapeLine)),
-        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output)}</pre>`]),
-        '',
-    ].join('\n\n');
-}
-/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
-async function writeSummary(markdown, path) {
-    if (!path)
-        return;
-    try {
-        await _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.addRaw(markdown).write();
-    }
-    catch (error) {
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(`The job summary could not be written: ${String(error)}`);
-    }
-}
-/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
-function escapeLine(text) {
-    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
-    return line.replace(/[\\|*[\]~#]/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-function escapeHtml(text) {
-    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-
-/***/ }),
-
-/***/ 3218:
+/***/ 5403:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  V4: () => (/* binding */ getInput),
-  pq: () => (/* binding */ info),
-  C1: () => (/* binding */ setFailed),
-  uH: () => (/* binding */ setOutput),
-  Pq: () => (/* binding */ core_setSecret),
-  z: () => (/* reexport */ summary),
-  $e: () => (/* binding */ warning)
+  F: () => (/* binding */ removeStep)
 });
 
-// UNUSED EXPORTS: ExitCode, addPath, debug, endGroup, error, exportVariable, getBooleanInput, getIDToken, getMultilineInput, getState, group, isDebug, markdownSummary, notice, platform, saveState, setCommandEcho, startGroup, toPlatformPath, toPosixPath, toWin32Path
-
-;// CONCATENATED MODULE: external "os"
-const external_os_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("os");
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/utils.js
-// We use any as a valid input type
-/* eslint-disable @typescript-eslint/no-explicit-any */
-/**
- * Sanitizes an input into a string so it can be passed into issueCommand safely
- * @param input input to sanitize into a string
- */
-function utils_toCommandValue(input) {
-    if (input === null || input === undefined) {
-        return '';
-    }
-    else if (typeof input === 'string' || input instanceof String) {
-        return input;
-    }
-    return JSON.stringify(input);
-}
-/**
- *
- * @param annotationProperties
- * @returns The command properties to send with the actual annotation command
- * See IssueCommandProperties: https://github.com/actions/runner/blob/main/src/Runner.Worker/ActionCommandManager.cs#L646
- */
-function utils_toCommandProperties(annotationProperties) {
-    if (!Object.keys(annotationProperties).length) {
-        return {};
-    }
-    return {
-        title: annotationProperties.title,
-        file: annotationProperties.file,
-        line: annotationProperties.startLine,
-        endLine: annotationProperties.endLine,
-        col: annotationProperties.startColumn,
-        endColumn: annotationProperties.endColumn
-    };
-}
-//# sourceMappingURL=utils.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/command.js
-
+// EXTERNAL MODULE: ./action/lib/context.js
+var context = __nccwpck_require__(7029);
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
+// EXTERNAL MODULE: ./action/lib/answers.js
+var answers = __nccwpck_require__(7037);
+;// CONCATENATED MODULE: ./action/lib/remove.js
 
 /**
- * Issues a command to the GitHub Actions runner
- *
- * @param command - The command name to issue
- * @param properties - Additional properties for the command (key-value pairs)
- * @param message - The message to include with the command
- * @remarks
- * This function outputs a specially formatted string to stdout that the Actions
- * runner interprets as a command. These commands can control workflow behavior,
- * set outputs, create annotations, mask values, and more.
- *
- * Command Format:
- *   ::name key=value,key=value::message
- *
- * @example
- * ```typescript
- * // Issue a warning annotation
- * issueCommand('warning', {}, 'This is a warning message');
- * // Output: ::warning::This is a warning message
- *
- * // Set an environment variable
- * issueCommand('set-env', { name: 'MY_VAR' }, 'some value');
- * // Output: ::set-env name=MY_VAR::some value
- *
- * // Add a secret mask
- * issueCommand('add-mask', {}, 'secretValue123');
- * // Output: ::add-mask::secretValue123
- * ```
- *
- * @internal
- * This is an internal utility function that powers the public API functions
- * such as setSecret, warning, error, and exportVariable.
+ * Removes an app with all its deployments and gives their number; 0 when there is none of this name. What changes
+ * meanwhile, such as a build that has just become a running app, is looked at again. Rejects with what the client
+ * rejects with.
  */
-function command_issueCommand(command, properties, message) {
-    const cmd = new Command(command, properties, message);
-    process.stdout.write(cmd.toString() + external_os_namespaceObject.EOL);
-}
-function command_issue(name, message = '') {
-    command_issueCommand(name, {}, message);
-}
-const CMD_STRING = '::';
-class Command {
-    constructor(command, properties, message) {
-        if (!command) {
-            command = 'missing.command';
-        }
-        this.command = command;
-        this.properties = properties;
-        this.message = message;
-    }
-    toString() {
-        let cmdStr = CMD_STRING + this.command;
-        if (this.properties && Object.keys(this.properties).length > 0) {
-            cmdStr += ' ';
-            let first = true;
-            for (const key in this.properties) {
-                if (this.properties.hasOwnProperty(key)) {
-                    const val = this.properties[key];
-                    if (val) {
-                        if (first) {
-                            first = false;
-                        }
-                        else {
-                            cmdStr += ',';
-                        }
-                        cmdStr += `${key}=${escapeProperty(val)}`;
-                    }
-                }
+async function removeApp(options) {
+    const { client, signal } = options;
+    let removed = 0;
+    for (let round = 1;; round++) {
+        const left = await deploymentsOf(options);
+        if (left.length === 0)
+            return removed;
+        for (const { id, status } of left) {
+            const call = { params: { project_id: options.projectId, id }, signal };
+            try {
+                if (status === 'building')
+                    await client.deployments.cancel(call);
+                if (status === 'running')
+                    await client.deployments.stop(call);
+                await client.deployments.delete(call);
+                removed++;
+            }
+            catch (error) {
+                if (!(0,answers/* isGone */.ST)(error) && round === mostRounds)
+                    throw error;
             }
         }
-        cmdStr += `${CMD_STRING}${escapeData(this.message)}`;
-        return cmdStr;
     }
 }
-function escapeData(s) {
-    return utils_toCommandValue(s)
-        .replace(/%/g, '%25')
-        .replace(/\r/g, '%0D')
-        .replace(/\n/g, '%0A');
+const mostRounds = 3;
+async function deploymentsOf({ client, projectId, name, signal, }) {
+    const found = [];
+    for await (const { deployments } of client.deployments.list.pages({ params: { project_id: projectId }, signal })) {
+        found.push(...deployments.filter((deployment) => deployment.name === name));
+    }
+    return found;
 }
-function escapeProperty(s) {
-    return utils_toCommandValue(s)
-        .replace(/%/g, '%25')
-        .replace(/\r/g, '%0D')
-        .replace(/\n/g, '%0A')
-        .replace(/:/g, '%3A')
-        .replace(/,/g, '%2C');
-}
-//# sourceMappingURL=command.js.map
-;// CONCATENATED MODULE: external "crypto"
-const external_crypto_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("crypto");
-;// CONCATENATED MODULE: external "fs"
-const external_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("fs");
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/file-command.js
-// For internal use, subject to change.
-// We use any as a valid input type
-/* eslint-disable @typescript-eslint/no-explicit-any */
+
+// EXTERNAL MODULE: ./action/lib/runner.js
+var runner = __nccwpck_require__(1626);
+;// CONCATENATED MODULE: ./action/lib/remove-step.js
 
 
 
 
-function file_command_issueFileCommand(command, message) {
-    const filePath = process.env[`GITHUB_${command}`];
-    if (!filePath) {
-        throw new Error(`Unable to find environment variable for file command ${command}`);
+
+/** Removes the app of a pull request that was closed, and tells GitHub. */
+async function removeStep(inputs, env, pullRequest, signal) {
+    const { projectId, name, apiUrl, timeoutSeconds } = inputs;
+    (0,log/* logLine */.BP)(`Removing ${name}: the pull request is closed`);
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    try {
+        const removed = await removeApp({ client: (0,context/* createClients */.hP)(inputs, env).api, projectId, name, signal: limit });
+        (0,log/* logLine */.BP)(removed === 0 ? `There is no app ${name}.` : `${name} was removed with its ${removed} deployments.`);
     }
-    if (!external_fs_namespaceObject.existsSync(filePath)) {
-        throw new Error(`Missing file at path: ${filePath}`);
+    catch (error) {
+        for (const message of (0,explain/* explain */.W)(error, apiUrl))
+            (0,runner/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+        return;
     }
-    external_fs_namespaceObject.appendFileSync(filePath, `${utils_toCommandValue(message)}${external_os_namespaceObject.EOL}`, {
-        encoding: 'utf8'
-    });
+    (0,runner/* setOutput */.uH)('status', 'removed');
+    const github = (0,context/* gitHubSide */.Hd)(inputs, env, pullRequest, runner/* warning */.$e);
+    await github?.removed();
 }
-function file_command_prepareKeyValueMessage(key, value) {
-    const delimiter = `ghadelimiter_${external_crypto_namespaceObject.randomUUID()}`;
-    const convertedValue = utils_toCommandValue(value);
-    // These should realistically never happen, but just in case someone finds a
-    // way to exploit uuid generation let's not allow keys or values that contain
-    // the delimiter.
-    if (key.includes(delimiter)) {
-        throw new Error(`Unexpected input: name should not contain the delimiter "${delimiter}"`);
-    }
-    if (convertedValue.includes(delimiter)) {
-        throw new Error(`Unexpected input: value should not contain the delimiter "${delimiter}"`);
-    }
-    return `${key}<<${delimiter}${external_os_namespaceObject.EOL}${convertedValue}${external_os_namespaceObject.EOL}${delimiter}`;
+
+
+/***/ }),
+
+/***/ 1626:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   $e: () => (/* binding */ warning),
+/* harmony export */   C1: () => (/* binding */ setFailed),
+/* harmony export */   Gu: () => (/* binding */ getState),
+/* harmony export */   LZ: () => (/* binding */ saveState),
+/* harmony export */   N4: () => (/* binding */ endGroup),
+/* harmony export */   Oh: () => (/* binding */ startGroup),
+/* harmony export */   Pq: () => (/* binding */ setSecret),
+/* harmony export */   V4: () => (/* binding */ getInput),
+/* harmony export */   lm: () => (/* binding */ notice),
+/* harmony export */   pq: () => (/* binding */ info),
+/* harmony export */   uH: () => (/* binding */ setOutput)
+/* harmony export */ });
+/* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
+/* harmony import */ var node_fs__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3024);
+
+
+/**
+ * The runner's protocol, as far as it is used: workflow commands on the standard output, and the files that the
+ * environment names (docs.github.com, "Workflow commands for GitHub Actions"). `@actions/core` speaks it as well, but
+ * loads a whole HTTP client at its start, which doubles the start of the action.
+ */
+/** The trimmed text of an input; empty when it was not given. */
+function getInput(name) {
+    return (process.env[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] ?? '').trim();
 }
-//# sourceMappingURL=file-command.js.map
-;// CONCATENATED MODULE: external "path"
-const external_path_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("path");
+/** What the step before saved; empty when it saved nothing. */
+function getState(name) {
+    return process.env[`STATE_${name}`] ?? '';
+}
+function saveState(name, value) {
+    appendEntry('GITHUB_STATE', name, String(value));
+}
+/** Throws when the runner's file cannot be written. */
+function setOutput(name, value) {
+    appendEntry('GITHUB_OUTPUT', name, String(value));
+}
+/** Hides a text in everything that is printed from now on. */
+function setSecret(secret) {
+    command('add-mask', secret);
+}
+function info(text) {
+    process.stdout.write(`${text}\n`);
+}
+function notice(message) {
+    command('notice', message);
+}
+function warning(message) {
+    command('warning', message);
+}
+/** Shows an error and fails the step at its end. */
+function setFailed(message) {
+    process.exitCode = 1;
+    command('error', message);
+}
+function startGroup(title) {
+    command('group', title);
+}
+function endGroup() {
+    command('endgroup', '');
+}
+function command(name, data) {
+    info(`::${name}::${data.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}`);
+}
+/** Where there is no runner, there is no file, and nobody who would read it. */
+function appendEntry(variable, name, value) {
+    const path = process.env[variable];
+    // Nobody can guess it, so no value can end early and go on as another one.
+    const delimiter = `ghadelimiter_${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)()}`;
+    if (path)
+        (0,node_fs__WEBPACK_IMPORTED_MODULE_1__.appendFileSync)(path, `${name}<<${delimiter}\n${value}\n${delimiter}\n`);
+}
+
+
+/***/ }),
+
+/***/ 3583:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   b: () => (/* binding */ reasonToSkip)
+/* harmony export */ });
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3369);
+
+/** Why this run has nothing to do, in a sentence; `undefined` when it has. Decided before the inputs are checked. */
+function reasonToSkip(event, input, actor) {
+    const isOn = (name) => /^true$/i.test(input(name) || _inputs_js__WEBPACK_IMPORTED_MODULE_0__/* .inputDefaults */ .V0[name]);
+    if (event.skip !== undefined)
+        return event.skip;
+    if (event.mergeGroup && !isOn('merge-group')) {
+        return 'A merge group is not merged yet, so it is not deployed. To deploy it, set `merge-group` to true.';
+    }
+    if (input('api-key') === '' && event.fork !== undefined) {
+        return `The code comes from the fork ${event.fork}, and GitHub gives no secrets to such a run: it is not deployed.`;
+    }
+    if (input('api-key') === '' && actor === 'dependabot[bot]') {
+        return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed.";
+    }
+    if (event.pullRequest?.closed && !isOn('preview')) {
+        return 'The pull request is closed, and without `preview` there is no app of its own to remove.';
+    }
+    return undefined;
+}
+
+
+/***/ }),
+
+/***/ 7254:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   x: () => (/* binding */ states)
+/* harmony export */ });
+/** What a step leaves for the one that cleans up behind it, by `saveState`. */
+const states = {
+    /** There was a step, so the next one cleans up. */
+    started: 'started',
+    /** The id of the deployment that the server took. */
+    deployment: 'deployment',
+    /** The id of the deployment at GitHub. */
+    gitHubDeployment: 'github-deployment',
+    /** The step has come to its end, and nothing is left to do. */
+    ended: 'ended',
+};
+
+
+/***/ }),
+
+/***/ 4942:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  HttpClient: () => (/* binding */ HttpClient)
+});
+
+// UNUSED EXPORTS: Headers, HttpClientError, HttpClientResponse, HttpCodes, MediaTypes, getProxyUrl, isHttps
+
 // EXTERNAL MODULE: external "http"
 var external_http_ = __nccwpck_require__(8611);
+var external_http_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_http_, 2);
 // EXTERNAL MODULE: external "https"
 var external_https_ = __nccwpck_require__(5692);
+var external_https_namespaceObject = /*#__PURE__*/__nccwpck_require__.t(external_https_, 2);
 ;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/proxy.js
 function getProxyUrl(reqUrl) {
     const usingSsl = reqUrl.protocol === 'https:';
@@ -29582,7 +31295,7 @@ class DecodedURL extends URL {
 }
 //# sourceMappingURL=proxy.js.map
 // EXTERNAL MODULE: ./node_modules/tunnel/index.js
-var node_modules_tunnel = __nccwpck_require__(770);
+var tunnel = __nccwpck_require__(770);
 // EXTERNAL MODULE: ./node_modules/@actions/http-client/node_modules/undici/index.js
 var undici = __nccwpck_require__(3368);
 ;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/index.js
@@ -29660,7 +31373,7 @@ const HttpResponseRetryCodes = [
     HttpCodes.ServiceUnavailable,
     HttpCodes.GatewayTimeout
 ];
-const RetryableHttpVerbs = (/* unused pure expression or super */ null && (['OPTIONS', 'GET', 'DELETE', 'HEAD']));
+const RetryableHttpVerbs = ['OPTIONS', 'GET', 'DELETE', 'HEAD'];
 const ExponentialBackoffCeiling = 10;
 const ExponentialBackoffTimeSlice = 5;
 class HttpClientError extends Error {
@@ -29706,7 +31419,7 @@ function isHttps(requestUrl) {
     const parsedUrl = new URL(requestUrl);
     return parsedUrl.protocol === 'https:';
 }
-class lib_HttpClient {
+class HttpClient {
     constructor(userAgent, handlers, requestOptions) {
         this._ignoreSslError = false;
         this._allowRedirects = true;
@@ -30009,7 +31722,7 @@ class lib_HttpClient {
     }
     getAgentDispatcher(serverUrl) {
         const parsedUrl = new URL(serverUrl);
-        const proxyUrl = pm.getProxyUrl(parsedUrl);
+        const proxyUrl = getProxyUrl(parsedUrl);
         const useProxy = proxyUrl && proxyUrl.hostname;
         if (!useProxy) {
             return;
@@ -30020,7 +31733,7 @@ class lib_HttpClient {
         const info = {};
         info.parsedUrl = requestUrl;
         const usingSsl = info.parsedUrl.protocol === 'https:';
-        info.httpModule = usingSsl ? https : http;
+        info.httpModule = usingSsl ? external_https_namespaceObject : external_http_namespaceObject;
         const defaultPort = usingSsl ? 443 : 80;
         info.options = {};
         info.options.host = info.parsedUrl.hostname;
@@ -30119,7 +31832,7 @@ class lib_HttpClient {
     }
     _getAgent(parsedUrl) {
         let agent;
-        const proxyUrl = pm.getProxyUrl(parsedUrl);
+        const proxyUrl = getProxyUrl(parsedUrl);
         const useProxy = proxyUrl && proxyUrl.hostname;
         if (this._keepAlive && useProxy) {
             agent = this._proxyAgent;
@@ -30134,7 +31847,7 @@ class lib_HttpClient {
         const usingSsl = parsedUrl.protocol === 'https:';
         let maxSockets = 100;
         if (this.requestOptions) {
-            maxSockets = this.requestOptions.maxSockets || http.globalAgent.maxSockets;
+            maxSockets = this.requestOptions.maxSockets || external_http_.globalAgent.maxSockets;
         }
         // This is `useProxy` again, but we need to check `proxyURl` directly for TypeScripts's flow analysis.
         if (proxyUrl && proxyUrl.hostname) {
@@ -30159,7 +31872,7 @@ class lib_HttpClient {
         // if tunneling agent isn't assigned create a new agent
         if (!agent) {
             const options = { keepAlive: this._keepAlive, maxSockets };
-            agent = usingSsl ? new https.Agent(options) : new http.Agent(options);
+            agent = usingSsl ? new external_https_.Agent(options) : new external_http_.Agent(options);
             this._agent = agent;
         }
         if (usingSsl && this._ignoreSslError) {
@@ -30182,7 +31895,7 @@ class lib_HttpClient {
             return proxyAgent;
         }
         const usingSsl = parsedUrl.protocol === 'https:';
-        proxyAgent = new ProxyAgent(Object.assign({ uri: proxyUrl.href, pipelining: !this._keepAlive ? 0 : 1 }, ((proxyUrl.username || proxyUrl.password) && {
+        proxyAgent = new undici/* ProxyAgent */.kT(Object.assign({ uri: proxyUrl.href, pipelining: !this._keepAlive ? 0 : 1 }, ((proxyUrl.username || proxyUrl.password) && {
             token: `Basic ${Buffer.from(`${proxyUrl.username}:${proxyUrl.password}`).toString('base64')}`
         })));
         this._proxyAgentDispatcher = proxyAgent;
@@ -30282,1984 +31995,6 @@ class lib_HttpClient {
 }
 const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCase()] = obj[k]), c), {});
 //# sourceMappingURL=index.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/auth.js
-var auth_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-class BasicCredentialHandler {
-    constructor(username, password) {
-        this.username = username;
-        this.password = password;
-    }
-    prepareRequest(options) {
-        if (!options.headers) {
-            throw Error('The request has no headers');
-        }
-        options.headers['Authorization'] = `Basic ${Buffer.from(`${this.username}:${this.password}`).toString('base64')}`;
-    }
-    // This handler cannot handle 401
-    canHandleAuthentication() {
-        return false;
-    }
-    handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
-            throw new Error('not implemented');
-        });
-    }
-}
-class auth_BearerCredentialHandler {
-    constructor(token) {
-        this.token = token;
-    }
-    // currently implements pre-authorization
-    // TODO: support preAuth = false where it hooks on 401
-    prepareRequest(options) {
-        if (!options.headers) {
-            throw Error('The request has no headers');
-        }
-        options.headers['Authorization'] = `Bearer ${this.token}`;
-    }
-    // This handler cannot handle 401
-    canHandleAuthentication() {
-        return false;
-    }
-    handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
-            throw new Error('not implemented');
-        });
-    }
-}
-class PersonalAccessTokenCredentialHandler {
-    constructor(token) {
-        this.token = token;
-    }
-    // currently implements pre-authorization
-    // TODO: support preAuth = false where it hooks on 401
-    prepareRequest(options) {
-        if (!options.headers) {
-            throw Error('The request has no headers');
-        }
-        options.headers['Authorization'] = `Basic ${Buffer.from(`PAT:${this.token}`).toString('base64')}`;
-    }
-    // This handler cannot handle 401
-    canHandleAuthentication() {
-        return false;
-    }
-    handleAuthentication() {
-        return auth_awaiter(this, void 0, void 0, function* () {
-            throw new Error('not implemented');
-        });
-    }
-}
-//# sourceMappingURL=auth.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/oidc-utils.js
-var oidc_utils_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-
-class oidc_utils_OidcClient {
-    static createHttpClient(allowRetry = true, maxRetry = 10) {
-        const requestOptions = {
-            allowRetries: allowRetry,
-            maxRetries: maxRetry
-        };
-        return new HttpClient('actions/oidc-client', [new BearerCredentialHandler(oidc_utils_OidcClient.getRequestToken())], requestOptions);
-    }
-    static getRequestToken() {
-        const token = process.env['ACTIONS_ID_TOKEN_REQUEST_TOKEN'];
-        if (!token) {
-            throw new Error('Unable to get ACTIONS_ID_TOKEN_REQUEST_TOKEN env variable');
-        }
-        return token;
-    }
-    static getIDTokenUrl() {
-        const runtimeUrl = process.env['ACTIONS_ID_TOKEN_REQUEST_URL'];
-        if (!runtimeUrl) {
-            throw new Error('Unable to get ACTIONS_ID_TOKEN_REQUEST_URL env variable');
-        }
-        return runtimeUrl;
-    }
-    static getCall(id_token_url) {
-        return oidc_utils_awaiter(this, void 0, void 0, function* () {
-            var _a;
-            const httpclient = oidc_utils_OidcClient.createHttpClient();
-            const res = yield httpclient
-                .getJson(id_token_url)
-                .catch(error => {
-                throw new Error(`Failed to get ID Token. \n 
-        Error Code : ${error.statusCode}\n 
-        Error Message: ${error.message}`);
-            });
-            const id_token = (_a = res.result) === null || _a === void 0 ? void 0 : _a.value;
-            if (!id_token) {
-                throw new Error('Response json body do not have ID Token field');
-            }
-            return id_token;
-        });
-    }
-    static getIDToken(audience) {
-        return oidc_utils_awaiter(this, void 0, void 0, function* () {
-            try {
-                // New ID Token is requested from action service
-                let id_token_url = oidc_utils_OidcClient.getIDTokenUrl();
-                if (audience) {
-                    const encodedAudience = encodeURIComponent(audience);
-                    id_token_url = `${id_token_url}&audience=${encodedAudience}`;
-                }
-                debug(`ID token url is ${id_token_url}`);
-                const id_token = yield oidc_utils_OidcClient.getCall(id_token_url);
-                setSecret(id_token);
-                return id_token;
-            }
-            catch (error) {
-                throw new Error(`Error message: ${error.message}`);
-            }
-        });
-    }
-}
-//# sourceMappingURL=oidc-utils.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/summary.js
-var summary_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-const { access, appendFile, writeFile } = external_fs_namespaceObject.promises;
-const SUMMARY_ENV_VAR = 'GITHUB_STEP_SUMMARY';
-const SUMMARY_DOCS_URL = 'https://docs.github.com/actions/using-workflows/workflow-commands-for-github-actions#adding-a-job-summary';
-class Summary {
-    constructor() {
-        this._buffer = '';
-    }
-    /**
-     * Finds the summary file path from the environment, rejects if env var is not found or file does not exist
-     * Also checks r/w permissions.
-     *
-     * @returns step summary file path
-     */
-    filePath() {
-        return summary_awaiter(this, void 0, void 0, function* () {
-            if (this._filePath) {
-                return this._filePath;
-            }
-            const pathFromEnv = process.env[SUMMARY_ENV_VAR];
-            if (!pathFromEnv) {
-                throw new Error(`Unable to find environment variable for $${SUMMARY_ENV_VAR}. Check if your runtime environment supports job summaries.`);
-            }
-            try {
-                yield access(pathFromEnv, external_fs_namespaceObject.constants.R_OK | external_fs_namespaceObject.constants.W_OK);
-            }
-            catch (_a) {
-                throw new Error(`Unable to access summary file: '${pathFromEnv}'. Check if the file has correct read/write permissions.`);
-            }
-            this._filePath = pathFromEnv;
-            return this._filePath;
-        });
-    }
-    /**
-     * Wraps content in an HTML tag, adding any HTML attributes
-     *
-     * @param {string} tag HTML tag to wrap
-     * @param {string | null} content content within the tag
-     * @param {[attribute: string]: string} attrs key-value list of HTML attributes to add
-     *
-     * @returns {string} content wrapped in HTML element
-     */
-    wrap(tag, content, attrs = {}) {
-        const htmlAttrs = Object.entries(attrs)
-            .map(([key, value]) => ` ${key}="${value}"`)
-            .join('');
-        if (!content) {
-            return `<${tag}${htmlAttrs}>`;
-        }
-        return `<${tag}${htmlAttrs}>${content}</${tag}>`;
-    }
-    /**
-     * Writes text in the buffer to the summary buffer file and empties buffer. Will append by default.
-     *
-     * @param {SummaryWriteOptions} [options] (optional) options for write operation
-     *
-     * @returns {Promise<Summary>} summary instance
-     */
-    write(options) {
-        return summary_awaiter(this, void 0, void 0, function* () {
-            const overwrite = !!(options === null || options === void 0 ? void 0 : options.overwrite);
-            const filePath = yield this.filePath();
-            const writeFunc = overwrite ? writeFile : appendFile;
-            yield writeFunc(filePath, this._buffer, { encoding: 'utf8' });
-            return this.emptyBuffer();
-        });
-    }
-    /**
-     * Clears the summary buffer and wipes the summary file
-     *
-     * @returns {Summary} summary instance
-     */
-    clear() {
-        return summary_awaiter(this, void 0, void 0, function* () {
-            return this.emptyBuffer().write({ overwrite: true });
-        });
-    }
-    /**
-     * Returns the current summary buffer as a string
-     *
-     * @returns {string} string of summary buffer
-     */
-    stringify() {
-        return this._buffer;
-    }
-    /**
-     * If the summary buffer is empty
-     *
-     * @returns {boolen} true if the buffer is empty
-     */
-    isEmptyBuffer() {
-        return this._buffer.length === 0;
-    }
-    /**
-     * Resets the summary buffer without writing to summary file
-     *
-     * @returns {Summary} summary instance
-     */
-    emptyBuffer() {
-        this._buffer = '';
-        return this;
-    }
-    /**
-     * Adds raw text to the summary buffer
-     *
-     * @param {string} text content to add
-     * @param {boolean} [addEOL=false] (optional) append an EOL to the raw text (default: false)
-     *
-     * @returns {Summary} summary instance
-     */
-    addRaw(text, addEOL = false) {
-        this._buffer += text;
-        return addEOL ? this.addEOL() : this;
-    }
-    /**
-     * Adds the operating system-specific end-of-line marker to the buffer
-     *
-     * @returns {Summary} summary instance
-     */
-    addEOL() {
-        return this.addRaw(external_os_namespaceObject.EOL);
-    }
-    /**
-     * Adds an HTML codeblock to the summary buffer
-     *
-     * @param {string} code content to render within fenced code block
-     * @param {string} lang (optional) language to syntax highlight code
-     *
-     * @returns {Summary} summary instance
-     */
-    addCodeBlock(code, lang) {
-        const attrs = Object.assign({}, (lang && { lang }));
-        const element = this.wrap('pre', this.wrap('code', code), attrs);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML list to the summary buffer
-     *
-     * @param {string[]} items list of items to render
-     * @param {boolean} [ordered=false] (optional) if the rendered list should be ordered or not (default: false)
-     *
-     * @returns {Summary} summary instance
-     */
-    addList(items, ordered = false) {
-        const tag = ordered ? 'ol' : 'ul';
-        const listItems = items.map(item => this.wrap('li', item)).join('');
-        const element = this.wrap(tag, listItems);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML table to the summary buffer
-     *
-     * @param {SummaryTableCell[]} rows table rows
-     *
-     * @returns {Summary} summary instance
-     */
-    addTable(rows) {
-        const tableBody = rows
-            .map(row => {
-            const cells = row
-                .map(cell => {
-                if (typeof cell === 'string') {
-                    return this.wrap('td', cell);
-                }
-                const { header, data, colspan, rowspan } = cell;
-                const tag = header ? 'th' : 'td';
-                const attrs = Object.assign(Object.assign({}, (colspan && { colspan })), (rowspan && { rowspan }));
-                return this.wrap(tag, data, attrs);
-            })
-                .join('');
-            return this.wrap('tr', cells);
-        })
-            .join('');
-        const element = this.wrap('table', tableBody);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds a collapsable HTML details element to the summary buffer
-     *
-     * @param {string} label text for the closed state
-     * @param {string} content collapsable content
-     *
-     * @returns {Summary} summary instance
-     */
-    addDetails(label, content) {
-        const element = this.wrap('details', this.wrap('summary', label) + content);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML image tag to the summary buffer
-     *
-     * @param {string} src path to the image you to embed
-     * @param {string} alt text description of the image
-     * @param {SummaryImageOptions} options (optional) addition image attributes
-     *
-     * @returns {Summary} summary instance
-     */
-    addImage(src, alt, options) {
-        const { width, height } = options || {};
-        const attrs = Object.assign(Object.assign({}, (width && { width })), (height && { height }));
-        const element = this.wrap('img', null, Object.assign({ src, alt }, attrs));
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML section heading element
-     *
-     * @param {string} text heading text
-     * @param {number | string} [level=1] (optional) the heading level, default: 1
-     *
-     * @returns {Summary} summary instance
-     */
-    addHeading(text, level) {
-        const tag = `h${level}`;
-        const allowedTag = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].includes(tag)
-            ? tag
-            : 'h1';
-        const element = this.wrap(allowedTag, text);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML thematic break (<hr>) to the summary buffer
-     *
-     * @returns {Summary} summary instance
-     */
-    addSeparator() {
-        const element = this.wrap('hr', null);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML line break (<br>) to the summary buffer
-     *
-     * @returns {Summary} summary instance
-     */
-    addBreak() {
-        const element = this.wrap('br', null);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML blockquote to the summary buffer
-     *
-     * @param {string} text quote text
-     * @param {string} cite (optional) citation url
-     *
-     * @returns {Summary} summary instance
-     */
-    addQuote(text, cite) {
-        const attrs = Object.assign({}, (cite && { cite }));
-        const element = this.wrap('blockquote', text, attrs);
-        return this.addRaw(element).addEOL();
-    }
-    /**
-     * Adds an HTML anchor tag to the summary buffer
-     *
-     * @param {string} text link text/content
-     * @param {string} href hyperlink
-     *
-     * @returns {Summary} summary instance
-     */
-    addLink(text, href) {
-        const element = this.wrap('a', text, { href });
-        return this.addRaw(element).addEOL();
-    }
-}
-const _summary = new Summary();
-/**
- * @deprecated use `core.summary`
- */
-const markdownSummary = (/* unused pure expression or super */ null && (_summary));
-const summary = _summary;
-//# sourceMappingURL=summary.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/path-utils.js
-
-/**
- * toPosixPath converts the given path to the posix form. On Windows, \\ will be
- * replaced with /.
- *
- * @param pth. Path to transform.
- * @return string Posix path.
- */
-function toPosixPath(pth) {
-    return pth.replace(/[\\]/g, '/');
-}
-/**
- * toWin32Path converts the given path to the win32 form. On Linux, / will be
- * replaced with \\.
- *
- * @param pth. Path to transform.
- * @return string Win32 path.
- */
-function toWin32Path(pth) {
-    return pth.replace(/[/]/g, '\\');
-}
-/**
- * toPlatformPath converts the given path to a platform-specific path. It does
- * this by replacing instances of / and \ with the platform-specific path
- * separator.
- *
- * @param pth The path to platformize.
- * @return string The platform-specific path.
- */
-function toPlatformPath(pth) {
-    return pth.replace(/[/\\]/g, path.sep);
-}
-//# sourceMappingURL=path-utils.js.map
-// EXTERNAL MODULE: external "string_decoder"
-var external_string_decoder_ = __nccwpck_require__(3193);
-// EXTERNAL MODULE: external "events"
-var external_events_ = __nccwpck_require__(4434);
-;// CONCATENATED MODULE: external "child_process"
-const external_child_process_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("child_process");
-// EXTERNAL MODULE: external "assert"
-var external_assert_ = __nccwpck_require__(2613);
-;// CONCATENATED MODULE: ./node_modules/@actions/io/lib/io-util.js
-var io_util_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-const { chmod, copyFile, lstat, mkdir, open: io_util_open, readdir, rename, rm, rmdir, stat, symlink, unlink } = external_fs_namespaceObject.promises;
-// export const {open} = 'fs'
-const IS_WINDOWS = process.platform === 'win32';
-/**
- * Custom implementation of readlink to ensure Windows junctions
- * maintain trailing backslash for backward compatibility with Node.js < 24
- *
- * In Node.js 20, Windows junctions (directory symlinks) always returned paths
- * with trailing backslashes. Node.js 24 removed this behavior, which breaks
- * code that relied on this format for path operations.
- *
- * This implementation restores the Node 20 behavior by adding a trailing
- * backslash to all junction results on Windows.
- */
-function readlink(fsPath) {
-    return io_util_awaiter(this, void 0, void 0, function* () {
-        const result = yield fs.promises.readlink(fsPath);
-        // On Windows, restore Node 20 behavior: add trailing backslash to all results
-        // since junctions on Windows are always directory links
-        if (IS_WINDOWS && !result.endsWith('\\')) {
-            return `${result}\\`;
-        }
-        return result;
-    });
-}
-// See https://github.com/nodejs/node/blob/d0153aee367422d0858105abec186da4dff0a0c5/deps/uv/include/uv/win.h#L691
-const UV_FS_O_EXLOCK = 0x10000000;
-const READONLY = external_fs_namespaceObject.constants.O_RDONLY;
-function exists(fsPath) {
-    return io_util_awaiter(this, void 0, void 0, function* () {
-        try {
-            yield stat(fsPath);
-        }
-        catch (err) {
-            if (err.code === 'ENOENT') {
-                return false;
-            }
-            throw err;
-        }
-        return true;
-    });
-}
-function isDirectory(fsPath_1) {
-    return io_util_awaiter(this, arguments, void 0, function* (fsPath, useStat = false) {
-        const stats = useStat ? yield stat(fsPath) : yield lstat(fsPath);
-        return stats.isDirectory();
-    });
-}
-/**
- * On OSX/Linux, true if path starts with '/'. On Windows, true for paths like:
- * \, \hello, \\hello\share, C:, and C:\hello (and corresponding alternate separator cases).
- */
-function isRooted(p) {
-    p = normalizeSeparators(p);
-    if (!p) {
-        throw new Error('isRooted() parameter "p" cannot be empty');
-    }
-    if (IS_WINDOWS) {
-        return (p.startsWith('\\') || /^[A-Z]:/i.test(p) // e.g. \ or \hello or \\hello
-        ); // e.g. C: or C:\hello
-    }
-    return p.startsWith('/');
-}
-/**
- * Best effort attempt to determine whether a file exists and is executable.
- * @param filePath    file path to check
- * @param extensions  additional file extensions to try
- * @return if file exists and is executable, returns the file path. otherwise empty string.
- */
-function tryGetExecutablePath(filePath, extensions) {
-    return io_util_awaiter(this, void 0, void 0, function* () {
-        let stats = undefined;
-        try {
-            // test file exists
-            stats = yield stat(filePath);
-        }
-        catch (err) {
-            if (err.code !== 'ENOENT') {
-                // eslint-disable-next-line no-console
-                console.log(`Unexpected error attempting to determine if executable file exists '${filePath}': ${err}`);
-            }
-        }
-        if (stats && stats.isFile()) {
-            if (IS_WINDOWS) {
-                // on Windows, test for valid extension
-                const upperExt = external_path_namespaceObject.extname(filePath).toUpperCase();
-                if (extensions.some(validExt => validExt.toUpperCase() === upperExt)) {
-                    return filePath;
-                }
-            }
-            else {
-                if (isUnixExecutable(stats)) {
-                    return filePath;
-                }
-            }
-        }
-        // try each extension
-        const originalFilePath = filePath;
-        for (const extension of extensions) {
-            filePath = originalFilePath + extension;
-            stats = undefined;
-            try {
-                stats = yield stat(filePath);
-            }
-            catch (err) {
-                if (err.code !== 'ENOENT') {
-                    // eslint-disable-next-line no-console
-                    console.log(`Unexpected error attempting to determine if executable file exists '${filePath}': ${err}`);
-                }
-            }
-            if (stats && stats.isFile()) {
-                if (IS_WINDOWS) {
-                    // preserve the case of the actual file (since an extension was appended)
-                    try {
-                        const directory = external_path_namespaceObject.dirname(filePath);
-                        const upperName = external_path_namespaceObject.basename(filePath).toUpperCase();
-                        for (const actualName of yield readdir(directory)) {
-                            if (upperName === actualName.toUpperCase()) {
-                                filePath = external_path_namespaceObject.join(directory, actualName);
-                                break;
-                            }
-                        }
-                    }
-                    catch (err) {
-                        // eslint-disable-next-line no-console
-                        console.log(`Unexpected error attempting to determine the actual case of the file '${filePath}': ${err}`);
-                    }
-                    return filePath;
-                }
-                else {
-                    if (isUnixExecutable(stats)) {
-                        return filePath;
-                    }
-                }
-            }
-        }
-        return '';
-    });
-}
-function normalizeSeparators(p) {
-    p = p || '';
-    if (IS_WINDOWS) {
-        // convert slashes on Windows
-        p = p.replace(/\//g, '\\');
-        // remove redundant slashes
-        return p.replace(/\\\\+/g, '\\');
-    }
-    // remove redundant slashes
-    return p.replace(/\/\/+/g, '/');
-}
-// on Mac/Linux, test the execute bit
-//     R   W  X  R  W X R W X
-//   256 128 64 32 16 8 4 2 1
-function isUnixExecutable(stats) {
-    return ((stats.mode & 1) > 0 ||
-        ((stats.mode & 8) > 0 &&
-            process.getgid !== undefined &&
-            stats.gid === process.getgid()) ||
-        ((stats.mode & 64) > 0 &&
-            process.getuid !== undefined &&
-            stats.uid === process.getuid()));
-}
-// Get the path of cmd.exe in windows
-function getCmdPath() {
-    var _a;
-    return (_a = process.env['COMSPEC']) !== null && _a !== void 0 ? _a : `cmd.exe`;
-}
-//# sourceMappingURL=io-util.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/io/lib/io.js
-var io_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-
-/**
- * Copies a file or folder.
- * Based off of shelljs - https://github.com/shelljs/shelljs/blob/9237f66c52e5daa40458f94f9565e18e8132f5a6/src/cp.js
- *
- * @param     source    source path
- * @param     dest      destination path
- * @param     options   optional. See CopyOptions.
- */
-function cp(source_1, dest_1) {
-    return io_awaiter(this, arguments, void 0, function* (source, dest, options = {}) {
-        const { force, recursive, copySourceDirectory } = readCopyOptions(options);
-        const destStat = (yield ioUtil.exists(dest)) ? yield ioUtil.stat(dest) : null;
-        // Dest is an existing file, but not forcing
-        if (destStat && destStat.isFile() && !force) {
-            return;
-        }
-        // If dest is an existing directory, should copy inside.
-        const newDest = destStat && destStat.isDirectory() && copySourceDirectory
-            ? path.join(dest, path.basename(source))
-            : dest;
-        if (!(yield ioUtil.exists(source))) {
-            throw new Error(`no such file or directory: ${source}`);
-        }
-        const sourceStat = yield ioUtil.stat(source);
-        if (sourceStat.isDirectory()) {
-            if (!recursive) {
-                throw new Error(`Failed to copy. ${source} is a directory, but tried to copy without recursive flag.`);
-            }
-            else {
-                yield cpDirRecursive(source, newDest, 0, force);
-            }
-        }
-        else {
-            if (path.relative(source, newDest) === '') {
-                // a file cannot be copied to itself
-                throw new Error(`'${newDest}' and '${source}' are the same file`);
-            }
-            yield io_copyFile(source, newDest, force);
-        }
-    });
-}
-/**
- * Moves a path.
- *
- * @param     source    source path
- * @param     dest      destination path
- * @param     options   optional. See MoveOptions.
- */
-function mv(source_1, dest_1) {
-    return io_awaiter(this, arguments, void 0, function* (source, dest, options = {}) {
-        if (yield ioUtil.exists(dest)) {
-            let destExists = true;
-            if (yield ioUtil.isDirectory(dest)) {
-                // If dest is directory copy src into dest
-                dest = path.join(dest, path.basename(source));
-                destExists = yield ioUtil.exists(dest);
-            }
-            if (destExists) {
-                if (options.force == null || options.force) {
-                    yield rmRF(dest);
-                }
-                else {
-                    throw new Error('Destination already exists');
-                }
-            }
-        }
-        yield mkdirP(path.dirname(dest));
-        yield ioUtil.rename(source, dest);
-    });
-}
-/**
- * Remove a path recursively with force
- *
- * @param inputPath path to remove
- */
-function rmRF(inputPath) {
-    return io_awaiter(this, void 0, void 0, function* () {
-        if (ioUtil.IS_WINDOWS) {
-            // Check for invalid characters
-            // https://docs.microsoft.com/en-us/windows/win32/fileio/naming-a-file
-            if (/[*"<>|]/.test(inputPath)) {
-                throw new Error('File path must not contain `*`, `"`, `<`, `>` or `|` on Windows');
-            }
-        }
-        try {
-            // note if path does not exist, error is silent
-            yield ioUtil.rm(inputPath, {
-                force: true,
-                maxRetries: 3,
-                recursive: true,
-                retryDelay: 300
-            });
-        }
-        catch (err) {
-            throw new Error(`File was unable to be removed ${err}`);
-        }
-    });
-}
-/**
- * Make a directory.  Creates the full path with folders in between
- * Will throw if it fails
- *
- * @param   fsPath        path to create
- * @returns Promise<void>
- */
-function mkdirP(fsPath) {
-    return io_awaiter(this, void 0, void 0, function* () {
-        ok(fsPath, 'a path argument must be provided');
-        yield ioUtil.mkdir(fsPath, { recursive: true });
-    });
-}
-/**
- * Returns path of a tool had the tool actually been invoked.  Resolves via paths.
- * If you check and the tool does not exist, it will throw.
- *
- * @param     tool              name of the tool
- * @param     check             whether to check if tool exists
- * @returns   Promise<string>   path to tool
- */
-function which(tool, check) {
-    return io_awaiter(this, void 0, void 0, function* () {
-        if (!tool) {
-            throw new Error("parameter 'tool' is required");
-        }
-        // recursive when check=true
-        if (check) {
-            const result = yield which(tool, false);
-            if (!result) {
-                if (IS_WINDOWS) {
-                    throw new Error(`Unable to locate executable file: ${tool}. Please verify either the file path exists or the file can be found within a directory specified by the PATH environment variable. Also verify the file has a valid extension for an executable file.`);
-                }
-                else {
-                    throw new Error(`Unable to locate executable file: ${tool}. Please verify either the file path exists or the file can be found within a directory specified by the PATH environment variable. Also check the file mode to verify the file is executable.`);
-                }
-            }
-            return result;
-        }
-        const matches = yield findInPath(tool);
-        if (matches && matches.length > 0) {
-            return matches[0];
-        }
-        return '';
-    });
-}
-/**
- * Returns a list of all occurrences of the given tool on the system path.
- *
- * @returns   Promise<string[]>  the paths of the tool
- */
-function findInPath(tool) {
-    return io_awaiter(this, void 0, void 0, function* () {
-        if (!tool) {
-            throw new Error("parameter 'tool' is required");
-        }
-        // build the list of extensions to try
-        const extensions = [];
-        if (IS_WINDOWS && process.env['PATHEXT']) {
-            for (const extension of process.env['PATHEXT'].split(external_path_namespaceObject.delimiter)) {
-                if (extension) {
-                    extensions.push(extension);
-                }
-            }
-        }
-        // if it's rooted, return it if exists. otherwise return empty.
-        if (isRooted(tool)) {
-            const filePath = yield tryGetExecutablePath(tool, extensions);
-            if (filePath) {
-                return [filePath];
-            }
-            return [];
-        }
-        // if any path separators, return empty
-        if (tool.includes(external_path_namespaceObject.sep)) {
-            return [];
-        }
-        // build the list of directories
-        //
-        // Note, technically "where" checks the current directory on Windows. From a toolkit perspective,
-        // it feels like we should not do this. Checking the current directory seems like more of a use
-        // case of a shell, and the which() function exposed by the toolkit should strive for consistency
-        // across platforms.
-        const directories = [];
-        if (process.env.PATH) {
-            for (const p of process.env.PATH.split(external_path_namespaceObject.delimiter)) {
-                if (p) {
-                    directories.push(p);
-                }
-            }
-        }
-        // find all matches
-        const matches = [];
-        for (const directory of directories) {
-            const filePath = yield tryGetExecutablePath(external_path_namespaceObject.join(directory, tool), extensions);
-            if (filePath) {
-                matches.push(filePath);
-            }
-        }
-        return matches;
-    });
-}
-function readCopyOptions(options) {
-    const force = options.force == null ? true : options.force;
-    const recursive = Boolean(options.recursive);
-    const copySourceDirectory = options.copySourceDirectory == null
-        ? true
-        : Boolean(options.copySourceDirectory);
-    return { force, recursive, copySourceDirectory };
-}
-function cpDirRecursive(sourceDir, destDir, currentDepth, force) {
-    return io_awaiter(this, void 0, void 0, function* () {
-        // Ensure there is not a run away recursive copy
-        if (currentDepth >= 255)
-            return;
-        currentDepth++;
-        yield mkdirP(destDir);
-        const files = yield ioUtil.readdir(sourceDir);
-        for (const fileName of files) {
-            const srcFile = `${sourceDir}/${fileName}`;
-            const destFile = `${destDir}/${fileName}`;
-            const srcFileStat = yield ioUtil.lstat(srcFile);
-            if (srcFileStat.isDirectory()) {
-                // Recurse
-                yield cpDirRecursive(srcFile, destFile, currentDepth, force);
-            }
-            else {
-                yield io_copyFile(srcFile, destFile, force);
-            }
-        }
-        // Change the mode for the newly created directory
-        yield ioUtil.chmod(destDir, (yield ioUtil.stat(sourceDir)).mode);
-    });
-}
-// Buffered file copy
-function io_copyFile(srcFile, destFile, force) {
-    return io_awaiter(this, void 0, void 0, function* () {
-        if ((yield ioUtil.lstat(srcFile)).isSymbolicLink()) {
-            // unlink/re-link it
-            try {
-                yield ioUtil.lstat(destFile);
-                yield ioUtil.unlink(destFile);
-            }
-            catch (e) {
-                // Try to override file permission
-                if (e.code === 'EPERM') {
-                    yield ioUtil.chmod(destFile, '0666');
-                    yield ioUtil.unlink(destFile);
-                }
-                // other errors = it doesn't exist, no work to do
-            }
-            // Copy over symlink
-            const symlinkFull = yield ioUtil.readlink(srcFile);
-            yield ioUtil.symlink(symlinkFull, destFile, ioUtil.IS_WINDOWS ? 'junction' : null);
-        }
-        else if (!(yield ioUtil.exists(destFile)) || force) {
-            yield ioUtil.copyFile(srcFile, destFile);
-        }
-    });
-}
-//# sourceMappingURL=io.js.map
-;// CONCATENATED MODULE: external "timers"
-const external_timers_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("timers");
-;// CONCATENATED MODULE: ./node_modules/@actions/exec/lib/toolrunner.js
-var toolrunner_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-
-
-
-
-
-/* eslint-disable @typescript-eslint/unbound-method */
-const toolrunner_IS_WINDOWS = process.platform === 'win32';
-/*
- * Class for running command line tools. Handles quoting and arg parsing in a platform agnostic way.
- */
-class ToolRunner extends external_events_.EventEmitter {
-    constructor(toolPath, args, options) {
-        super();
-        if (!toolPath) {
-            throw new Error("Parameter 'toolPath' cannot be null or empty.");
-        }
-        this.toolPath = toolPath;
-        this.args = args || [];
-        this.options = options || {};
-    }
-    _debug(message) {
-        if (this.options.listeners && this.options.listeners.debug) {
-            this.options.listeners.debug(message);
-        }
-    }
-    _getCommandString(options, noPrefix) {
-        const toolPath = this._getSpawnFileName();
-        const args = this._getSpawnArgs(options);
-        let cmd = noPrefix ? '' : '[command]'; // omit prefix when piped to a second tool
-        if (toolrunner_IS_WINDOWS) {
-            // Windows + cmd file
-            if (this._isCmdFile()) {
-                cmd += toolPath;
-                for (const a of args) {
-                    cmd += ` ${a}`;
-                }
-            }
-            // Windows + verbatim
-            else if (options.windowsVerbatimArguments) {
-                cmd += `"${toolPath}"`;
-                for (const a of args) {
-                    cmd += ` ${a}`;
-                }
-            }
-            // Windows (regular)
-            else {
-                cmd += this._windowsQuoteCmdArg(toolPath);
-                for (const a of args) {
-                    cmd += ` ${this._windowsQuoteCmdArg(a)}`;
-                }
-            }
-        }
-        else {
-            // OSX/Linux - this can likely be improved with some form of quoting.
-            // creating processes on Unix is fundamentally different than Windows.
-            // on Unix, execvp() takes an arg array.
-            cmd += toolPath;
-            for (const a of args) {
-                cmd += ` ${a}`;
-            }
-        }
-        return cmd;
-    }
-    _processLineBuffer(data, strBuffer, onLine) {
-        try {
-            let s = strBuffer + data.toString();
-            let n = s.indexOf(external_os_namespaceObject.EOL);
-            while (n > -1) {
-                const line = s.substring(0, n);
-                onLine(line);
-                // the rest of the string ...
-                s = s.substring(n + external_os_namespaceObject.EOL.length);
-                n = s.indexOf(external_os_namespaceObject.EOL);
-            }
-            return s;
-        }
-        catch (err) {
-            // streaming lines to console is best effort.  Don't fail a build.
-            this._debug(`error processing line. Failed with error ${err}`);
-            return '';
-        }
-    }
-    _getSpawnFileName() {
-        if (toolrunner_IS_WINDOWS) {
-            if (this._isCmdFile()) {
-                return process.env['COMSPEC'] || 'cmd.exe';
-            }
-        }
-        return this.toolPath;
-    }
-    _getSpawnArgs(options) {
-        if (toolrunner_IS_WINDOWS) {
-            if (this._isCmdFile()) {
-                let argline = `/D /S /C "${this._windowsQuoteCmdArg(this.toolPath)}`;
-                for (const a of this.args) {
-                    argline += ' ';
-                    argline += options.windowsVerbatimArguments
-                        ? a
-                        : this._windowsQuoteCmdArg(a);
-                }
-                argline += '"';
-                return [argline];
-            }
-        }
-        return this.args;
-    }
-    _endsWith(str, end) {
-        return str.endsWith(end);
-    }
-    _isCmdFile() {
-        const upperToolPath = this.toolPath.toUpperCase();
-        return (this._endsWith(upperToolPath, '.CMD') ||
-            this._endsWith(upperToolPath, '.BAT'));
-    }
-    _windowsQuoteCmdArg(arg) {
-        // for .exe, apply the normal quoting rules that libuv applies
-        if (!this._isCmdFile()) {
-            return this._uvQuoteCmdArg(arg);
-        }
-        // otherwise apply quoting rules specific to the cmd.exe command line parser.
-        // the libuv rules are generic and are not designed specifically for cmd.exe
-        // command line parser.
-        //
-        // for a detailed description of the cmd.exe command line parser, refer to
-        // http://stackoverflow.com/questions/4094699/how-does-the-windows-command-interpreter-cmd-exe-parse-scripts/7970912#7970912
-        // need quotes for empty arg
-        if (!arg) {
-            return '""';
-        }
-        // determine whether the arg needs to be quoted
-        const cmdSpecialChars = [
-            ' ',
-            '\t',
-            '&',
-            '(',
-            ')',
-            '[',
-            ']',
-            '{',
-            '}',
-            '^',
-            '=',
-            ';',
-            '!',
-            "'",
-            '+',
-            ',',
-            '`',
-            '~',
-            '|',
-            '<',
-            '>',
-            '"'
-        ];
-        let needsQuotes = false;
-        for (const char of arg) {
-            if (cmdSpecialChars.some(x => x === char)) {
-                needsQuotes = true;
-                break;
-            }
-        }
-        // short-circuit if quotes not needed
-        if (!needsQuotes) {
-            return arg;
-        }
-        // the following quoting rules are very similar to the rules that by libuv applies.
-        //
-        // 1) wrap the string in quotes
-        //
-        // 2) double-up quotes - i.e. " => ""
-        //
-        //    this is different from the libuv quoting rules. libuv replaces " with \", which unfortunately
-        //    doesn't work well with a cmd.exe command line.
-        //
-        //    note, replacing " with "" also works well if the arg is passed to a downstream .NET console app.
-        //    for example, the command line:
-        //          foo.exe "myarg:""my val"""
-        //    is parsed by a .NET console app into an arg array:
-        //          [ "myarg:\"my val\"" ]
-        //    which is the same end result when applying libuv quoting rules. although the actual
-        //    command line from libuv quoting rules would look like:
-        //          foo.exe "myarg:\"my val\""
-        //
-        // 3) double-up slashes that precede a quote,
-        //    e.g.  hello \world    => "hello \world"
-        //          hello\"world    => "hello\\""world"
-        //          hello\\"world   => "hello\\\\""world"
-        //          hello world\    => "hello world\\"
-        //
-        //    technically this is not required for a cmd.exe command line, or the batch argument parser.
-        //    the reasons for including this as a .cmd quoting rule are:
-        //
-        //    a) this is optimized for the scenario where the argument is passed from the .cmd file to an
-        //       external program. many programs (e.g. .NET console apps) rely on the slash-doubling rule.
-        //
-        //    b) it's what we've been doing previously (by deferring to node default behavior) and we
-        //       haven't heard any complaints about that aspect.
-        //
-        // note, a weakness of the quoting rules chosen here, is that % is not escaped. in fact, % cannot be
-        // escaped when used on the command line directly - even though within a .cmd file % can be escaped
-        // by using %%.
-        //
-        // the saving grace is, on the command line, %var% is left as-is if var is not defined. this contrasts
-        // the line parsing rules within a .cmd file, where if var is not defined it is replaced with nothing.
-        //
-        // one option that was explored was replacing % with ^% - i.e. %var% => ^%var^%. this hack would
-        // often work, since it is unlikely that var^ would exist, and the ^ character is removed when the
-        // variable is used. the problem, however, is that ^ is not removed when %* is used to pass the args
-        // to an external program.
-        //
-        // an unexplored potential solution for the % escaping problem, is to create a wrapper .cmd file.
-        // % can be escaped within a .cmd file.
-        let reverse = '"';
-        let quoteHit = true;
-        for (let i = arg.length; i > 0; i--) {
-            // walk the string in reverse
-            reverse += arg[i - 1];
-            if (quoteHit && arg[i - 1] === '\\') {
-                reverse += '\\'; // double the slash
-            }
-            else if (arg[i - 1] === '"') {
-                quoteHit = true;
-                reverse += '"'; // double the quote
-            }
-            else {
-                quoteHit = false;
-            }
-        }
-        reverse += '"';
-        return reverse.split('').reverse().join('');
-    }
-    _uvQuoteCmdArg(arg) {
-        // Tool runner wraps child_process.spawn() and needs to apply the same quoting as
-        // Node in certain cases where the undocumented spawn option windowsVerbatimArguments
-        // is used.
-        //
-        // Since this function is a port of quote_cmd_arg from Node 4.x (technically, lib UV,
-        // see https://github.com/nodejs/node/blob/v4.x/deps/uv/src/win/process.c for details),
-        // pasting copyright notice from Node within this function:
-        //
-        //      Copyright Joyent, Inc. and other Node contributors. All rights reserved.
-        //
-        //      Permission is hereby granted, free of charge, to any person obtaining a copy
-        //      of this software and associated documentation files (the "Software"), to
-        //      deal in the Software without restriction, including without limitation the
-        //      rights to use, copy, modify, merge, publish, distribute, sublicense, and/or
-        //      sell copies of the Software, and to permit persons to whom the Software is
-        //      furnished to do so, subject to the following conditions:
-        //
-        //      The above copyright notice and this permission notice shall be included in
-        //      all copies or substantial portions of the Software.
-        //
-        //      THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-        //      IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-        //      FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-        //      AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-        //      LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
-        //      FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS
-        //      IN THE SOFTWARE.
-        if (!arg) {
-            // Need double quotation for empty argument
-            return '""';
-        }
-        if (!arg.includes(' ') && !arg.includes('\t') && !arg.includes('"')) {
-            // No quotation needed
-            return arg;
-        }
-        if (!arg.includes('"') && !arg.includes('\\')) {
-            // No embedded double quotes or backslashes, so I can just wrap
-            // quote marks around the whole thing.
-            return `"${arg}"`;
-        }
-        // Expected input/output:
-        //   input : hello"world
-        //   output: "hello\"world"
-        //   input : hello""world
-        //   output: "hello\"\"world"
-        //   input : hello\world
-        //   output: hello\world
-        //   input : hello\\world
-        //   output: hello\\world
-        //   input : hello\"world
-        //   output: "hello\\\"world"
-        //   input : hello\\"world
-        //   output: "hello\\\\\"world"
-        //   input : hello world\
-        //   output: "hello world\\" - note the comment in libuv actually reads "hello world\"
-        //                             but it appears the comment is wrong, it should be "hello world\\"
-        let reverse = '"';
-        let quoteHit = true;
-        for (let i = arg.length; i > 0; i--) {
-            // walk the string in reverse
-            reverse += arg[i - 1];
-            if (quoteHit && arg[i - 1] === '\\') {
-                reverse += '\\';
-            }
-            else if (arg[i - 1] === '"') {
-                quoteHit = true;
-                reverse += '\\';
-            }
-            else {
-                quoteHit = false;
-            }
-        }
-        reverse += '"';
-        return reverse.split('').reverse().join('');
-    }
-    _cloneExecOptions(options) {
-        options = options || {};
-        const result = {
-            cwd: options.cwd || process.cwd(),
-            env: options.env || process.env,
-            silent: options.silent || false,
-            windowsVerbatimArguments: options.windowsVerbatimArguments || false,
-            failOnStdErr: options.failOnStdErr || false,
-            ignoreReturnCode: options.ignoreReturnCode || false,
-            delay: options.delay || 10000
-        };
-        result.outStream = options.outStream || process.stdout;
-        result.errStream = options.errStream || process.stderr;
-        return result;
-    }
-    _getSpawnOptions(options, toolPath) {
-        options = options || {};
-        const result = {};
-        result.cwd = options.cwd;
-        result.env = options.env;
-        result['windowsVerbatimArguments'] =
-            options.windowsVerbatimArguments || this._isCmdFile();
-        if (options.windowsVerbatimArguments) {
-            result.argv0 = `"${toolPath}"`;
-        }
-        return result;
-    }
-    /**
-     * Exec a tool.
-     * Output will be streamed to the live console.
-     * Returns promise with return code
-     *
-     * @param     tool     path to tool to exec
-     * @param     options  optional exec options.  See ExecOptions
-     * @returns   number
-     */
-    exec() {
-        return toolrunner_awaiter(this, void 0, void 0, function* () {
-            // root the tool path if it is unrooted and contains relative pathing
-            if (!isRooted(this.toolPath) &&
-                (this.toolPath.includes('/') ||
-                    (toolrunner_IS_WINDOWS && this.toolPath.includes('\\')))) {
-                // prefer options.cwd if it is specified, however options.cwd may also need to be rooted
-                this.toolPath = external_path_namespaceObject.resolve(process.cwd(), this.options.cwd || process.cwd(), this.toolPath);
-            }
-            // if the tool is only a file name, then resolve it from the PATH
-            // otherwise verify it exists (add extension on Windows if necessary)
-            this.toolPath = yield which(this.toolPath, true);
-            return new Promise((resolve, reject) => toolrunner_awaiter(this, void 0, void 0, function* () {
-                this._debug(`exec tool: ${this.toolPath}`);
-                this._debug('arguments:');
-                for (const arg of this.args) {
-                    this._debug(`   ${arg}`);
-                }
-                const optionsNonNull = this._cloneExecOptions(this.options);
-                if (!optionsNonNull.silent && optionsNonNull.outStream) {
-                    optionsNonNull.outStream.write(this._getCommandString(optionsNonNull) + external_os_namespaceObject.EOL);
-                }
-                const state = new ExecState(optionsNonNull, this.toolPath);
-                state.on('debug', (message) => {
-                    this._debug(message);
-                });
-                if (this.options.cwd && !(yield exists(this.options.cwd))) {
-                    return reject(new Error(`The cwd: ${this.options.cwd} does not exist!`));
-                }
-                const fileName = this._getSpawnFileName();
-                const cp = external_child_process_namespaceObject.spawn(fileName, this._getSpawnArgs(optionsNonNull), this._getSpawnOptions(this.options, fileName));
-                let stdbuffer = '';
-                if (cp.stdout) {
-                    cp.stdout.on('data', (data) => {
-                        if (this.options.listeners && this.options.listeners.stdout) {
-                            this.options.listeners.stdout(data);
-                        }
-                        if (!optionsNonNull.silent && optionsNonNull.outStream) {
-                            optionsNonNull.outStream.write(data);
-                        }
-                        stdbuffer = this._processLineBuffer(data, stdbuffer, (line) => {
-                            if (this.options.listeners && this.options.listeners.stdline) {
-                                this.options.listeners.stdline(line);
-                            }
-                        });
-                    });
-                }
-                let errbuffer = '';
-                if (cp.stderr) {
-                    cp.stderr.on('data', (data) => {
-                        state.processStderr = true;
-                        if (this.options.listeners && this.options.listeners.stderr) {
-                            this.options.listeners.stderr(data);
-                        }
-                        if (!optionsNonNull.silent &&
-                            optionsNonNull.errStream &&
-                            optionsNonNull.outStream) {
-                            const s = optionsNonNull.failOnStdErr
-                                ? optionsNonNull.errStream
-                                : optionsNonNull.outStream;
-                            s.write(data);
-                        }
-                        errbuffer = this._processLineBuffer(data, errbuffer, (line) => {
-                            if (this.options.listeners && this.options.listeners.errline) {
-                                this.options.listeners.errline(line);
-                            }
-                        });
-                    });
-                }
-                cp.on('error', (err) => {
-                    state.processError = err.message;
-                    state.processExited = true;
-                    state.processClosed = true;
-                    state.CheckComplete();
-                });
-                cp.on('exit', (code) => {
-                    state.processExitCode = code;
-                    state.processExited = true;
-                    this._debug(`Exit code ${code} received from tool '${this.toolPath}'`);
-                    state.CheckComplete();
-                });
-                cp.on('close', (code) => {
-                    state.processExitCode = code;
-                    state.processExited = true;
-                    state.processClosed = true;
-                    this._debug(`STDIO streams have closed for tool '${this.toolPath}'`);
-                    state.CheckComplete();
-                });
-                state.on('done', (error, exitCode) => {
-                    if (stdbuffer.length > 0) {
-                        this.emit('stdline', stdbuffer);
-                    }
-                    if (errbuffer.length > 0) {
-                        this.emit('errline', errbuffer);
-                    }
-                    cp.removeAllListeners();
-                    if (error) {
-                        reject(error);
-                    }
-                    else {
-                        resolve(exitCode);
-                    }
-                });
-                if (this.options.input) {
-                    if (!cp.stdin) {
-                        throw new Error('child process missing stdin');
-                    }
-                    cp.stdin.end(this.options.input);
-                }
-            }));
-        });
-    }
-}
-/**
- * Convert an arg string to an array of args. Handles escaping
- *
- * @param    argString   string of arguments
- * @returns  string[]    array of arguments
- */
-function argStringToArray(argString) {
-    const args = [];
-    let inQuotes = false;
-    let escaped = false;
-    let arg = '';
-    function append(c) {
-        // we only escape double quotes.
-        if (escaped && c !== '"') {
-            arg += '\\';
-        }
-        arg += c;
-        escaped = false;
-    }
-    for (let i = 0; i < argString.length; i++) {
-        const c = argString.charAt(i);
-        if (c === '"') {
-            if (!escaped) {
-                inQuotes = !inQuotes;
-            }
-            else {
-                append(c);
-            }
-            continue;
-        }
-        if (c === '\\' && escaped) {
-            append(c);
-            continue;
-        }
-        if (c === '\\' && inQuotes) {
-            escaped = true;
-            continue;
-        }
-        if (c === ' ' && !inQuotes) {
-            if (arg.length > 0) {
-                args.push(arg);
-                arg = '';
-            }
-            continue;
-        }
-        append(c);
-    }
-    if (arg.length > 0) {
-        args.push(arg.trim());
-    }
-    return args;
-}
-class ExecState extends external_events_.EventEmitter {
-    constructor(options, toolPath) {
-        super();
-        this.processClosed = false; // tracks whether the process has exited and stdio is closed
-        this.processError = '';
-        this.processExitCode = 0;
-        this.processExited = false; // tracks whether the process has exited
-        this.processStderr = false; // tracks whether stderr was written to
-        this.delay = 10000; // 10 seconds
-        this.done = false;
-        this.timeout = null;
-        if (!toolPath) {
-            throw new Error('toolPath must not be empty');
-        }
-        this.options = options;
-        this.toolPath = toolPath;
-        if (options.delay) {
-            this.delay = options.delay;
-        }
-    }
-    CheckComplete() {
-        if (this.done) {
-            return;
-        }
-        if (this.processClosed) {
-            this._setResult();
-        }
-        else if (this.processExited) {
-            this.timeout = (0,external_timers_namespaceObject.setTimeout)(ExecState.HandleTimeout, this.delay, this);
-        }
-    }
-    _debug(message) {
-        this.emit('debug', message);
-    }
-    _setResult() {
-        // determine whether there is an error
-        let error;
-        if (this.processExited) {
-            if (this.processError) {
-                error = new Error(`There was an error when attempting to execute the process '${this.toolPath}'. This may indicate the process failed to start. Error: ${this.processError}`);
-            }
-            else if (this.processExitCode !== 0 && !this.options.ignoreReturnCode) {
-                error = new Error(`The process '${this.toolPath}' failed with exit code ${this.processExitCode}`);
-            }
-            else if (this.processStderr && this.options.failOnStdErr) {
-                error = new Error(`The process '${this.toolPath}' failed because one or more lines were written to the STDERR stream`);
-            }
-        }
-        // clear the timeout
-        if (this.timeout) {
-            clearTimeout(this.timeout);
-            this.timeout = null;
-        }
-        this.done = true;
-        this.emit('done', error, this.processExitCode);
-    }
-    static HandleTimeout(state) {
-        if (state.done) {
-            return;
-        }
-        if (!state.processClosed && state.processExited) {
-            const message = `The STDIO streams did not close within ${state.delay / 1000} seconds of the exit event from process '${state.toolPath}'. This may indicate a child process inherited the STDIO streams and has not yet exited.`;
-            state._debug(message);
-        }
-        state._setResult();
-    }
-}
-//# sourceMappingURL=toolrunner.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/exec/lib/exec.js
-var exec_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-/**
- * Exec a command.
- * Output will be streamed to the live console.
- * Returns promise with return code
- *
- * @param     commandLine        command to execute (can include additional args). Must be correctly escaped.
- * @param     args               optional arguments for tool. Escaping is handled by the lib.
- * @param     options            optional exec options.  See ExecOptions
- * @returns   Promise<number>    exit code
- */
-function exec_exec(commandLine, args, options) {
-    return exec_awaiter(this, void 0, void 0, function* () {
-        const commandArgs = tr.argStringToArray(commandLine);
-        if (commandArgs.length === 0) {
-            throw new Error(`Parameter 'commandLine' cannot be null or empty.`);
-        }
-        // Path to tool to execute should be first arg
-        const toolPath = commandArgs[0];
-        args = commandArgs.slice(1).concat(args || []);
-        const runner = new tr.ToolRunner(toolPath, args, options);
-        return runner.exec();
-    });
-}
-/**
- * Exec a command and get the output.
- * Output will be streamed to the live console.
- * Returns promise with the exit code and collected stdout and stderr
- *
- * @param     commandLine           command to execute (can include additional args). Must be correctly escaped.
- * @param     args                  optional arguments for tool. Escaping is handled by the lib.
- * @param     options               optional exec options.  See ExecOptions
- * @returns   Promise<ExecOutput>   exit code, stdout, and stderr
- */
-function getExecOutput(commandLine, args, options) {
-    return exec_awaiter(this, void 0, void 0, function* () {
-        var _a, _b;
-        let stdout = '';
-        let stderr = '';
-        //Using string decoder covers the case where a mult-byte character is split
-        const stdoutDecoder = new StringDecoder('utf8');
-        const stderrDecoder = new StringDecoder('utf8');
-        const originalStdoutListener = (_a = options === null || options === void 0 ? void 0 : options.listeners) === null || _a === void 0 ? void 0 : _a.stdout;
-        const originalStdErrListener = (_b = options === null || options === void 0 ? void 0 : options.listeners) === null || _b === void 0 ? void 0 : _b.stderr;
-        const stdErrListener = (data) => {
-            stderr += stderrDecoder.write(data);
-            if (originalStdErrListener) {
-                originalStdErrListener(data);
-            }
-        };
-        const stdOutListener = (data) => {
-            stdout += stdoutDecoder.write(data);
-            if (originalStdoutListener) {
-                originalStdoutListener(data);
-            }
-        };
-        const listeners = Object.assign(Object.assign({}, options === null || options === void 0 ? void 0 : options.listeners), { stdout: stdOutListener, stderr: stdErrListener });
-        const exitCode = yield exec_exec(commandLine, args, Object.assign(Object.assign({}, options), { listeners }));
-        //flush any remaining characters
-        stdout += stdoutDecoder.end();
-        stderr += stderrDecoder.end();
-        return {
-            exitCode,
-            stdout,
-            stderr
-        };
-    });
-}
-//# sourceMappingURL=exec.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/platform.js
-var platform_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-const getWindowsInfo = () => platform_awaiter(void 0, void 0, void 0, function* () {
-    const { stdout: version } = yield exec.getExecOutput('powershell -command "(Get-CimInstance -ClassName Win32_OperatingSystem).Version"', undefined, {
-        silent: true
-    });
-    const { stdout: name } = yield exec.getExecOutput('powershell -command "(Get-CimInstance -ClassName Win32_OperatingSystem).Caption"', undefined, {
-        silent: true
-    });
-    return {
-        name: name.trim(),
-        version: version.trim()
-    };
-});
-const getMacOsInfo = () => platform_awaiter(void 0, void 0, void 0, function* () {
-    var _a, _b, _c, _d;
-    const { stdout } = yield exec.getExecOutput('sw_vers', undefined, {
-        silent: true
-    });
-    const version = (_b = (_a = stdout.match(/ProductVersion:\s*(.+)/)) === null || _a === void 0 ? void 0 : _a[1]) !== null && _b !== void 0 ? _b : '';
-    const name = (_d = (_c = stdout.match(/ProductName:\s*(.+)/)) === null || _c === void 0 ? void 0 : _c[1]) !== null && _d !== void 0 ? _d : '';
-    return {
-        name,
-        version
-    };
-});
-const getLinuxInfo = () => platform_awaiter(void 0, void 0, void 0, function* () {
-    const { stdout } = yield exec.getExecOutput('lsb_release', ['-i', '-r', '-s'], {
-        silent: true
-    });
-    const [name, version] = stdout.trim().split('\n');
-    return {
-        name,
-        version
-    };
-});
-const platform = external_os_namespaceObject.platform();
-const arch = external_os_namespaceObject.arch();
-const isWindows = platform === 'win32';
-const isMacOS = platform === 'darwin';
-const isLinux = platform === 'linux';
-function getDetails() {
-    return platform_awaiter(this, void 0, void 0, function* () {
-        return Object.assign(Object.assign({}, (yield (isWindows
-            ? getWindowsInfo()
-            : isMacOS
-                ? getMacOsInfo()
-                : getLinuxInfo()))), { platform,
-            arch,
-            isWindows,
-            isMacOS,
-            isLinux });
-    });
-}
-//# sourceMappingURL=platform.js.map
-;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/core.js
-var core_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
-    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
-    return new (P || (P = Promise))(function (resolve, reject) {
-        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
-        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
-        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
-        step((generator = generator.apply(thisArg, _arguments || [])).next());
-    });
-};
-
-
-
-
-
-
-/**
- * The code to exit an action
- */
-var ExitCode;
-(function (ExitCode) {
-    /**
-     * A code indicating that the action was successful
-     */
-    ExitCode[ExitCode["Success"] = 0] = "Success";
-    /**
-     * A code indicating that the action was a failure
-     */
-    ExitCode[ExitCode["Failure"] = 1] = "Failure";
-})(ExitCode || (ExitCode = {}));
-//-----------------------------------------------------------------------
-// Variables
-//-----------------------------------------------------------------------
-/**
- * Sets env variable for this action and future actions in the job
- * @param name the name of the variable to set
- * @param val the value of the variable. Non-string values will be converted to a string via JSON.stringify
- */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-function exportVariable(name, val) {
-    const convertedVal = toCommandValue(val);
-    process.env[name] = convertedVal;
-    const filePath = process.env['GITHUB_ENV'] || '';
-    if (filePath) {
-        return issueFileCommand('ENV', prepareKeyValueMessage(name, val));
-    }
-    issueCommand('set-env', { name }, convertedVal);
-}
-/**
- * Registers a secret which will get masked from logs
- *
- * @param secret - Value of the secret to be masked
- * @remarks
- * This function instructs the Actions runner to mask the specified value in any
- * logs produced during the workflow run. Once registered, the secret value will
- * be replaced with asterisks (***) whenever it appears in console output, logs,
- * or error messages.
- *
- * This is useful for protecting sensitive information such as:
- * - API keys
- * - Access tokens
- * - Authentication credentials
- * - URL parameters containing signatures (SAS tokens)
- *
- * Note that masking only affects future logs; any previous appearances of the
- * secret in logs before calling this function will remain unmasked.
- *
- * @example
- * ```typescript
- * // Register an API token as a secret
- * const apiToken = "abc123xyz456";
- * setSecret(apiToken);
- *
- * // Now any logs containing this value will show *** instead
- * console.log(`Using token: ${apiToken}`); // Outputs: "Using token: ***"
- * ```
- */
-function core_setSecret(secret) {
-    command_issueCommand('add-mask', {}, secret);
-}
-/**
- * Prepends inputPath to the PATH (for this action and future actions)
- * @param inputPath
- */
-function addPath(inputPath) {
-    const filePath = process.env['GITHUB_PATH'] || '';
-    if (filePath) {
-        issueFileCommand('PATH', inputPath);
-    }
-    else {
-        issueCommand('add-path', {}, inputPath);
-    }
-    process.env['PATH'] = `${inputPath}${path.delimiter}${process.env['PATH']}`;
-}
-/**
- * Gets the value of an input.
- * Unless trimWhitespace is set to false in InputOptions, the value is also trimmed.
- * Returns an empty string if the value is not defined.
- *
- * @param     name     name of the input to get
- * @param     options  optional. See InputOptions.
- * @returns   string
- */
-function getInput(name, options) {
-    const val = process.env[`INPUT_${name.replace(/ /g, '_').toUpperCase()}`] || '';
-    if (options && options.required && !val) {
-        throw new Error(`Input required and not supplied: ${name}`);
-    }
-    if (options && options.trimWhitespace === false) {
-        return val;
-    }
-    return val.trim();
-}
-/**
- * Gets the values of an multiline input.  Each value is also trimmed.
- *
- * @param     name     name of the input to get
- * @param     options  optional. See InputOptions.
- * @returns   string[]
- *
- */
-function getMultilineInput(name, options) {
-    const inputs = getInput(name, options)
-        .split('\n')
-        .filter(x => x !== '');
-    if (options && options.trimWhitespace === false) {
-        return inputs;
-    }
-    return inputs.map(input => input.trim());
-}
-/**
- * Gets the input value of the boolean type in the YAML 1.2 "core schema" specification.
- * Support boolean input list: `true | True | TRUE | false | False | FALSE` .
- * The return value is also in boolean type.
- * ref: https://yaml.org/spec/1.2/spec.html#id2804923
- *
- * @param     name     name of the input to get
- * @param     options  optional. See InputOptions.
- * @returns   boolean
- */
-function getBooleanInput(name, options) {
-    const trueValue = ['true', 'True', 'TRUE'];
-    const falseValue = ['false', 'False', 'FALSE'];
-    const val = getInput(name, options);
-    if (trueValue.includes(val))
-        return true;
-    if (falseValue.includes(val))
-        return false;
-    throw new TypeError(`Input does not meet YAML 1.2 "Core Schema" specification: ${name}\n` +
-        `Support boolean input list: \`true | True | TRUE | false | False | FALSE\``);
-}
-/**
- * Sets the value of an output.
- *
- * @param     name     name of the output to set
- * @param     value    value to store. Non-string values will be converted to a string via JSON.stringify
- */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-function setOutput(name, value) {
-    const filePath = process.env['GITHUB_OUTPUT'] || '';
-    if (filePath) {
-        return file_command_issueFileCommand('OUTPUT', file_command_prepareKeyValueMessage(name, value));
-    }
-    process.stdout.write(external_os_namespaceObject.EOL);
-    command_issueCommand('set-output', { name }, utils_toCommandValue(value));
-}
-/**
- * Enables or disables the echoing of commands into stdout for the rest of the step.
- * Echoing is disabled by default if ACTIONS_STEP_DEBUG is not set.
- *
- */
-function setCommandEcho(enabled) {
-    issue('echo', enabled ? 'on' : 'off');
-}
-//-----------------------------------------------------------------------
-// Results
-//-----------------------------------------------------------------------
-/**
- * Sets the action status to failed.
- * When the action exits it will be with an exit code of 1
- * @param message add error issue message
- */
-function setFailed(message) {
-    process.exitCode = ExitCode.Failure;
-    error(message);
-}
-//-----------------------------------------------------------------------
-// Logging Commands
-//-----------------------------------------------------------------------
-/**
- * Gets whether Actions Step Debug is on or not
- */
-function isDebug() {
-    return process.env['RUNNER_DEBUG'] === '1';
-}
-/**
- * Writes debug message to user log
- * @param message debug message
- */
-function core_debug(message) {
-    issueCommand('debug', {}, message);
-}
-/**
- * Adds an error issue
- * @param message error issue message. Errors will be converted to string via toString()
- * @param properties optional properties to add to the annotation.
- */
-function error(message, properties = {}) {
-    command_issueCommand('error', utils_toCommandProperties(properties), message instanceof Error ? message.toString() : message);
-}
-/**
- * Adds a warning issue
- * @param message warning issue message. Errors will be converted to string via toString()
- * @param properties optional properties to add to the annotation.
- */
-function warning(message, properties = {}) {
-    command_issueCommand('warning', utils_toCommandProperties(properties), message instanceof Error ? message.toString() : message);
-}
-/**
- * Adds a notice issue
- * @param message notice issue message. Errors will be converted to string via toString()
- * @param properties optional properties to add to the annotation.
- */
-function notice(message, properties = {}) {
-    issueCommand('notice', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
-}
-/**
- * Writes info to log with console.log.
- * @param message info message
- */
-function info(message) {
-    process.stdout.write(message + external_os_namespaceObject.EOL);
-}
-/**
- * Begin an output group.
- *
- * Output until the next `groupEnd` will be foldable in this group
- *
- * @param name The name of the output group
- */
-function startGroup(name) {
-    issue('group', name);
-}
-/**
- * End an output group.
- */
-function endGroup() {
-    issue('endgroup');
-}
-/**
- * Wrap an asynchronous function call in a group.
- *
- * Returns the same type as the function itself.
- *
- * @param name The name of the group
- * @param fn The function to wrap in the group
- */
-function group(name, fn) {
-    return core_awaiter(this, void 0, void 0, function* () {
-        startGroup(name);
-        let result;
-        try {
-            result = yield fn();
-        }
-        finally {
-            endGroup();
-        }
-        return result;
-    });
-}
-//-----------------------------------------------------------------------
-// Wrapper action state
-//-----------------------------------------------------------------------
-/**
- * Saves state for current action, the state can only be retrieved by this action's post job execution.
- *
- * @param     name     name of the state to store
- * @param     value    value to store. Non-string values will be converted to a string via JSON.stringify
- */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-function saveState(name, value) {
-    const filePath = process.env['GITHUB_STATE'] || '';
-    if (filePath) {
-        return issueFileCommand('STATE', prepareKeyValueMessage(name, value));
-    }
-    issueCommand('save-state', { name }, toCommandValue(value));
-}
-/**
- * Gets the value of an state set by this action's main execution.
- *
- * @param     name     name of the state to get
- * @returns   string
- */
-function getState(name) {
-    return process.env[`STATE_${name}`] || '';
-}
-function getIDToken(aud) {
-    return core_awaiter(this, void 0, void 0, function* () {
-        return yield OidcClient.getIDToken(aud);
-    });
-}
-/**
- * Summary exports
- */
-
-/**
- * @deprecated use core.summary
- */
-
-/**
- * Path exports
- */
-
-/**
- * Platform utilities exports
- */
-
-//# sourceMappingURL=core.js.map
 
 /***/ }),
 
@@ -32817,6 +32552,36 @@ function nextPage(response, current) {
 /******/ 	};
 /******/ })();
 /******/ 
+/******/ /* webpack/runtime/create fake namespace object */
+/******/ (() => {
+/******/ 	var getProto = Object.getPrototypeOf ? (obj) => (Object.getPrototypeOf(obj)) : (obj) => (obj.__proto__);
+/******/ 	var leafPrototypes;
+/******/ 	// create a fake namespace object
+/******/ 	// mode & 1: value is a module id, require it
+/******/ 	// mode & 2: merge all properties of value into the ns
+/******/ 	// mode & 4: return value when already ns object
+/******/ 	// mode & 16: return value when it's Promise-like
+/******/ 	// mode & 8|1: behave like require
+/******/ 	__nccwpck_require__.t = function(value, mode) {
+/******/ 		if(mode & 1) value = this(value);
+/******/ 		if(mode & 8) return value;
+/******/ 		if(typeof value === 'object' && value) {
+/******/ 			if((mode & 4) && value.__esModule) return value;
+/******/ 			if((mode & 16) && typeof value.then === 'function') return value;
+/******/ 		}
+/******/ 		var ns = Object.create(null);
+/******/ 		__nccwpck_require__.r(ns);
+/******/ 		var def = {};
+/******/ 		leafPrototypes = leafPrototypes || [null, getProto({}), getProto([]), getProto(getProto)];
+/******/ 		for(var current = mode & 2 && value; typeof current == 'object' && !~leafPrototypes.indexOf(current); current = getProto(current)) {
+/******/ 			Object.getOwnPropertyNames(current).forEach((key) => (def[key] = () => (value[key])));
+/******/ 		}
+/******/ 		def['default'] = () => (value);
+/******/ 		__nccwpck_require__.d(ns, def);
+/******/ 		return ns;
+/******/ 	};
+/******/ })();
+/******/ 
 /******/ /* webpack/runtime/define property getters */
 /******/ (() => {
 /******/ 	// define getter functions for harmony exports
@@ -32832,6 +32597,17 @@ function nextPage(response, current) {
 /******/ /* webpack/runtime/hasOwnProperty shorthand */
 /******/ (() => {
 /******/ 	__nccwpck_require__.o = (obj, prop) => (Object.prototype.hasOwnProperty.call(obj, prop))
+/******/ })();
+/******/ 
+/******/ /* webpack/runtime/make namespace object */
+/******/ (() => {
+/******/ 	// define __esModule on exports
+/******/ 	__nccwpck_require__.r = (exports) => {
+/******/ 		if(typeof Symbol !== 'undefined' && Symbol.toStringTag) {
+/******/ 			Object.defineProperty(exports, Symbol.toStringTag, { value: 'Module' });
+/******/ 		}
+/******/ 		Object.defineProperty(exports, '__esModule', { value: true });
+/******/ 	};
 /******/ })();
 /******/ 
 /************************************************************************/

@@ -1,20 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type BodyInput, type Client, type ResponseBody } from '@fairlead/server/client'
+import { isGone, isTransient } from './answers.ts'
+import type { BuildLog } from './build-log.ts'
 
 type Detail = ResponseBody<'deployments.get'>
 
-/** The deployment as it was last seen. */
-export type Deployment = Pick<Detail, 'id' | 'status' | 'url'>
+/** The deployment as it was last seen; an answer to a creation has no commit yet. */
+export type Deployment = Pick<Detail, 'id' | 'status' | 'url' | 'created_at'> & Partial<Pick<Detail, 'commit'>>
 
 /** How it ended. Only `running`, and `accepted` for those who do not wait, is a success. */
 export type Outcome =
   /** Of these, `accepted` means that the server took the deployment and nobody waits for it. */
-  | { readonly kind: 'accepted' | 'running' | 'superseded'; readonly deployment: Deployment }
+  | { readonly kind: 'accepted' | 'running' | 'superseded' | 'deleted'; readonly deployment: Deployment }
   | { readonly kind: 'failed'; readonly deployment: Deployment; readonly failure: Detail['failure'] }
-  /** It was neither running nor failed when the time was over; `trouble` is why it could not be asked last. */
-  | { readonly kind: 'timeout'; readonly deployment: Deployment; readonly trouble: unknown }
-  /** The run was cancelled; without a deployment nobody knows whether the server took it. */
-  | { readonly kind: 'cancelled'; readonly deployment?: Deployment }
+  /** The server deployed another commit than the wanted one. */
+  | { readonly kind: 'mismatch'; readonly deployment: Deployment }
+  /** The time was over, or the run was cancelled; `deployment` is as it was after the server was told to cancel it. */
+  | {
+      readonly kind: 'timeout' | 'cancelled'
+      readonly deployment?: Deployment
+      /** Why the server could not be asked last. */
+      readonly trouble?: unknown
+    }
   /** The creation did not succeed. */
   | { readonly kind: 'refused'; readonly error: unknown }
   /** The deployment was created and cannot be read any more. */
@@ -23,6 +30,7 @@ export type Outcome =
 /** What is told on the way. */
 export interface Progress {
   created(deployment: Deployment): void
+  /** Another status or commit. */
   changed(deployment: Deployment): void
   /** The server could not be asked; it is asked again. */
   lost(error: unknown): void
@@ -33,6 +41,7 @@ export interface DeployOptions {
   readonly client: Client
   readonly projectId: string
   readonly body: BodyInput<'deployments.create'>
+  readonly idempotencyKey: string | undefined
   /** Whether to wait until the deployment runs. */
   readonly wait: boolean
   /** For everything together, in milliseconds. */
@@ -40,56 +49,109 @@ export interface DeployOptions {
   /** Aborted when the run is cancelled. */
   readonly signal: AbortSignal
   readonly progress: Progress
+  /** Called for a deployment that is waited for. */
+  readonly follow: (deployment: Deployment) => BuildLog
 }
 
-/** No answer takes longer than this, in milliseconds. */
-const requestLimit = 30_000
-/** What the last look at a deployment may take when the time is over, in milliseconds. */
-const lastLookLimit = 2_000
+/** The runner kills a cancelled step after 7.5 s; by then the server is told. In milliseconds. */
+const endingLimit = 6_000
+/** What is left of that for a creation that is under way, so that what comes of it can be cancelled. */
+const creationGrace = 3_000
 
 /** Creates a deployment and waits until it runs. Never rejects: what goes wrong is an outcome, too. */
 export async function deploy(options: DeployOptions): Promise<Outcome> {
-  const { client, signal, progress } = options
-  const deadline = performance.now() + options.timeout
+  const { client, progress } = options
   const params = { project_id: options.projectId }
+  const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeout)])
+  using creation = delayed(over, creationGrace)
   let deployment: Deployment
   try {
-    const limit = Math.min(requestLimit, options.timeout)
-    deployment = checked(await client.deployments.create({ params, body: options.body, signal: within(limit, signal) }))
+    deployment = checked(
+      await client.deployments.create({
+        params,
+        body: options.body,
+        signal: creation.signal,
+        ...(options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey }),
+      }),
+    )
   } catch (error) {
-    return signal.aborted ? { kind: 'cancelled' } : { kind: 'refused', error }
+    if (options.signal.aborted) return { kind: 'cancelled' }
+    return creation.signal.aborted ? { kind: 'timeout' } : { kind: 'refused', error }
   }
   progress.created(deployment)
-  return options.wait ? await follow(deployment, deadline, options) : { kind: 'accepted', deployment }
+  return options.wait || over.aborted ? await follow(deployment, over, options) : { kind: 'accepted', deployment }
 }
 
-async function follow(created: Deployment, deadline: number, options: DeployOptions): Promise<Outcome> {
-  const { client, signal, progress } = options
+async function follow(created: Deployment, over: AbortSignal, options: DeployOptions): Promise<Outcome> {
+  const { client, progress } = options
   const params = { project_id: options.projectId, id: created.id }
+  const log = options.follow(created)
   let deployment = created
   let trouble: unknown
-  for (let polls = 0; ; polls++) {
+  for (let looks = 0; !over.aborted; looks++) {
+    if (await log.follow(over)) looks = 0
     try {
-      await sleep(Math.max(0, Math.min(pollDelay(polls), deadline - performance.now())), undefined, { signal })
-      const limit = Math.min(requestLimit, Math.max(lastLookLimit, deadline - performance.now()))
-      const seen = checked(await client.deployments.get({ params, signal: within(limit, signal) }))
+      const seen = checked(await client.deployments.get({ params, signal: over }))
       if (trouble !== undefined) progress.found()
       trouble = undefined
-      if (seen.status !== deployment.status) progress.changed(seen)
+      if (seen.status !== deployment.status || seen.commit !== deployment.commit) progress.changed(seen)
       deployment = seen
-      const outcome = outcomeOf(seen)
+      const outcome = outcomeOf(seen, options.body.commit)
+      if (outcome?.kind === 'mismatch') return { kind: 'mismatch', deployment: await withdraw(seen, options) }
       if (outcome !== undefined) return outcome
     } catch (error) {
-      if (signal.aborted) return { kind: 'cancelled', deployment }
+      if (over.aborted) break
+      if (isGone(error)) return { kind: 'deleted', deployment }
       if (!isTransient(error)) return { kind: 'lost', deployment, error }
       if (trouble === undefined) progress.lost(error)
       trouble = error
     }
-    if (performance.now() >= deadline) return { kind: 'timeout', deployment, trouble }
+    await sleep(lookDelay(looks), undefined, { signal: over }).catch(() => undefined)
+  }
+  return end(deployment, trouble, options)
+}
+
+/** Nobody wants what is being built. */
+async function withdraw(deployment: Deployment, options: DeployOptions): Promise<Deployment> {
+  if (deployment.status !== 'building') return deployment
+  const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id })
+  return 'seen' in last ? last.seen : deployment
+}
+
+/** The run ends before the deployment does: the server is told, and what it says may still be an outcome. */
+async function end(deployment: Deployment, trouble: unknown, options: DeployOptions): Promise<Outcome> {
+  const kind = options.signal.aborted ? 'cancelled' : 'timeout'
+  const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id })
+  if (!('seen' in last)) return { kind, deployment, trouble: trouble ?? last.error }
+  options.progress.changed(last.seen)
+  const outcome = last.seen.status === 'canceled' ? undefined : outcomeOf(last.seen, options.body.commit)
+  // It came to its end just before.
+  return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen }
+}
+
+/**
+ * Cancels a deployment at the server, within the time that a cancelled step has, and gives it as it is then: one that
+ * had come to its end before is as it was.
+ */
+export async function cancelRemote(
+  client: Client,
+  params: { readonly project_id: string; readonly id: string },
+): Promise<{ readonly seen: Detail } | { readonly error: unknown }> {
+  const signal = AbortSignal.timeout(endingLimit - creationGrace)
+  try {
+    return { seen: checked(await client.deployments.cancel({ params, signal })) }
+  } catch (error) {
+    if (signal.aborted || isTransient(error)) return { error }
+  }
+  try {
+    return { seen: checked(await client.deployments.get({ params, signal })) }
+  } catch (error) {
+    return { error }
   }
 }
 
-function outcomeOf(deployment: Detail): Outcome | undefined {
+function outcomeOf(deployment: Detail, commit: string | undefined): Outcome | undefined {
+  if (commit && deployment.commit && deployment.commit !== commit) return { kind: 'mismatch', deployment }
   switch (deployment.status) {
     case 'running':
     case 'superseded':
@@ -102,9 +164,9 @@ function outcomeOf(deployment: Detail): Outcome | undefined {
   }
 }
 
-/** How long to wait before the poll of this number, from 0, in milliseconds: from 1 s to 5 s. */
-export function pollDelay(polls: number): number {
-  return Math.min(5_000, 1_000 * 1.25 ** polls)
+/** How long to wait before the next look, after the look of this number, from 0, in milliseconds: from 1 s to 15 s. */
+export function lookDelay(looks: number): number {
+  return Math.min(15_000, 1_000 * 1.3 ** looks)
 }
 
 /** The client trusts the server; an address where something else answers must not pass for a deployment. */
@@ -114,19 +176,20 @@ function checked<T extends Deployment>(answer: T): T {
   throw new ApiError('server_error', 'The answer is not a deployment.', { status: 200 })
 }
 
-/** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
-export function foreignStatus(error: ApiError): number | undefined {
-  const status = error.details['status']
-  return error.code === 'server_error' && typeof status === 'number' ? status : undefined
-}
-
-/** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
-function isTransient(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return true
-  const status = foreignStatus(error) ?? error.status
-  return status >= 500 || status === 429
-}
-
-function within(milliseconds: number, signal: AbortSignal): AbortSignal {
-  return AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(milliseconds))])
+/** A signal that aborts this long after the other one. */
+function delayed(signal: AbortSignal, milliseconds: number): Disposable & { readonly signal: AbortSignal } {
+  const later = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const start = () => {
+    timer = setTimeout(() => later.abort(signal.reason), milliseconds)
+  }
+  if (signal.aborted) start()
+  else signal.addEventListener('abort', start, { once: true })
+  return {
+    signal: later.signal,
+    [Symbol.dispose]() {
+      signal.removeEventListener('abort', start)
+      clearTimeout(timer)
+    },
+  }
 }

@@ -32,8 +32,10 @@ function parseJson(text: string): VariablesRead {
 
 /**
  * The usual form of `.env` files. Blank lines and lines that start with `#` are skipped. A value is taken as it is,
- * trimmed, up to white space followed by `#`; in single quotes, literally; in double quotes, over several lines if
- * need be, with the escapes `\n`, `\r`, `\t`, `\"` and `\\`. Nothing is substituted.
+ * trimmed, up to white space followed by `#`; in quotes, over several lines if need be: in single ones literally, in
+ * double ones with the escapes `\n`, `\r`, `\t`, `\"` and `\\`. Nothing is substituted. `util.parseEnv` and the package
+ * `dotenv` read the same form, but leave out what they cannot read without a word, cut `#ff0000` to nothing, and know no
+ * escaped quote.
  */
 function parseLines(text: string): VariablesRead {
   const lines = text.split(/\r?\n/)
@@ -56,9 +58,7 @@ function parseLines(text: string): VariablesRead {
       continue
     }
     const start = (lines[index] ?? '').trimStart().slice(equals + 1)
-    const read = start.trimStart().startsWith('"')
-      ? readDoubleQuoted([start.trimStart().slice(1), ...lines.slice(number)])
-      : readOneLine(start)
+    const read = /^\s*["']/.test(start) ? readQuoted([start.trimStart(), ...lines.slice(number)]) : readPlain(start)
     const earlier = found.get(name)
     if ('problem' in read) problems.push(`line ${number}: ${name}: ${read.problem}`)
     else if (earlier !== undefined) problems.push(`line ${number}: ${name}: is set on line ${earlier.line} already`)
@@ -73,33 +73,34 @@ function parseLines(text: string): VariablesRead {
 type ValueRead = ({ readonly value: string } | { readonly problem: string }) & { readonly further: number }
 
 const trailing = /^\s*(?:#.*)?$/
-const textAfterQuote = 'has text after its closing quote; put a backslash before a double quote inside of the value'
 
-function readOneLine(untrimmed: string): ValueRead {
-  const text = untrimmed.trim()
+function readPlain(text: string): ValueRead {
   // A "#" without white space before it belongs to the value, such as a colour.
-  if (!text.startsWith("'")) return { value: untrimmed.replace(/\s#.*$/, '').trim(), further: 0 }
-  const end = text.indexOf("'", 1)
-  if (end < 0) return { problem: 'has no closing single quote', further: 0 }
-  if (!trailing.test(text.slice(end + 1))) return { problem: textAfterQuote, further: 0 }
-  return { value: text.slice(1, end), further: 0 }
+  return { value: text.replace(/\s#.*$/, '').trim(), further: 0 }
 }
 
-/** `lines` begin behind the opening quote. */
-function readDoubleQuoted(lines: readonly string[]): ValueRead {
+/** `lines` begin with the opening quote. */
+function readQuoted(lines: readonly string[]): ValueRead {
   const text = lines.join('\n')
-  const content = /^[^"\\]*(?:\\[\s\S][^"\\]*)*/.exec(text)?.[0] ?? ''
-  if (text[content.length] !== '"') return { problem: 'has no closing double quote', further: lines.length - 1 }
+  const double = text.startsWith('"')
+  const [content = ''] = (double ? /^[^"\\]*(?:\\[\s\S][^"\\]*)*/ : /^[^']*/).exec(text.slice(1)) ?? []
+  if (text[content.length + 1] !== text[0]) {
+    return { problem: `has no closing ${double ? 'double' : 'single'} quote`, further: lines.length - 1 }
+  }
   const further = content.split('\n').length - 1
-  const [rest = ''] = text.slice(content.length + 1).split('\n', 1)
-  if (!trailing.test(rest)) return { problem: textAfterQuote, further }
-  return { value: content.replace(/\\([nrt"\\])/g, (_, letter: string) => escapes[letter] ?? letter), further }
+  const [rest = ''] = text.slice(content.length + 2).split('\n', 1)
+  if (!trailing.test(rest)) {
+    const how = double ? 'put a backslash before a double quote' : 'use double quotes around a single quote'
+    return { problem: `has text after its closing quote; ${how} inside of the value`, further }
+  }
+  const value = content.replace(/\\([nrt"\\])/g, (_, letter: string) => escapes[letter] ?? letter)
+  return { value: double ? value : content, further }
 }
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 
 // Values that many apps are given and that are no secret; masking them would blank them out of every later log line.
-const ordinary: readonly string[] = ['production', 'development', 'building', 'superseded']
+const ordinary: readonly string[] = ['production', 'development', 'building', 'canceled', 'superseded']
 
 /**
  * What the runner shall hide of the variables' values, line by line: it hides each line of a text by itself, and a

@@ -1,12 +1,14 @@
 import { ApiError } from '@fairlead/server/client'
-import { foreignStatus } from './deploy.ts'
+import { foreignStatus } from './answers.ts'
 import type { InputName } from './inputs.ts'
 
 /** The inputs behind the fields of the request. */
 const inputOf: Readonly<Record<string, InputName>> = {
   name: 'name',
   branch: 'branch',
+  commit: 'commit',
   git_url: 'git-url',
+  git_token: 'git-token',
   env_vars: 'env-vars',
 }
 
@@ -29,9 +31,7 @@ export function explain(error: unknown, apiUrl: string): readonly string[] {
     case 'invalid_request':
       return explainInvalid(error)
     case 'rate_limit_exceeded':
-      return [
-        "The account of `api-key` has used up its requests for now. Run the workflow again later. No input's fault.",
-      ]
+      return ['The account of `api-key` has used up its requests for now. Run the workflow again later.']
     case 'server_error':
       return [
         `The server failed: ${error.message}${error.requestId === undefined ? '' : ` (request ${error.requestId})`}`,
@@ -61,7 +61,7 @@ function explainForeign(status: number, apiUrl: string): string {
 
 function explainNoAnswer(error: unknown, apiUrl: string): string {
   if (error instanceof Error && error.name === 'TimeoutError') {
-    return `\`api-url\`: ${apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
+    return `\`api-url\`: ${apiUrl} did not answer in time.`
   }
   return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`
 }

@@ -1,81 +1,67 @@
-import { getInput, setFailed, setOutput, setSecret } from '@actions/core'
-import { createClient } from '@fairlead/server/client'
-import { type Deployment, deploy, type Progress } from './deploy.ts'
-import { secretsIn } from './env-vars.ts'
-import { reasonOf } from './explain.ts'
+import { cleanUp } from './clean-up.ts'
+import { readPayload } from './context.ts'
+import { creationKey } from './creation-key.ts'
+import { deployStep } from './deploy-step.ts'
+import { dryRun } from './dry-run.ts'
+import { type Environment, readEvent } from './event.ts'
+import { isReadableOnTheWay } from './http.ts'
 import { type Inputs, readInputs } from './inputs.ts'
-import { elapsed, logLine, logRaw } from './log.ts'
-import { type Report, reportOf } from './report.ts'
-import { summaryOf, writeSummary } from './summary.ts'
+import { logGroup, logLine, oneLine } from './log.ts'
+import { removeStep } from './remove-step.ts'
+import { getInput, getState, notice, saveState, setFailed, setOutput, setSecret, warning } from './runner.ts'
+import { reasonToSkip } from './skip.ts'
+import { states } from './states.ts'
 
-async function main(): Promise<void> {
-  const apiKey = getInput('api-key')
-  if (apiKey !== '') setSecret(apiKey)
+async function main(env: Environment): Promise<void> {
+  for (const name of ['api-key', 'git-token', 'github-token']) {
+    const secret = getInput(name)
+    if (secret !== '') setSecret(secret)
+  }
+  const event = readEvent(env, readPayload(env))
+  const skip = reasonToSkip(event, getInput, env['GITHUB_ACTOR'])
+  setOutput('skipped', skip !== undefined)
   // Until a deployment is known; the last value of an output counts.
-  setOutput('status', 'failed')
-  const read = readInputs(getInput, process.env)
-  if ('inputs' in read) return await run(read.inputs)
-  for (const { input, message } of read.problems) setFailed(`\`${input}\`: ${message}`)
+  setOutput('status', skip === undefined ? 'failed' : 'skipped')
+  if (skip !== undefined) return notice(oneLine(skip))
+
+  const read = readInputs(getInput, event)
+  if ('problems' in read) {
+    for (const { input, message } of read.problems) setFailed(`\`${input}\`: ${oneLine(message)}`)
+    return
+  }
+  await run(read.inputs, env, event.pullRequest)
 }
 
-async function run(inputs: Inputs): Promise<void> {
-  const start = performance.now()
-  const took = () => elapsed(performance.now() - start)
+async function run(
+  inputs: Inputs,
+  env: Environment,
+  pullRequest: { readonly number: number; readonly closed: boolean } | undefined,
+): Promise<void> {
+  if (isReadableOnTheWay(inputs.apiUrl)) {
+    warning(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read on the way. Use https://.`)
+  }
+  const removes = pullRequest?.closed === true
+  if (inputs.dryRun) {
+    setOutput('skipped', true)
+    setOutput('status', 'skipped')
+    if (removes) return logLine(`Dry run: the app ${inputs.name} would be removed.`)
+    return logGroup('Dry run: this would be sent', dryRun(inputs, creationKey(env, inputs.projectId, inputs.name)))
+  }
   const cancelled = new AbortController()
   const cancel = () => cancelled.abort()
   process.on('SIGINT', cancel).on('SIGTERM', cancel)
-
-  const progress: Progress = {
-    created(created) {
-      hideVariables(inputs, created)
-      setOutput('deployment-id', created.id)
-      setOutput('url', created.url)
-      setOutput('status', created.status)
-      logLine(`Deployment ${created.id}, to be served at ${created.url}`)
-      logLine(`${created.status} · ${took()}`)
-    },
-    changed: ({ status }) => logLine(`${status} · ${took()}`),
-    lost: (error) => logLine(`The server cannot be asked (${reasonOf(error)}); trying again · ${took()}`),
-    found: () => logLine(`The server answers again · ${took()}`),
-  }
-
-  logLine(`Deploying ${inputs.name}: branch ${inputs.branch} of ${inputs.gitUrl}, by ${inputs.apiUrl}`)
-  const outcome = await deploy({
-    client: createClient({ baseUrl: `${inputs.apiUrl}/v1`, apiKey: inputs.apiKey }),
-    projectId: inputs.projectId,
-    body: { name: inputs.name, git_url: inputs.gitUrl, branch: inputs.branch, env_vars: inputs.variables },
-    wait: inputs.wait,
-    timeout: inputs.timeoutSeconds * 1000,
-    signal: cancelled.signal,
-    progress,
-  })
-  const deployment = 'deployment' in outcome ? outcome.deployment : undefined
-  if (deployment === undefined) hideVariables(inputs)
-
-  const report = reportOf(outcome, inputs)
-  print(report)
-  setOutput('status', report.status)
-  const facts = { name: inputs.name, branch: inputs.branch, deployment, took: took() }
-  await writeSummary(summaryOf(report, facts), process.env['GITHUB_STEP_SUMMARY'])
-}
-
-/** Waits for the deployment's address where there is one, because the address must stay readable. */
-function hideVariables(inputs: Inputs, deployment?: Deployment): void {
-  const { apiUrl, gitUrl, name, branch } = inputs
-  const spared = [apiUrl, gitUrl, name, branch, deployment?.url ?? '', deployment?.id ?? '']
-  for (const secret of secretsIn(inputs.variables, spared)) setSecret(secret)
-}
-
-function print(report: Report): void {
-  if (report.output !== undefined) logRaw(report.output)
-  for (const message of report.messages) {
-    if (report.ok) logLine(message)
-    else setFailed(message)
-  }
+  await (removes
+    ? removeStep(inputs, env, pullRequest.number, cancelled.signal)
+    : deployStep(inputs, env, pullRequest?.number, cancelled.signal))
 }
 
 try {
-  await main()
+  if (getState(states.started) === '') {
+    saveState(states.started, 'true')
+    await main(process.env)
+  } else {
+    await cleanUp(process.env)
+  }
 } catch (error) {
   // A fault of the action or of the runner's files, such as an output that cannot be written.
   setFailed(`The action broke off: ${String(error)}`)

@@ -9,63 +9,85 @@ export interface Report {
   readonly status: string
   /** One for a success; one for each problem otherwise. */
   readonly messages: readonly string[]
-  /** What the server's message says beyond its first line, such as the end of a build's output; untrusted text. */
-  readonly output?: string
+  /** The last lines of the log of what failed; untrusted text. */
+  readonly output?: readonly string[]
 }
 
-/** Puts an outcome into words. */
-export function reportOf(outcome: Outcome, inputs: Pick<Inputs, 'apiUrl' | 'name' | 'timeoutSeconds'>): Report {
+type Known = Pick<Inputs, 'apiUrl' | 'name' | 'timeoutSeconds' | 'commit'>
+
+/** Puts an outcome into words. `tail` is the end of the log, where it could be read. */
+export function reportOf(outcome: Outcome, inputs: Known, tail: readonly string[] | undefined): Report {
+  const deployment = 'deployment' in outcome ? outcome.deployment : undefined
+  const { id = '', url = '' } = deployment ?? {}
   const failed = (...messages: readonly string[]): Report => {
-    const status = 'deployment' in outcome && outcome.deployment ? outcome.deployment.status : 'failed'
-    return { ok: false, status, messages }
+    const status = deployment?.status ?? 'failed'
+    return { ok: false, status, messages, ...withOutput(tail) }
   }
   switch (outcome.kind) {
     case 'running':
-      return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${outcome.deployment.url}`] }
-    case 'accepted': {
-      const { id, status } = outcome.deployment
+      return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${url}`] }
+    case 'accepted':
       return {
         ok: true,
-        status,
+        status: outcome.deployment.status,
         messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
       }
-    }
     case 'failed':
-      return failedReport(outcome)
+      return failedReport(outcome, tail)
     case 'superseded':
-      return failed(`A newer deployment of ${inputs.name} took over from ${outcome.deployment.id}, which does not run.`)
+      return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`)
+    case 'deleted':
+      return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' }
+    case 'mismatch':
+      return failed(
+        `${id} is of the commit ${outcome.deployment.commit}, and ${inputs.commit} was to be deployed. ` +
+          'Look at the inputs `git-url`, `branch` and `commit`.',
+      )
     case 'timeout':
       return failed(
-        `${outcome.deployment.id} does not run after ${inputs.timeoutSeconds} s. It goes on at the server. ` +
-          `${outcome.trouble === undefined ? '' : `The server could not be asked last: ${reasonOf(outcome.trouble)}. `}` +
-          'To wait longer, raise the input `timeout`.',
+        deployment === undefined
+          ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
+          : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`,
       )
     case 'cancelled':
       return failed(
-        outcome.deployment === undefined
+        deployment === undefined
           ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
-          : `The run was cancelled. The deployment ${outcome.deployment.id} goes on at the server.`,
+          : `The run was cancelled. ${remoteEnd(outcome)}`,
       )
     case 'refused':
       return failed(...explain(outcome.error, inputs.apiUrl))
     case 'lost':
       return failed(
-        `${outcome.deployment.id} was created and cannot be read any more, so its end is not known.`,
+        `${id} was created and cannot be read any more, so its end is not known.`,
         ...explain(outcome.error, inputs.apiUrl),
       )
   }
 }
 
-function failedReport({ deployment, failure }: Extract<Outcome, { kind: 'failed' }>): Report {
-  const status = deployment.status
-  if (!failure)
-    return { ok: false, status, messages: [`${deployment.id} ended as ${status}. The server gives no reason.`] }
-  const [first = '', ...further] = failure.message.split(/\r\n|\r|\n/)
-  const output = further.join('\n').trimEnd()
-  return {
-    ok: false,
-    status,
-    messages: [`${deployment.id} failed in the stage ${failure.stage} (${failure.code}): ${first}`],
-    ...(output === '' ? {} : { output }),
+/** What became of a deployment that nobody waits for any more. */
+function remoteEnd({ deployment, trouble }: Extract<Outcome, { kind: 'timeout' | 'cancelled' }>): string {
+  if (deployment?.status === 'canceled') return `The deployment ${deployment.id} was cancelled at the server.`
+  if (deployment?.status !== 'building') return `The deployment ${deployment?.id} was ${deployment?.status} by then.`
+  const why = trouble === undefined ? '' : ` (${reasonOf(trouble)})`
+  return `The deployment ${deployment.id} could not be cancelled${why} and may go on at the server.`
+}
+
+function failedReport(
+  { deployment, failure }: Extract<Outcome, { kind: 'failed' }>,
+  tail: readonly string[] | undefined,
+): Report {
+  const { id, status } = deployment
+  if (!failure) {
+    const messages = [`${id} ended as ${status}. The server gives no reason.`]
+    return { ok: false, status, messages, ...withOutput(tail) }
   }
+  // The first line says what happened; what follows is the end of the output, which the log has as well.
+  const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/)
+  const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`]
+  return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) }
+}
+
+function withOutput(output: readonly string[] | undefined): Pick<Report, 'output'> {
+  return output?.length ? { output } : {}
 }

@@ -1,7 +1,21 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { type ActionRun, runAction } from '../harness/run-action.ts'
-import { APP, created, DEPLOYMENT, KEY, PROJECT, page, refusal, type Script, scriptedServer, seen } from './support.ts'
+import { type ActionRun, pushEnvironment, runAction } from '../harness/run-action.ts'
+import { HEAD, mergeGroup, pullRequest, pullRequestEnvironment } from './payloads.ts'
+import {
+  type Answer,
+  APP,
+  created,
+  DEPLOYMENT,
+  KEY,
+  logOf,
+  PROJECT,
+  page,
+  refusal,
+  type Script,
+  scriptedServer,
+  seen,
+} from './support.ts'
 
 interface Run extends Omit<ActionRun, 'inputs'> {
   readonly inputs?: Readonly<Record<string, string>>
@@ -12,7 +26,8 @@ async function run(script: Script, { inputs = {}, ...rest }: Run = {}) {
   await using server = await scriptedServer(script)
   const given = { 'api-url': server.url, 'api-key': KEY, 'project-id': PROJECT, ...inputs }
   const result = await runAction({ inputs: given, ...rest })
-  return { ...result, errors: errorsIn(result.stdout), requests: server.requests, url: server.url }
+  const { requests, url, count } = server
+  return { ...result, errors: errorsIn(result.stdout), requests, url, count }
 }
 
 /** The messages of the error annotations, as the runner decodes them. */
@@ -46,18 +61,31 @@ describe.concurrent('a deployment that succeeds', () => {
     expect(result).toMatchObject({
       code: 0,
       stderr: '',
-      outputs: { 'deployment-id': DEPLOYMENT, url: APP, status: 'running' },
+      outputs: {
+        'deployment-id': DEPLOYMENT,
+        url: APP,
+        status: 'running',
+        commit: pushEnvironment.GITHUB_SHA,
+        'created-at': '2025-10-09T08:53:20.000Z',
+        'duration-seconds': expect.stringMatching(/^\d+$/),
+        skipped: 'false',
+      },
     })
     expect(result.stdout).toMatch(/^building · \d+ s$/m)
     expect(result.stdout).toMatch(/^running · \d+ s$/m)
     expect(result.stdout.match(/^building · /gm)).toHaveLength(1)
     expect(result.summary).toContain('Deployed shop')
     expect(result.summary).toContain(`| Address | ${APP} |`)
+    const link = `${result.url}/projects/${PROJECT}/deployments/${DEPLOYMENT}`
+    expect(result.summary).toContain(`<a href="${link}">${DEPLOYMENT}</a>`)
+    expect(result.stdout).toContain(`\nSee ${link}\n`)
   })
 
   test('is asked for with the key, the workflow’s source and the variables', async ({ expect, signal }) => {
-    const { requests } = await run(running, { signal, inputs: { 'env-vars': 'A=1\nB="x\ny"' } })
-    const [create, poll] = requests
+    const given = { 'env-vars': 'A=1\nB="x\ny"', 'git-token': 'ghs_token' }
+    const { requests } = await run(running, { signal, inputs: given })
+    const [create] = requests
+    const poll = requests.at(-1)
     expect(create).toMatchObject({
       method: 'POST',
       path: `/v1/projects/${PROJECT}/deployments`,
@@ -67,15 +95,19 @@ describe.concurrent('a deployment that succeeds', () => {
       name: 'shop',
       git_url: 'https://github.com/acme/shop.git',
       branch: 'main',
+      commit: pushEnvironment.GITHUB_SHA,
+      git_token: 'ghs_token',
       env_vars: { A: '1', B: 'x\ny' },
     })
     expect(poll).toMatchObject({ method: 'GET', path: `/v1/projects/${PROJECT}/deployments/${DEPLOYMENT}` })
   })
 
-  test('takes the branch that a pull request comes from', async ({ expect, signal }) => {
-    const env = { GITHUB_REF: 'refs/pull/7/merge', GITHUB_REF_NAME: '7/merge', GITHUB_HEAD_REF: 'fix' }
-    const { requests } = await run(running, { signal, env })
-    expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({ branch: 'fix' })
+  test('takes the branch and the commit that a pull request comes from, and a name for it', async ({
+    expect,
+    signal,
+  }) => {
+    const { requests } = await run(running, { signal, env: pullRequestEnvironment, payload: pullRequest('opened') })
+    expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({ name: 'shop-pr-12', branch: 'fix', commit: HEAD })
   })
 
   test('is not waited for when that is not wanted', async ({ expect, signal }) => {
@@ -96,8 +128,36 @@ describe.concurrent('a deployment that succeeds', () => {
     ] as const
     const result = await run({ create: created, polls: [...trouble, seen('running')] }, { signal })
     expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
+    expect(result.count('polls')).toBe(5)
+  })
+
+  test('says when the server cannot be asked for long, and when it can again', async ({ expect, signal }) => {
+    const trouble = Array<Answer>(7).fill(refusal(500, 'server_error', 'x'))
+    const result = await run({ create: created, polls: [...trouble, seen('running')] }, { signal })
+    expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
     expect(result.stdout.match(/cannot be asked/g)).toHaveLength(1)
     expect(result.stdout.match(/answers again/g)).toHaveLength(1)
+  })
+
+  test('is created with the same key however often that is tried', async ({ expect, signal }) => {
+    const create = [page(502), 'drop', refusal(429, 'rate_limit_exceeded', 'x'), created] as const
+    const env = { GITHUB_RUN_ID: '7', GITHUB_RUN_ATTEMPT: '1', GITHUB_JOB: 'deploy', GITHUB_ACTION: '__self' }
+    const keysOf = async (more: Readonly<Record<string, string>>, inputs = {}) => {
+      const { requests } = await run({ ...running, create }, { signal, env: { ...env, ...more }, inputs })
+      const keys = requests.flatMap(({ method, headers }) => (method === 'POST' ? [headers['idempotency-key']] : []))
+      expect(keys).toHaveLength(4)
+      expect(new Set(keys).size).toBe(1)
+      return String(keys[0])
+    }
+    const key = await keysOf({})
+    expect(key).toMatch(/^action-[0-9a-f]{64}$/)
+    expect(await keysOf({})).toBe(key)
+    const others = [
+      await keysOf({ GITHUB_RUN_ATTEMPT: '2' }),
+      await keysOf({ GITHUB_ACTION: '__self_2' }),
+      await keysOf({}, { name: 'other' }),
+    ]
+    expect(new Set([key, ...others]).size).toBe(4)
   })
 
   test.for([{ GITHUB_STEP_SUMMARY: undefined }, { GITHUB_STEP_SUMMARY: '/nowhere/summary' }])(
@@ -126,6 +186,7 @@ describe.concurrent('a deployment that does not run', () => {
       `${DEPLOYMENT} failed in the stage build (build_failed): The build failed. Its last output:`,
     ])
     expect(result.stdout).toContain('\nerror: no such file\n')
+    expect(result.stdout).toContain(`\nSee ${result.url}/projects/${PROJECT}/deployments/${DEPLOYMENT}\n`)
     expect(result.summary).toContain('Not deployed: shop')
     expect(result.summary).toContain('<pre>error: no such file</pre>')
   })
@@ -135,7 +196,9 @@ describe.concurrent('a deployment that does not run', () => {
     const result = await run({ create: created, polls: [seen('failed', { ...failure, message })] }, { signal })
     expect(commandsIn(result.stdout)).toEqual([
       `::add-mask::${KEY}`,
-      expect.stringMatching(/^::error::dep_\w+ failed in the stage build \(build_failed\): first ##\[add-mask]a$/),
+      '::group::The end of the log',
+      '::endgroup::',
+      expect.stringMatching(/^::error::dep_\w+ failed in the stage build \(build_failed\): first ## \[add-mask]a$/),
     ])
     expect(result.summary).toContain('&lt;/pre&gt;&lt;script&gt;')
   })
@@ -146,26 +209,67 @@ describe.concurrent('a deployment that does not run', () => {
     expect(result.errors).toEqual([expect.stringContaining('A newer deployment of shop took over')])
   })
 
-  test('fails the run in a state that only later servers know', async ({ expect, signal }) => {
-    const result = await run({ create: created, polls: [seen('canceled')] }, { signal })
-    expect(result).toMatchObject({ code: 1, outputs: { status: 'canceled' } })
-    expect(result.errors).toEqual([expect.stringContaining('ended as canceled')])
+  test.for(['canceled', 'stopped', 'put-away'])('fails the run in the state %s', async (status, { expect, signal }) => {
+    const result = await run({ create: created, polls: [seen(status)] }, { signal })
+    expect(result).toMatchObject({ code: 1, outputs: { status } })
+    expect(result.errors).toEqual([expect.stringContaining(`ended as ${status}`)])
   })
 
-  test('fails the run after the time limit', async ({ expect, signal }) => {
-    const result = await run({ create: created, polls: [seen('building')] }, { signal, inputs: { timeout: '5' } })
-    expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, url: APP, status: 'building' } })
-    expect(result.errors).toEqual([expect.stringContaining('raise the input `timeout`')])
+  test('fails the run when it was deleted', async ({ expect, signal }) => {
+    const result = await run({ create: created, polls: refusal(404, 'not_found', 'x') }, { signal })
+    expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, status: 'deleted' } })
+    expect(result.errors).toEqual([`${DEPLOYMENT} was deleted while it was waited for.`])
+  })
+
+  test('fails the run when it runs another commit', async ({ expect, signal }) => {
+    const result = await run({ create: created, polls: [seen('running', null, HEAD)] }, { signal })
+    expect(result).toMatchObject({ code: 1, outputs: { status: 'running', commit: HEAD } })
+    expect(result.errors).toEqual([expect.stringContaining(`is of the commit ${HEAD}`)])
+  })
+
+  test('is cancelled when another commit is being built', async ({ expect, signal }) => {
+    const polls = [seen('building', null, HEAD)]
+    const result = await run({ create: created, polls, cancel: seen('canceled', null, HEAD) }, { signal })
+    expect(result).toMatchObject({ code: 1, outputs: { status: 'canceled' } })
+  })
+
+  test('shows the last lines of its log', async ({ expect, signal }) => {
+    const lines = Array.from({ length: 40 }, (_, at) => `line ${at}`)
+    const tail: Answer = { status: 200, body: `${lines.join('\n')}\n`, headers: { 'content-type': 'text/plain' } }
+    const result = await run({ create: created, polls: [seen('failed', failure)], tail }, { signal })
+    expect(result.summary).toContain(`<pre>${lines.slice(-30).join('\n')}</pre>`)
+    expect(result.stdout).toContain(`\n${lines.slice(-30).join('\n')}\n`)
+    expect(result.stdout).not.toContain('line 9\n')
+  })
+
+  test('is cancelled at the server after the time limit', async ({ expect, signal }) => {
+    const script: Script = { create: created, polls: seen('building'), cancel: seen('canceled') }
+    const result = await run(script, { signal, inputs: { timeout: '3' } })
+    expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, url: APP, status: 'canceled' } })
+    expect(result.errors).toEqual([
+      expect.stringMatching(/after 3 s.*was cancelled at the server.*raise the input `timeout`/),
+    ])
+    expect(result.count('cancel')).toBe(1)
+  })
+
+  test('that runs at the last moment is a success', async ({ expect, signal }) => {
+    const cancel = refusal(400, 'invalid_request', 'This deployment is running and cannot be canceled.')
+    const script: Script = { create: created, polls: seen('running'), cancel, log: 'hang' }
+    expect(await run(script, { signal, inputs: { timeout: '3' } })).toMatchObject({
+      code: 0,
+      outputs: { status: 'running' },
+    })
   })
 
   test('fails the run when the server stays silent', async ({ expect, signal }) => {
-    const result = await run({ create: created, polls: ['hang'] }, { signal, inputs: { timeout: '5' } })
+    const script: Script = { create: created, polls: 'hang', cancel: 'hang' }
+    const result = await run(script, { signal, inputs: { timeout: '2' } })
     expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, status: 'building' } })
-    expect(result.errors).toEqual([expect.stringMatching(/could not be asked last.*`timeout`/)])
+    expect(result.errors).toEqual([expect.stringMatching(/could not be cancelled.*`timeout`/)])
   })
 
   test('fails the run when it can no longer be read', async ({ expect, signal }) => {
-    const polls = [refusal(401, 'unauthorized', 'x')]
+    const polls = refusal(401, 'unauthorized', 'x')
     const result = await run({ create: created, polls }, { signal })
     expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, status: 'building' } })
     expect(result.errors).toEqual([expect.stringContaining('cannot be read'), expect.stringContaining('`api-key`')])
@@ -206,7 +310,6 @@ describe.concurrent('a creation that is refused', () => {
     expect(result).toMatchObject({ code: 1, stderr: '', outputs: { status: 'failed' } })
     expect(result.outputs).not.toHaveProperty('deployment-id')
     expect(result.errors).toEqual(messages.map((message) => expect.stringContaining(message)))
-    expect(result.requests).toHaveLength(1)
     expect(result.summary).toContain('Not deployed: shop')
   })
 
@@ -226,7 +329,7 @@ describe.concurrent('a creation that is refused', () => {
   test('by silence ends with the time limit', async ({ expect, signal }) => {
     const result = await run({ create: 'hang' }, { signal, inputs: { timeout: '1' } })
     expect(result).toMatchObject({ code: 1, outputs: { status: 'failed' } })
-    expect(result.errors).toEqual([expect.stringMatching(/`api-url`: .* did not answer in time/)])
+    expect(result.errors).toEqual([expect.stringMatching(/`api-url`: .* did not answer in time.*accepted/)])
   })
 
   test('by a port where nothing listens names the address', async ({ expect, signal }) => {
@@ -253,10 +356,10 @@ describe.concurrent('inputs that are wrong', () => {
   })
 
   test('are found in a run without any', async ({ expect, signal }) => {
-    const env = { GITHUB_REPOSITORY: undefined, GITHUB_REF: undefined, GITHUB_REF_NAME: undefined }
+    const env = { GITHUB_REPOSITORY: undefined }
     const result = await runAction({ inputs: {}, env, signal })
     expect(result.code).toBe(1)
-    expect(errorsIn(result.stdout)).toHaveLength(6)
+    expect(errorsIn(result.stdout)).toHaveLength(5)
   })
 })
 
@@ -281,17 +384,30 @@ describe.concurrent('secrets', () => {
 })
 
 describe.concurrent('a run that is cancelled', () => {
-  test.for(['SIGINT', 'SIGTERM'] as const)(
-    'by %s says that the deployment goes on',
-    async (name, { expect, signal }) => {
-      const result = await run(
-        { create: created, polls: [seen('building')] },
-        { signal, onLine: (line, kill) => line.startsWith('building') && kill(name) },
-      )
-      expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, url: APP, status: 'building' } })
-      expect(result.errors).toEqual([`The run was cancelled. The deployment ${DEPLOYMENT} goes on at the server.`])
-    },
-  )
+  test.for(['SIGINT', 'SIGTERM'] as const)('by %s cancels the deployment', async (name, { expect, signal }) => {
+    const result = await run(
+      { create: created, polls: seen('building'), cancel: seen('canceled') },
+      { signal, onLine: (line, kill) => line.startsWith('building') && kill(name) },
+    )
+    expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, url: APP, status: 'canceled' } })
+    expect(result.errors).toEqual([`The run was cancelled. The deployment ${DEPLOYMENT} was cancelled at the server.`])
+    const [cancel] = result.requests.filter(({ path }) => path?.endsWith(`/deployments/${DEPLOYMENT}/cancel`))
+    expect(cancel).toMatchObject({ method: 'POST', headers: { authorization: `Bearer ${KEY}` } })
+  })
+
+  test('is within the time of the runner, whatever the server does', async ({ expect, signal }) => {
+    let cancelledAt = Number.NaN
+    const onLine = (line: string, kill: (signal: NodeJS.Signals) => void) => {
+      if (!line.startsWith('building')) return
+      cancelledAt = performance.now()
+      kill('SIGINT')
+    }
+    const script: Script = { create: created, polls: 'hang', log: 'hang', cancel: 'hang' }
+    const result = await run(script, { signal, onLine })
+    expect(result).toMatchObject({ code: 1, outputs: { status: 'building' } })
+    expect(result.errors).toEqual([expect.stringContaining('could not be cancelled')])
+    expect(performance.now() - cancelledAt).toBeLessThan(7_500)
+  })
 
   test('while it creates the deployment says that this may go on', async ({ expect, signal }) => {
     const result = await run(
@@ -300,6 +416,106 @@ describe.concurrent('a run that is cancelled', () => {
     )
     expect(result).toMatchObject({ code: 1, outputs: { status: 'failed' } })
     expect(result.errors).toEqual([expect.stringContaining('cancelled while the deployment was being created')])
+  })
+
+  test('by SIGKILL is cleaned up behind', async ({ expect, signal }) => {
+    const script: Script = { create: created, polls: 'hang', log: 'hang', cancel: seen('canceled') }
+    const killed = await run(script, {
+      signal,
+      onLine: (line, kill) => line.startsWith('building') && kill('SIGKILL'),
+    })
+    expect(killed).toMatchObject({ code: null, state: { STATE_deployment: DEPLOYMENT } })
+    expect(killed.count('cancel')).toBe(0)
+
+    const post = await run(script, { signal, env: killed.state })
+    expect(post).toMatchObject({ code: 0, stderr: '', outputs: {} })
+    expect(post.stdout).toBe(`The step was killed; its deployment ${DEPLOYMENT} is canceled.\n`)
+    expect(post.requests.map(({ path }) => path)).toEqual([`/v1/projects/${PROJECT}/deployments/${DEPLOYMENT}/cancel`])
+  })
+
+  test.for<[string, Script, Readonly<Record<string, string>>]>([
+    ['that has ended', running, {}],
+    ['that was not waited for', running, { wait: 'false' }],
+    ['that was refused', { create: refusal(404, 'not_found', 'x') }, {}],
+    ['whose inputs are wrong', running, { 'api-url': '' }],
+  ])('or rather one %s has nothing left to clean up', async ([, script, inputs], { expect, signal }) => {
+    const { state } = await run(script, { signal, inputs })
+    const post = await run(script, { signal, inputs, env: state })
+    expect(post).toMatchObject({ code: 0, stdout: '', stderr: '', requests: [] })
+  })
+})
+
+describe.concurrent('the build’s log', () => {
+  test('is shown in a group as it grows, and costs one request', async ({ expect, signal }) => {
+    const log = logOf(['installing', '::error::no', '##[error]no', 'built'])
+    const result = await run({ create: created, log, polls: seen('running') }, { signal })
+    expect(result.code).toBe(0)
+    expect(result.stdout).toMatch(
+      /::group::Build log\n::stop-commands::(.+)\ninstalling\n[\s\S]*built\n::\1::\n::endgroup::/,
+    )
+    expect(commandsIn(result.stdout)).toEqual([`::add-mask::${KEY}`, '::group::Build log', '::endgroup::'])
+    expect(result.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'GET'])
+  })
+
+  test('is taken up where it broke off', async ({ expect, signal }) => {
+    const log = [logOf(['one', 'two'], 'drop'), 'drop', logOf(['three'], 'end', 3)] as const
+    const result = await run(
+      { create: created, log, polls: [seen('building'), seen('building'), seen('running')] },
+      { signal },
+    )
+    expect(result.code).toBe(0)
+    const lines = result.stdout.split('\n').filter((line) => /^(one|two|three)$/.test(line))
+    expect(lines).toEqual(['one', 'two', 'three'])
+    const ids = result.requests.flatMap(({ path, headers }) =>
+      path?.includes('/logs') ? [headers['last-event-id']] : [],
+    )
+    expect(ids).toEqual([undefined, '2', '2'])
+  })
+
+  test.for<[string, Answer]>([
+    ['is refused', refusal(403, 'forbidden', 'x')],
+    ['is none', { status: 200, body: 'x', headers: { 'content-type': 'text/plain' } }],
+    ['is a page', page(200)],
+  ])('that %s is asked for once, and the state is looked at', async ([, log], { expect, signal }) => {
+    const polls = [seen('building'), seen('building'), seen('running')]
+    const result = await run({ create: created, log, polls }, { signal })
+    expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
+    expect(result.count('log')).toBe(1)
+  })
+
+  test('that is garbage breaks nothing', async ({ expect, signal }) => {
+    const events = 'data\n\ndata: {\n\ndata: null\n\ndata: 1\n\ndata: {"text":1}\n\n\u0000\n: \nevent: x\n\n'
+    const result = await run({ create: created, log: { events, after: 'end' }, polls: seen('running') }, { signal })
+    expect(result).toMatchObject({ code: 0, stderr: '' })
+  })
+})
+
+describe.concurrent('a run with nothing to deploy', () => {
+  test('says so and succeeds', async ({ expect, signal }) => {
+    const env = { GITHUB_EVENT_NAME: 'merge_group' }
+    const result = await run(running, { signal, env, payload: mergeGroup })
+    expect(result).toMatchObject({ code: 0, outputs: { skipped: 'true', status: 'skipped' }, requests: [] })
+    expect(result.stdout).toMatch(/^::notice::A merge group/m)
+  })
+
+  test('for a fork’s pull request needs no inputs', async ({ expect, signal }) => {
+    const result = await run(running, {
+      signal,
+      env: pullRequestEnvironment,
+      payload: pullRequest('opened', 'fork'),
+      inputs: { 'api-key': '' },
+    })
+    expect(result).toMatchObject({ code: 0, outputs: { skipped: 'true' }, requests: [] })
+  })
+
+  test('but a dry run shows the request without its secrets', async ({ expect, signal }) => {
+    const inputs = { 'dry-run': 'true', 'env-vars': 'TOKEN=hunter2hunter2', 'git-token': 'ghs_hunter2' }
+    const { stdout, requests, ...result } = await run(running, { signal, inputs })
+    expect(result).toMatchObject({ code: 0, outputs: { skipped: 'true', status: 'skipped' } })
+    expect(requests).toEqual([])
+    expect(stdout.replace(/^::add-mask::.*\n/gm, '')).not.toMatch(/hunter2|fl_/)
+    expect(stdout).toContain(`POST ${result.url}/v1/projects/${PROJECT}/deployments\nAuthorization: Bearer ***\n`)
+    expect(stdout).toContain('"TOKEN": "***"')
   })
 })
 

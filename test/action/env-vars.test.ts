@@ -47,10 +47,11 @@ describe('lines', () => {
     expect(variables(lines('# first', '', 'A=1', '  # second', 'B=2'))).toEqual({ A: '1', B: '2' })
   })
 
-  test('takes a key file in double quotes over several lines', () => {
+  test('takes a key file in quotes over several lines', () => {
     const pem = lines('-----BEGIN PRIVATE KEY-----', 'MIIEvQ==', '', '# no comment', '-----END PRIVATE KEY-----', '')
     expect(variables(lines('A=1', `KEY="${pem}"`, 'B=2'))).toEqual({ A: '1', KEY: pem, B: '2' })
     expect(variables(`KEY="${pem}"\nB=2`.replaceAll('\n', '\r\n'))).toEqual({ KEY: pem, B: '2' })
+    expect(variables(lines('A=1', `KEY='${pem}' # why`, 'B=2'))).toEqual({ A: '1', KEY: pem, B: '2' })
   })
 
   test('takes a name that objects have by themselves', () => {
@@ -63,7 +64,7 @@ describe('lines', () => {
       'c2VjcmV0',
       'c2VjcmV0 b=',
       '2A=secret',
-      `B='secret`,
+      `B='secret' secret`,
       'C="secret" secret',
       'A=secret',
       'D="secret',
@@ -73,13 +74,18 @@ describe('lines', () => {
       expect.stringMatching(/^line 2: has no "="/),
       expect.stringMatching(/^line 3: has no valid name/),
       expect.stringMatching(/^line 4: has no valid name/),
-      expect.stringMatching(/^line 5: B: has no closing single quote/),
+      expect.stringMatching(/^line 5: B: has text after/),
       expect.stringMatching(/^line 6: C: has text after/),
       expect.stringMatching(/^line 7: A: is set on line 1 already/),
       expect.stringMatching(/^line 8: D: has no closing double quote/),
     ])
     expect(found.join()).not.toMatch(/secret|c2VjcmV0/)
   })
+})
+
+test('a quote that is not closed is named with its line, and not what is behind it', () => {
+  expect(problems(`A=1\nB='secret\nsecret=1`)).toEqual(['line 2: B: has no closing single quote'])
+  expect(problems('A="secret\nsecret=1')).toEqual(['line 1: A: has no closing double quote'])
 })
 
 describe('JSON', () => {

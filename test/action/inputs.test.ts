@@ -1,29 +1,38 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { type InputName, inputNames, readInputs } from '../../action/src/inputs.ts'
+import { parse } from 'yaml'
+import { readEvent } from '../../action/src/event.ts'
+import { isReadableOnTheWay } from '../../action/src/http.ts'
+import { type InputName, inputDefaults, readInputs } from '../../action/src/inputs.ts'
+import { reasonToSkip } from '../../action/src/skip.ts'
 import { pushEnvironment } from '../harness/run-action.ts'
+import { HEAD, mergeGroup, pullRequest, pullRequestEnvironment, workflowRun } from './payloads.ts'
 import { KEY, PROJECT } from './support.ts'
 
 type Given = Partial<Record<InputName, string>>
+type Env = Readonly<Record<string, string>>
 
 const complete: Given = { 'api-url': 'https://fairlead.example.com', 'api-key': KEY, 'project-id': PROJECT }
 
-function read(given: Given, env: Readonly<Record<string, string>> = pushEnvironment) {
-  return readInputs((name) => given[name] ?? '', env)
+function read(given: Given, env: Env = pushEnvironment, payload: unknown = {}) {
+  return readInputs((name) => given[name] ?? '', readEvent(env, payload))
 }
 
-function inputs(given: Given = {}) {
-  const result = read({ ...complete, ...given })
+function inputs(given: Given = {}, env?: Env, payload?: unknown) {
+  const result = read({ ...complete, ...given }, env, payload)
   if ('problems' in result) throw new Error(JSON.stringify(result.problems))
   return result.inputs
 }
 
 /** The names of the inputs that are found wrong, and the messages in one text. */
-function wrong(given: Given, env?: Readonly<Record<string, string>>) {
-  const result = read({ ...complete, ...given }, env)
+function wrong(given: Given, env?: Env, payload?: unknown) {
+  const result = read({ ...complete, ...given }, env, payload)
   const problems = 'problems' in result ? result.problems : []
   return { names: problems.map(({ input }) => input), text: problems.map(({ message }) => message).join('\n') }
 }
+
+const onPullRequest = { ...pushEnvironment, ...pullRequestEnvironment }
+const onWorkflowRun = { ...pushEnvironment, GITHUB_EVENT_NAME: 'workflow_run' }
 
 test('defaults come from the workflow', () => {
   expect(inputs()).toEqual({
@@ -31,12 +40,128 @@ test('defaults come from the workflow', () => {
     apiKey: KEY,
     projectId: PROJECT,
     name: 'shop',
+    preview: false,
     branch: 'main',
+    commit: pushEnvironment.GITHUB_SHA,
     gitUrl: 'https://github.com/acme/shop.git',
+    gitToken: '',
     variables: {},
     wait: true,
     timeoutSeconds: 600,
+    environment: '',
+    comment: true,
+    githubToken: '',
+    dryRun: false,
   })
+})
+
+describe('the code', () => {
+  const commit = pushEnvironment.GITHUB_SHA
+  const other = 'd'.repeat(40)
+  test.each<[string, Given, { branch: string; commit: string }]>([
+    ['a branch of one’s own is deployed at its tip', { branch: 'next' }, { branch: 'next', commit: '' }],
+    ['the branch of the event keeps its commit', { branch: 'main' }, { branch: 'main', commit }],
+    ['a commit of one’s own needs no branch', { commit: other }, { branch: '', commit: other }],
+    ['both go together', { branch: 'next', commit: other.toUpperCase() }, { branch: 'next', commit: other }],
+    ['the same repository by ssh', { 'git-url': 'git@github.com:acme/Shop' }, { branch: 'main', commit }],
+    ['the same repository by ssh://', { 'git-url': 'ssh://git@github.com/acme/shop.git' }, { branch: 'main', commit }],
+    ['another repository', { 'git-url': 'https://github.com/a/b.git', branch: 'main' }, { branch: 'main', commit: '' }],
+  ])('%s', (_, given, expected) => {
+    expect(inputs(given)).toMatchObject(expected)
+  })
+
+  test('of another repository must be named', () => {
+    expect(wrong({ 'git-url': 'https://github.com/a/b.git' })).toEqual({
+      names: ['branch'],
+      text: expect.stringContaining('another repository'),
+    })
+  })
+
+  test('of a tag is its commit', () => {
+    const env = { ...pushEnvironment, GITHUB_REF: 'refs/tags/v1', GITHUB_REF_NAME: 'v1', GITHUB_REF_TYPE: 'tag' }
+    expect(inputs({}, env)).toMatchObject({ branch: '', commit })
+  })
+
+  test('of a fork is refused where there are secrets, unless somebody says that it is unsafe', () => {
+    const payload = pullRequest('opened', 'fork')
+    for (const GITHUB_EVENT_NAME of ['pull_request', 'pull_request_target']) {
+      const env = { ...onPullRequest, GITHUB_EVENT_NAME }
+      const found = wrong({}, env, payload)
+      expect(found).toEqual({ names: ['allow-unsafe-fork-code'], text: expect.stringContaining('mallory/shop') })
+      expect(inputs({ 'allow-unsafe-fork-code': 'true' }, env, payload)).toMatchObject({
+        gitUrl: 'https://github.com/mallory/shop.git',
+        commit: HEAD,
+      })
+    }
+    const run = workflowRun({ event: 'pull_request', from: 'fork' })
+    expect(wrong({}, onWorkflowRun, run).names).toEqual(['preview', 'allow-unsafe-fork-code'])
+  })
+})
+
+describe('the app of a pull request', () => {
+  test('has its number', () => {
+    expect(inputs({}, onPullRequest, pullRequest('opened'))).toMatchObject({ name: 'shop-pr-12', preview: true })
+    expect(inputs({ name: 'web' }, onPullRequest, pullRequest('closed'))).toMatchObject({ name: 'web-pr-12' })
+    const run = workflowRun({ event: 'pull_request', numbers: [12] })
+    expect(inputs({}, onWorkflowRun, run)).toMatchObject({ name: 'shop-pr-12' })
+  })
+
+  test('is a usual one without preview', () => {
+    const given = { name: 'web', preview: 'false' }
+    expect(inputs(given, onPullRequest, pullRequest('opened'))).toMatchObject({ name: 'web', preview: false })
+  })
+
+  test('does not take the place of another when its number is not known', () => {
+    expect(wrong({}, onWorkflowRun, workflowRun({ event: 'pull_request' })).names).toEqual(['preview'])
+  })
+
+  test('of a fork, that is gone or not, is removed without being read', () => {
+    expect(inputs({}, onPullRequest, pullRequest('closed', 'fork')).name).toBe('shop-pr-12')
+    expect(inputs({}, onPullRequest, pullRequest('closed', 'nowhere')).name).toBe('shop-pr-12')
+  })
+})
+
+describe('a run has nothing to do', () => {
+  const skip = (given: Given, env: Env, payload: unknown, actor?: string) =>
+    reasonToSkip(readEvent(env, payload), (name) => given[name] ?? '', actor)
+  const onMergeGroup = { ...pushEnvironment, GITHUB_EVENT_NAME: 'merge_group' }
+
+  test('for a merge group, unless it is wanted', () => {
+    expect(skip(complete, onMergeGroup, mergeGroup)).toMatch(/merge group/)
+    expect(skip({ ...complete, 'merge-group': 'true' }, onMergeGroup, mergeGroup)).toBeUndefined()
+  })
+
+  test('for a fork or Dependabot without secrets', () => {
+    expect(skip({}, onPullRequest, pullRequest('opened', 'fork'))).toMatch(/mallory\/shop.*no secrets/)
+    expect(skip({}, onPullRequest, pullRequest('opened'), 'dependabot[bot]')).toMatch(/Dependabot/)
+    expect(skip({}, onPullRequest, pullRequest('opened'), 'octocat')).toBeUndefined()
+    expect(skip(complete, onPullRequest, pullRequest('opened', 'fork'))).toBeUndefined()
+  })
+
+  test('for a closed pull request without an app of its own', () => {
+    expect(skip({ ...complete, preview: 'false' }, onPullRequest, pullRequest('closed'))).toMatch(/closed/)
+    expect(skip(complete, onPullRequest, pullRequest('closed'))).toBeUndefined()
+  })
+})
+
+test.each([
+  ['http://fairlead.example.com', true],
+  ['http://93.184.216.34:3000', true],
+  ['http://[2606:2800::1]', true],
+  ['http://172.32.0.1', true],
+  ['https://fairlead.example.com', false],
+  ['http://localhost:3000', false],
+  ['http://fairlead', false],
+  ['http://fairlead.internal', false],
+  ['http://127.0.0.1', false],
+  ['http://10.1.2.3', false],
+  ['http://172.31.0.1', false],
+  ['http://192.168.1.1', false],
+  ['http://100.64.0.1', false],
+  ['http://[::1]:3000', false],
+  ['http://[fd00::1]', false],
+])('%s can be read on the way: %j', (address, readable) => {
+  expect(isReadableOnTheWay(address)).toBe(readable)
 })
 
 test('what is given goes before the defaults', () => {
@@ -84,6 +209,8 @@ describe('api-url', () => {
 test.each<[InputName, string]>([
   ['api-key', 'fl_secret\nfl_secret'],
   ['api-key', 'fl_secré'],
+  ['git-token', 'secr et'],
+  ['commit', 'abc'],
   ['project-id', 'shop'],
   ['project-id', '../projects'],
   ['git-url', 'https://user:secret@example.com/a.git'],
@@ -93,6 +220,11 @@ test.each<[InputName, string]>([
   ['branch', 'refs/pull/7/merge'],
   ['wait', 'yes'],
   ['wait', 'constructor'],
+  ['preview', 'no'],
+  ['comment', '1'],
+  ['dry-run', 'x'],
+  ['merge-group', 'x'],
+  ['allow-unsafe-fork-code', 'x'],
   ['timeout', '0'],
   ['timeout', '-1'],
   ['timeout', '1.5'],
@@ -117,7 +249,6 @@ test('everything wrong is reported at once', () => {
     'api-key',
     'project-id',
     'name',
-    'branch',
     'git-url',
     'env-vars',
     'env-vars',
@@ -126,17 +257,10 @@ test('everything wrong is reported at once', () => {
   ])
 })
 
-test('a tag is not deployed as if it were a branch', () => {
-  const env = { ...pushEnvironment, GITHUB_REF: 'refs/tags/v1', GITHUB_REF_NAME: 'v1', GITHUB_REF_TYPE: 'tag' }
-  expect(wrong({}, env)).toEqual({ names: ['branch'], text: expect.stringContaining('tag v1') })
-})
-
 test('action.yml declares exactly the inputs that are read, with the same defaults', () => {
-  const text = readFileSync(new URL('../../action.yml', import.meta.url), 'utf8')
-  const section = text.slice(text.indexOf('\ninputs:'), text.indexOf('\noutputs:'))
-  expect([...section.matchAll(/^ {2}([\w-]+):$/gm)].map(([, name]) => name)).toEqual(inputNames)
-  const defaults = [...section.matchAll(/^ {2}([\w-]+):\n(?: {4}.*\n)*? {4}default: '(.*)'$/gm)]
-  const declared = Object.fromEntries(defaults.map(([, name, value]) => [name, value]))
-  expect(declared).toEqual({ wait: 'true', timeout: '600' })
-  expect(inputs(declared)).toEqual(inputs())
+  const declared = parse(readFileSync(new URL('../../action.yml', import.meta.url), 'utf8')) as {
+    inputs: Record<string, { default?: string }>
+  }
+  const defaults = Object.entries(declared.inputs).map(([name, input]) => [name, input.default ?? ''])
+  expect(Object.fromEntries(defaults)).toEqual({ ...inputDefaults, 'github-token': `\${{ github.token }}` })
 })

@@ -1,5 +1,11 @@
 import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export const PROJECT = 'proj_01k7d2x3y4z5a6b7c8d9e0f1g2'
@@ -7,16 +13,25 @@ export const DEPLOYMENT = 'dep_01k7d2x3y4z5a6b7c8d9e0f1g3'
 export const KEY = 'fl_abcdefghijklmnopqrstuvwxyz01234567890'
 export const APP = 'http://127.0.0.1:8123'
 
-/** One answer of the scripted server: an HTTP answer, none at all, or a connection that breaks. */
+/** One answer of the scripted server: an HTTP answer, a stream of events, none at all, or a connection that breaks. */
 export type Answer =
   | { readonly status: number; readonly body: unknown; readonly headers?: OutgoingHttpHeaders }
+  | { readonly events: string; readonly after: 'end' | 'drop' | 'hang' }
   | 'hang'
   | 'drop'
 
+/** Answers to one kind of question; the last is repeated. */
+type Answers = Answer | readonly Answer[]
+
 export interface Script {
-  readonly create: Answer
-  /** One for each look at the deployment; the last is repeated. */
-  readonly polls?: readonly Answer[]
+  readonly create: Answers
+  /** To looks at the deployment. */
+  readonly polls?: Answers
+  /** To those who follow the log; without, there is none. */
+  readonly log?: Answers
+  /** To those who ask for the end of the log. */
+  readonly tail?: Answers
+  readonly cancel?: Answers
 }
 
 export interface SeenRequest {
@@ -29,25 +44,39 @@ export interface SeenRequest {
 /** A server that follows the shapes of the API and answers by a script, until it is disposed of. */
 export async function scriptedServer(script: Script) {
   const requests: SeenRequest[] = []
-  let polls = 0
+  const asked = new Map<keyof Script, number>()
+  const answerTo = (question: keyof Script): Answer => {
+    const answers = [script[question] ?? noLog].flat() as Answer[]
+    const count = asked.get(question) ?? 0
+    asked.set(question, count + 1)
+    return answers[count] ?? answers.at(-1) ?? 'hang'
+  }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk
     requests.push({ method: request.method, path: request.url, headers: request.headers, body })
-    const answers = script.polls ?? []
-    give(response, request.method === 'POST' ? script.create : (answers[polls++] ?? answers.at(-1) ?? 'hang'))
+    give(response, answerTo(questionOf(request)))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
+    port,
     requests,
+    /** How often the server was asked this. */
+    count: (question: keyof Script) => asked.get(question) ?? 0,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
     },
   }
+}
+
+function questionOf({ method, url = '', headers }: IncomingMessage): keyof Script {
+  if (url.endsWith('/cancel')) return 'cancel'
+  if (url.includes('/logs')) return headers.accept === 'text/event-stream' ? 'log' : 'tail'
+  return method === 'POST' ? 'create' : 'polls'
 }
 
 function give(response: ServerResponse, answer: Answer): void {
@@ -56,8 +85,26 @@ function give(response: ServerResponse, answer: Answer): void {
     response.destroy()
     return
   }
+  if ('events' in answer) {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(answer.events, () => {
+      if (answer.after === 'end') response.end()
+      if (answer.after === 'drop') response.destroy()
+    })
+    return
+  }
   const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body)
   response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers }).end(text)
+}
+
+/** The log's events: an id of its own for each line, and the last event if it is the log's end. */
+export function logOf(lines: readonly string[], after: 'end' | 'drop' | 'hang' = 'end', firstId = 1): Answer {
+  const events = lines.map((text, at) => {
+    // Both the older form and the one with the time.
+    const data = at % 2 === 0 ? { stream: 'build', text } : { at: '2025-10-09T08:53:20.000Z', stream: 'build', text }
+    return `id: ${firstId + at}\ndata: ${JSON.stringify(data)}\n\n`
+  })
+  const end = after === 'end' ? 'event: end\ndata: {"status":"running"}\n\n' : ''
+  return { events: `: the log begins\n\n${events.join('')}${end}`, after }
 }
 
 /** The answer to a creation. */
@@ -67,7 +114,11 @@ export const created: Answer = {
 }
 
 /** The answer to a look at the deployment. */
-export function seen(status: string, failure: { stage: string; code: string; message: string } | null = null): Answer {
+export function seen(
+  status: string,
+  failure: { stage: string; code: string; message: string } | null = null,
+  commit: string | null = null,
+): Answer {
   return {
     status: 200,
     body: {
@@ -79,7 +130,7 @@ export function seen(status: string, failure: { stage: string; code: string; mes
       project_id: PROJECT,
       git_url: 'https://github.com/acme/shop.git',
       branch: 'main',
-      commit: null,
+      commit,
       failure,
       started_at: null,
       finished_at: null,
@@ -89,10 +140,14 @@ export function seen(status: string, failure: { stage: string; code: string; mes
 
 /** An error of the API. */
 export function refusal(status: number, code: string, message: string, details: unknown = {}): Answer {
-  return { status, body: { error: { code, message, details } }, headers: { 'x-request-id': 'req-1' } }
+  return { status, body: { error: { code, message, details } }, headers: { 'x-request-id': 'req-1', ...atOnce } }
 }
+
+/** Whoever asks again need not wait. */
+const atOnce = { 'retry-after': '0' }
+const noLog = refusal(404, 'not_found', 'x')
 
 /** A proxy's page. */
 export function page(status: number, headers: OutgoingHttpHeaders = {}): Answer {
-  return { status, body: '<html>gateway</html>', headers: { 'content-type': 'text/html', ...headers } }
+  return { status, body: '<html>gateway</html>', headers: { 'content-type': 'text/html', ...atOnce, ...headers } }
 }

@@ -1,3 +1,4 @@
+import { benchAction } from './action.ts'
 import { benchApi } from './api.ts'
 import { benchDatabases } from './databases.ts'
 import { benchDeploy } from './deploy.ts'
@@ -13,6 +14,7 @@ import { benchWebhooks } from './webhooks.ts'
  */
 const benches: Readonly<Record<string, Bench>> = {
   databases: benchDatabases,
+  action: benchAction,
   deploy: benchDeploy,
   gateway: benchGateway,
   api: benchApi,

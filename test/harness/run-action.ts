@@ -17,15 +17,18 @@ export const pushEnvironment = {
   GITHUB_REF_NAME: 'main',
   GITHUB_REF_TYPE: 'branch',
   GITHUB_EVENT_NAME: 'push',
+  GITHUB_SHA: '1f'.repeat(20),
 } as const
 
 export interface ActionRun {
   readonly inputs: Readonly<Record<string, string>>
   /** The workflow's variables, over those of `pushEnvironment`; `undefined` takes one away. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** The event's payload. */
+  readonly payload?: unknown
   readonly cwd?: string
   /** Called with each line of output as it comes; `kill` sends a signal as the runner does on cancellation. */
-  readonly onLine?: (line: string, kill: (signal: NodeJS.Signals) => void) => void
+  readonly onLine?: (line: string, kill: (signal: NodeJS.Signals) => void) => unknown
   /** Ends the action by SIGKILL. */
   readonly signal?: AbortSignal
 }
@@ -37,6 +40,8 @@ export interface ActionResult {
   readonly stdout: string
   readonly stderr: string
   readonly outputs: Readonly<Record<string, string>>
+  /** What it left for the step behind it, as the runner hands it over: `STATE_…`. */
+  readonly state: Readonly<Record<string, string>>
   /** The job summary, in Markdown. */
   readonly summary: string
 }
@@ -44,11 +49,18 @@ export interface ActionResult {
 /** Runs the action as a runner does: its own process, inputs and files in the environment, nothing else in it. */
 export async function runAction(run: ActionRun): Promise<ActionResult> {
   await using directory = await temporaryDirectory()
-  const [output, summary] = [join(directory.path, 'output'), join(directory.path, 'summary')]
-  await Promise.all([writeFile(output, ''), writeFile(summary, '')])
+  const at = (name: string) => join(directory.path, name)
+  const [output, summary, state, event] = [at('output'), at('summary'), at('state'), at('event')]
+  await Promise.all([output, summary, state].map((path) => writeFile(path, '')))
+  await writeFile(event, JSON.stringify(run.payload ?? {}))
 
   const inputs = Object.entries(run.inputs).map(([name, value]) => [inputVariable(name), value])
-  const files = { GITHUB_OUTPUT: output, GITHUB_STEP_SUMMARY: summary }
+  const files = {
+    GITHUB_OUTPUT: output,
+    GITHUB_STEP_SUMMARY: summary,
+    GITHUB_STATE: state,
+    GITHUB_EVENT_PATH: event,
+  }
   const env: NodeJS.ProcessEnv = {
     PATH: process.env['PATH'],
     ...pushEnvironment,
@@ -78,6 +90,7 @@ export async function runAction(run: ActionRun): Promise<ActionResult> {
     stdout,
     stderr,
     outputs: parseOutputs(await readFile(output, 'utf8')),
+    state: stateVariables(parseOutputs(await readFile(state, 'utf8'))),
     summary: await readFile(summary, 'utf8'),
   }
 }
@@ -85,6 +98,10 @@ export async function runAction(run: ActionRun): Promise<ActionResult> {
 /** As the runner names it: upper case, underscores for spaces, hyphens kept. */
 function inputVariable(name: string): string {
   return `INPUT_${name.replaceAll(' ', '_').toUpperCase()}`
+}
+
+function stateVariables(saved: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(saved).map(([name, value]) => [`STATE_${name}`, value]))
 }
 
 /** Reads the runner's file of `name<<delimiter`, value and delimiter; the last value of a name counts. */

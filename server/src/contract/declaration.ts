@@ -8,6 +8,8 @@ export interface Declaration {
   /** Query parameters besides `limit` and `cursor`, which every list takes. */
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
+  /** Fields of the body that may differ when a request is repeated: passwords of the moment. */
+  readonly volatile?: readonly string[]
   /** Absent where the answer has no body (204), or one that is not JSON. */
   readonly response?: z.ZodType
 }

@@ -46,9 +46,14 @@ export function claimOf(
   const { accountId, projectIds } = request.principal
   const bound = projectIds === null ? null : [...projectIds].sort()
   const fingerprint = createHash('sha256')
-    .update(JSON.stringify([request.path, request.body, bound]))
+    .update(JSON.stringify([request.path, lasting(request.body, operation), bound]))
     .digest('base64')
   return { accountId, operation: operation.name, key: request.header, fingerprint }
+}
+
+function lasting(body: unknown, { volatile }: Operation): unknown {
+  if (volatile === undefined) return body
+  return Object.fromEntries(Object.entries(Object(body)).filter(([name]) => !volatile.includes(name)))
 }
 
 export interface Idempotency {

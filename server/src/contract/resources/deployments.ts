@@ -116,6 +116,7 @@ export const deploymentOperations = {
       git_token: gitToken.optional(),
       env_vars: variables.optional(),
     }),
+    volatile: ['git_token'],
     response: deployment,
   },
   'deployments.get': {

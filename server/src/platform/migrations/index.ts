@@ -11,11 +11,11 @@ import { projects } from './0008-projects.ts'
 /** All steps of the schema, applied in the order of their names. A released one is never edited. */
 export const migrations: Readonly<Record<string, Migration>> = {
   '0001-foundation': foundation,
-  '0008-projects': projects,
   '0002-accounts': accounts,
-  '0005-idempotency': idempotency,
-  '0007-storage': storage,
-  '0004-webhooks': webhooks,
   '0003-deployments': deployments,
+  '0004-webhooks': webhooks,
+  '0005-idempotency': idempotency,
   '0006-databases': databases,
+  '0007-storage': storage,
+  '0008-projects': projects,
 }

@@ -1,0 +1,34 @@
+import type { Rest } from './rest.ts'
+
+/** The first line of the one comment for an app of a project. Nothing in it can end it. */
+export function markerOf(projectId: string, name: string): string {
+  return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`
+}
+
+/** Writes the comment of a pull request, over the one with the same marker. `mayCreate` tells whether it may be new. */
+export async function writeComment(
+  rest: Rest,
+  options: {
+    readonly pullRequest: number
+    readonly marker: string
+    readonly text: string
+    readonly mayCreate: boolean
+  },
+): Promise<void> {
+  const { pullRequest, marker } = options
+  const body = `${marker}\n${options.text}`
+  const id = await findComment(rest, pullRequest, marker)
+  if (id !== undefined) await rest.request('PATCH', `/issues/comments/${id}`, { body })
+  else if (options.mayCreate) await rest.request('POST', `/issues/${pullRequest}/comments`, { body })
+}
+
+async function findComment(rest: Rest, pullRequest: number, marker: string): Promise<number | undefined> {
+  for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
+    for (const comment of comments) {
+      const { id, body } = Object(comment) as { id?: unknown; body?: unknown }
+      // Quoted in an answer, the marker stands further down.
+      if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker)) return id
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,89 @@
+/** A value, or everything that is wrong with it. Problems hold no secret. */
+export type Read<T> = { readonly value: T } | { readonly problem: string } | { readonly problems: readonly string[] }
+
+export const missing = 'is missing'
+
+/** The server's address, without `/v1` and slashes at its end. */
+export function readApiUrl(text: string): Read<string> {
+  const example = "the server's address, such as https://fairlead.example.com"
+  if (text === '') return { problem: `${missing}. Set it to ${example}.` }
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:\/\//i.test(text)) {
+    return { problem: `must begin with https:// or http://. Set it to ${example}.` }
+  }
+  if (url.username !== '' || url.password !== '') {
+    return { problem: 'must not carry a user name or password. The key belongs in the input `api-key`.' }
+  }
+  if (url.search !== '' || url.hash !== '') return { problem: `must not have a "?" or "#". Set it to ${example}.` }
+  const path = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '').replace(/\/+$/, '')
+  return { value: url.origin + path }
+}
+
+export function readApiKey(text: string): Read<string> {
+  if (text === '') {
+    const how = `Store a key as a secret of the repository and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`
+    return { problem: `${missing}. ${how}` }
+  }
+  return readHeaderWord(text)
+}
+
+/** Empty when there is none. */
+export function readToken(text: string): Read<string> {
+  return text === '' ? { value: '' } : readHeaderWord(text)
+}
+
+// Everything else cannot stand in a header.
+function readHeaderWord(text: string): Read<string> {
+  if (!/^[\x21-\x7e]+$/.test(text)) return { problem: 'holds spaces, line breaks or other characters that no key has.' }
+  return { value: text }
+}
+
+export function readProjectId(text: string): Read<string> {
+  const how = "Set it to the project's id, which begins with proj_."
+  if (text === '') return { problem: `${missing}. ${how}` }
+  return /^proj_\w+$/.test(text) ? { value: text } : { problem: `is not the id of a project. ${how}` }
+}
+
+export function readText(text: string | undefined): Read<string> {
+  return text ? { value: text } : { problem: `${missing}, and this run has no repository. Set it.` }
+}
+
+/** A branch by its name or its full ref; empty when none was given. */
+export function readBranch(text: string): Read<string> {
+  if (!text.startsWith('refs/')) return { value: text }
+  const branch = /^refs\/heads\/(.+)$/.exec(text)?.[1]
+  return branch === undefined
+    ? { problem: 'is a ref that is no branch. Set it to the name of a branch, such as main.' }
+    : { value: branch }
+}
+
+/** Empty when none was given. */
+export function readCommit(text: string): Read<string> {
+  if (text === '' || /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(text)) return { value: text.toLowerCase() }
+  return { problem: 'must be the full hash of a commit: 40 or 64 hexadecimal digits.' }
+}
+
+export function readGitUrl(text: string | undefined): Read<string> {
+  if (text && URL.canParse(text)) {
+    const { protocol, username, password } = new URL(text)
+    // Refused before it is printed anywhere.
+    if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
+      return { problem: 'must not carry a user name or password. A token belongs in the input `git-token`.' }
+    }
+  }
+  return readText(text)
+}
+
+export function readBoolean(text: string): Read<boolean> {
+  if (/^true$/i.test(text)) return { value: true }
+  return /^false$/i.test(text) ? { value: false } : { problem: 'must be true or false.' }
+}
+
+const longestSeconds = 86_400
+
+export function readTimeout(text: string): Read<number> {
+  const seconds = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  return seconds >= 1 && seconds <= longestSeconds
+    ? { value: seconds }
+    : { problem: `must be a whole number of seconds from 1 to ${longestSeconds}.` }
+}

@@ -1,0 +1,29 @@
+import { createClients, gitHubSide } from './context.ts'
+import type { Environment } from './event.ts'
+import { explain } from './explain.ts'
+import type { Inputs } from './inputs.ts'
+import { logLine, oneLine } from './log.ts'
+import { removeApp } from './remove.ts'
+import { setFailed, setOutput, warning } from './runner.ts'
+
+/** Removes the app of a pull request that was closed, and tells GitHub. */
+export async function removeStep(
+  inputs: Inputs,
+  env: Environment,
+  pullRequest: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { projectId, name, apiUrl, timeoutSeconds } = inputs
+  logLine(`Removing ${name}: the pull request is closed`)
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)])
+  try {
+    const removed = await removeApp({ client: createClients(inputs, env).api, projectId, name, signal: limit })
+    logLine(removed === 0 ? `There is no app ${name}.` : `${name} was removed with its ${removed} deployments.`)
+  } catch (error) {
+    for (const message of explain(error, apiUrl)) setFailed(oneLine(message))
+    return
+  }
+  setOutput('status', 'removed')
+  const github = gitHubSide(inputs, env, pullRequest, warning)
+  await github?.removed()
+}

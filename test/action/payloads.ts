@@ -1,0 +1,94 @@
+/** What the runner puts into the file of GITHUB_EVENT_PATH, for acme/shop, without the fields that nobody reads. */
+
+export const HEAD = 'a'.repeat(40)
+export const MERGE = 'b'.repeat(40)
+export const TAG = 'c'.repeat(40)
+
+const repository = { full_name: 'acme/shop', clone_url: 'https://github.com/acme/shop.git', fork: false }
+const fork = { full_name: 'mallory/shop', clone_url: 'https://github.com/mallory/shop.git', fork: true }
+
+export const push = {
+  ref: 'refs/heads/main',
+  before: MERGE,
+  after: HEAD,
+  created: false,
+  deleted: false,
+  forced: false,
+  head_commit: { id: HEAD, message: 'Change' },
+  repository,
+}
+
+/** Of an annotated tag: `after` names the tag and not the commit. */
+export const tagPush = { ...push, ref: 'refs/tags/v1', after: TAG, created: true }
+
+export const branchDeletion = {
+  ...push,
+  ref: 'refs/heads/old',
+  after: '0'.repeat(40),
+  deleted: true,
+  head_commit: null,
+}
+
+export const deletion = { ref: 'old', ref_type: 'branch', pusher_type: 'user', repository }
+
+export function pullRequest(action: string, from: 'here' | 'fork' | 'nowhere' = 'here') {
+  const repo = from === 'here' ? repository : from === 'fork' ? fork : null
+  return {
+    action,
+    number: 12,
+    pull_request: {
+      number: 12,
+      state: action === 'closed' ? 'closed' : 'open',
+      head: { ref: 'fix', sha: HEAD, repo },
+      base: { ref: 'main', sha: MERGE, repo: repository },
+    },
+    repository,
+  }
+}
+
+export const release = {
+  action: 'published',
+  release: { tag_name: 'v1', target_commitish: 'main', draft: false, prerelease: false },
+  repository,
+}
+
+export const mergeGroup = {
+  action: 'checks_requested',
+  merge_group: { head_sha: HEAD, head_ref: 'refs/heads/gh-readonly-queue/main/pr-12-b', base_ref: 'refs/heads/main' },
+  repository,
+}
+
+export function workflowRun(
+  run: {
+    readonly event?: string
+    readonly conclusion?: string | null
+    readonly from?: 'here' | 'fork'
+    readonly numbers?: readonly number[]
+  } = {},
+) {
+  const { event = 'push', conclusion = 'success', from = 'here', numbers = [] } = run
+  return {
+    action: 'completed',
+    workflow_run: {
+      event,
+      conclusion,
+      head_branch: 'fix',
+      head_sha: HEAD,
+      head_repository: from === 'here' ? repository : fork,
+      pull_requests: numbers.map((number) => ({ number })),
+    },
+    repository,
+  }
+}
+
+export const dispatch = { inputs: null, ref: 'refs/heads/next', repository }
+export const schedule = { schedule: '0 3 * * *' }
+
+/** The variables of a run for a pull request. */
+export const pullRequestEnvironment = {
+  GITHUB_EVENT_NAME: 'pull_request',
+  GITHUB_REF: 'refs/pull/12/merge',
+  GITHUB_REF_NAME: '12/merge',
+  GITHUB_HEAD_REF: 'fix',
+  GITHUB_SHA: MERGE,
+} as const
