@@ -28590,14 +28590,14 @@ function foreignStatus(error) {
 }
 /** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
 function isTransient(error) {
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return true;
     const status = foreignStatus(error) ?? error.status;
     return status >= 500 || status === 429;
 }
 /** Whether Fairlead itself says that there is no such thing. */
 function isGone(error) {
-    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && error.code === 'not_found';
 }
 
 
@@ -28674,8 +28674,8 @@ function createClients({ apiUrl, apiKey }, env) {
     const options = { baseUrl: `${apiUrl}/v1`, apiKey };
     const proxied = (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env);
     return {
-        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .within */ .ux)(answerLimit, proxied) }),
-        logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries: 0, fetch: proxied }),
+        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .within */ .ux)(answerLimit, proxied) }),
+        logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries: 0, fetch: proxied }),
     };
 }
 /** The event's payload; `undefined` when there is none. */
@@ -29341,7 +29341,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
             }
             catch (error) {
                 // Refused, it is not asked again; the state of the deployment tells the rest.
-                over ||= error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error);
+                over ||= error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error);
                 return false;
             }
             finally {
@@ -29886,17 +29886,6 @@ function delayed(signal, milliseconds) {
         },
     };
 }
-<<<<<<< HEAD
-/** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
-function isTransient(error) {
-    if (!(error instanceof client/* ApiError */.hD))
-        return true;
-    const status = foreignStatus(error) ?? error.status;
-    return status >= 500 || status === 429;
-}
-function within(milliseconds, signal) {
-    return AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(milliseconds))]);
-=======
 
 
 /***/ }),
@@ -29926,7 +29915,6 @@ function dryRun(inputs, idempotencyKey) {
         '',
         ...JSON.stringify(shown, null, 2).split('\n'),
     ];
->>>>>>> action
 }
 
 
@@ -30241,13 +30229,8 @@ function explainNoAnswer(error, apiUrl) {
 }
 /** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
-<<<<<<< HEAD
     if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
-        return `status ${(0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
-=======
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
         return `status ${(0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
->>>>>>> action
     if (!(error instanceof Error))
         return String(error);
     const source = error.cause instanceof Error ? error.cause : error;
@@ -30894,60 +30877,9 @@ async function run(inputs, env, pullRequest) {
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
     process.on('SIGINT', cancel).on('SIGTERM', cancel);
-<<<<<<< HEAD
-    const progress = {
-        created(created) {
-            hideVariables(inputs, created);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('deployment-id', created.id);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('url', created.url);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', created.status);
-            (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`Deployment ${created.id}, to be served at ${created.url}`);
-            (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`${created.status} · ${took()}`);
-        },
-        changed: ({ status }) => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`${status} · ${took()}`),
-        lost: (error) => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`The server cannot be asked (${(0,_explain_js__WEBPACK_IMPORTED_MODULE_4__/* .reasonOf */ .A)(error)}); trying again · ${took()}`),
-        found: () => (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`The server answers again · ${took()}`),
-    };
-    (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(`Deploying ${inputs.name}: branch ${inputs.branch} of ${inputs.gitUrl}, by ${inputs.apiUrl}`);
-    const outcome = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_2__/* .deploy */ .gg)({
-        client: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ baseUrl: `${inputs.apiUrl}/v1`, apiKey: inputs.apiKey }),
-        projectId: inputs.projectId,
-        body: { name: inputs.name, git_url: inputs.gitUrl, branch: inputs.branch, env_vars: inputs.variables },
-        wait: inputs.wait,
-        timeout: inputs.timeoutSeconds * 1000,
-        signal: cancelled.signal,
-        progress,
-    });
-    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
-    if (deployment === undefined)
-        hideVariables(inputs);
-    const report = (0,_report_js__WEBPACK_IMPORTED_MODULE_7__/* .reportOf */ .E)(outcome, inputs);
-    print(report);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', report.status);
-    const facts = { name: inputs.name, branch: inputs.branch, deployment, took: took() };
-    await (0,_summary_js__WEBPACK_IMPORTED_MODULE_8__/* .writeSummary */ .S)((0,_summary_js__WEBPACK_IMPORTED_MODULE_8__/* .summaryOf */ .Y)(report, facts), process.env['GITHUB_STEP_SUMMARY']);
-}
-/** Waits for the deployment's address where there is one, because the address must stay readable. */
-function hideVariables(inputs, deployment) {
-    const { apiUrl, gitUrl, name, branch } = inputs;
-    const spared = [apiUrl, gitUrl, name, branch, deployment?.url ?? '', deployment?.id ?? ''];
-    for (const secret of (0,_env_vars_js__WEBPACK_IMPORTED_MODULE_3__/* .secretsIn */ .V)(inputs.variables, spared))
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(secret);
-}
-function print(report) {
-    if (report.output !== undefined)
-        (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logRaw */ .NG)(report.output);
-    for (const message of report.messages) {
-        if (report.ok)
-            (0,_log_js__WEBPACK_IMPORTED_MODULE_6__/* .logLine */ .BP)(message);
-        else
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(message);
-    }
-=======
     await (removes
         ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_9__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
         : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_3__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
->>>>>>> action
 }
 try {
     if ((0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started) === '') {
