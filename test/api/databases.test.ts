@@ -90,7 +90,7 @@ describe('POST /projects/:project_id/databases', () => {
     ['a plan that there is not', { name: 'a', plan: 'gold' }, 'plan', 'must be one of: free, starter, pro, enterprise'],
     [
       'a snapshot that there is not',
-      { name: 'a', snapshot_id: 'x\0' },
+      { name: 'a', snapshot_id: 'x' },
       'snapshot_id',
       'there is no such snapshot in this project',
     ],

@@ -35,7 +35,7 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
       return
     }
     // Whoever does not want a page is told that there is nothing here.
-    if (ctx.path.startsWith('/assets/') || !ctx.accepts('html')) return next()
+    if (ctx.path.startsWith('/assets/') || !ctx.get('Accept').includes('text/html')) return next()
     const nonce = randomBytes(16).toString('base64')
     ctx.set('Cache-Control', 'no-store')
     ctx.set('Content-Security-Policy', policy(nonce))

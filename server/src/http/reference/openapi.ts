@@ -172,8 +172,9 @@ function successOf(operation: Operation, named: (part: 'Answer', schema: Schema)
 }
 
 function errorsOf(operation: Operation): (keyof typeof errorStatuses)[] {
-  const checked = operation.body ?? operation.query ?? operation.list ?? operation.upload
-  const invalid = checked !== undefined || takesIdempotencyKey(operation)
+  // A change may also be refused because of the state that it finds.
+  const checked = operation.query ?? operation.list
+  const invalid = checked !== undefined || operation.method !== 'GET'
   return [
     ...(invalid ? (['invalid_request'] as const) : []),
     'unauthorized',
