@@ -2,10 +2,10 @@
 export const receiverSnippet = `import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 
-const receiver = createReceiver({ secrets: [process.env.FAIRLEAD_WEBHOOK_SECRET] })
+const receiver = createReceiver({ secrets: [process.env.FAIRLEAD_WEBHOOK_SECRET ?? ''] })
 receiver.on('deployment.succeeded', ({ data }) => console.log('running at', data.url))
 
-new Koa().use(receiver.middleware('/webhooks/fairlead')).listen(4000)`
+new Koa().use(receiver.middleware({ path: '/webhooks/fairlead' })).listen(4000)`
 
 /** The workflow that deploys a repository to a project on every push to its main branch. */
 export function workflowSnippet(origin: string, projectId: string): string {
@@ -18,7 +18,7 @@ jobs:
   deploy:
     runs-on: ubuntu-latest
     steps:
-      - uses: OWNER/fairlead@v1
+      - uses: OWNER/fairlead@main
         with:
           api-url: ${origin}
           api-key: \${{ secrets.FAIRLEAD_API_KEY }}
