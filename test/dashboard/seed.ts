@@ -1,10 +1,8 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { browser } from '../harness/browser.ts'
 import { type Dashboard, user } from '../harness/dashboard.ts'
 import { takenSnapshot, untilDatabase } from '../harness/databases.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
+import { listening } from '../harness/listening.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 
 /** A server with something on every page, made through the API as people's pipelines do. */
@@ -19,7 +17,10 @@ export interface Seeded extends AsyncDisposable {
 
 export async function seed(dashboard: Dashboard): Promise<Seeded> {
   await using cleanup = new AsyncDisposableStack()
-  const { api, token } = { api: browser(dashboard.server.url), token: new URL(await dashboard.setupLink()).hash.slice(1) }
+  const { api, token } = {
+    api: browser(dashboard.server.url),
+    token: new URL(await dashboard.setupLink()).hash.slice(1),
+  }
   await api.dashboard.setup.complete({ body: { token, ...user } })
   const { client } = api
 
@@ -45,13 +46,13 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
 
-  for (const [name, size] of [
-    ['catalogue.csv', 184_213],
-    ['price-list.pdf', 1_482_004],
-    ['photos.zip', 6_204_118],
+  for (const [name, size, type] of [
+    ['catalogue.csv', 184_213, 'text/csv'],
+    ['price-list.pdf', 1_482_004, 'application/pdf'],
+    ['photos.zip', 6_204_118, 'application/zip'],
   ] as const) {
     const form = new FormData()
-    form.append('file', new Blob([new Uint8Array(size)]), name)
+    form.append('file', new Blob([new Uint8Array(size)], { type }), name)
     await client.storage.upload({ params, body: form })
   }
   for (const [name, preset] of [
@@ -106,20 +107,10 @@ process.exit(1)
 }
 
 /** Takes everything at /hooks/fairlead, and nothing elsewhere. */
-async function receiverApp(): Promise<AsyncDisposable & { url: string }> {
-  const server = createServer((request, response) => {
+function receiverApp(): ReturnType<typeof listening> {
+  return listening((request, response) => {
     request.resume()
     response.statusCode = request.url === '/hooks/fairlead' ? 204 : 503
     response.end(response.statusCode === 204 ? '' : 'under maintenance')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
 }

@@ -11,3 +11,8 @@ export function launchChromium(): Promise<Browser> {
   if (chromiumPath === undefined) throw new Error('no Chromium is installed: apt-get install chromium')
   return chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 }
+
+/** Says plainly what is not tested where there is no Chromium. */
+export function noChromium(what: string): void {
+  process.stderr.write(`SKIPPED, no Chromium is installed (apt-get install chromium): ${what}\n`)
+}

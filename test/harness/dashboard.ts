@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
-import { type Browser as SignedInBrowser, browser as fetchBrowser } from './browser.ts'
+import { browser as fetchBrowser, type Browser as SignedInBrowser } from './browser.ts'
 import { launchChromium } from './chromium.ts'
 import { type ServerProcess, serverProcess } from './process.ts'
 import { temporaryDirectory } from './temporary.ts'

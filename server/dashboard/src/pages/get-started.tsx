@@ -24,7 +24,7 @@ export function GetStarted() {
   const running = deployments.data?.deployments.find(({ status }) => status === 'running')
   return (
     <Page title="Get started" lead="From a repository to a running app in four steps.">
-      <ol className="grid gap-4">
+      <ol className="grid grid-cols-[minmax(0,1fr)] gap-4">
         <Step done={active.length > 0} title="A project">
           {active.length === 0 ? (
             <CreateFirstProject />

@@ -7,6 +7,7 @@ import { buttonClass } from '../../ui/button.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
+import { bytes } from '../../ui/size.ts'
 import { Empty } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -88,7 +89,7 @@ export function Overview() {
                 facts={[
                   ['Deployments', resources.deployments],
                   ['Databases', resources.databases],
-                  ['Storage', `${resources.storage_gb.toLocaleString('en')} GB`],
+                  ['Storage', bytes(resources.storage_gb * 1e9)],
                   ['Plan', plan],
                   ['Region', region],
                   ['Created', <Time key="created" at={created_at} />],

@@ -53,7 +53,11 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
                 {
                   title: 'Event',
                   cell: ({ id, event }) => (
-                    <button type="button" className="font-medium hover:text-accent" onClick={() => setOpened(id)}>
+                    <button
+                      type="button"
+                      className="break-all text-left font-medium hover:text-accent"
+                      onClick={() => setOpened(id)}
+                    >
                       {event}
                     </button>
                   ),
