@@ -63,7 +63,7 @@ export function Layout() {
             <div className="flex items-center justify-between gap-3 whitespace-nowrap">
               <ThemeChoice />
               <a href="/docs" className="text-[13px] text-muted hover:text-ink">
-                API reference
+                API docs
               </a>
             </div>
           </div>

@@ -1,4 +1,5 @@
 interface Bar {
+  readonly key: string
   readonly label: string
   /** Stacked from below, in the order of the series. */
   readonly values: readonly number[]
@@ -29,7 +30,7 @@ export function BarChart({ summary, series, bars }: BarChartProps) {
         aria-label={summary}
       >
         {bars.map((bar, index) => (
-          <g key={bar.label}>
+          <g key={bar.key}>
             <title>
               {`${bar.label}: ${series.map(({ name }, at) => `${bar.values[at] ?? 0} ${name}`).join(', ')}`}
             </title>

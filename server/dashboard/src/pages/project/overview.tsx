@@ -13,6 +13,7 @@ import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DeploymentsChart } from './deployments-chart.tsx'
+import { DurationsChart } from './durations-chart.tsx'
 
 export function Overview() {
   const { projectId } = useParams({ from: '/frame/projects/$projectId' })
@@ -100,9 +101,14 @@ export function Overview() {
         </Panel>
       </div>
       {deployments.data !== undefined && deployments.data.deployments.length > 0 && (
-        <Panel title="Deployments of the last 14 days">
-          <DeploymentsChart deployments={deployments.data.deployments} />
-        </Panel>
+        <div className="grid gap-5 lg:grid-cols-2">
+          <Panel title="Deployments of the last 14 days">
+            <DeploymentsChart deployments={deployments.data.deployments} />
+          </Panel>
+          <Panel title="How long the last ones took">
+            <DurationsChart projectId={projectId} deployments={deployments.data.deployments} />
+          </Panel>
+        </div>
       )}
     </>
   )

@@ -29,9 +29,11 @@ export function AuditLog() {
             { title: 'When', cell: ({ at }) => <Time at={at} /> },
             {
               title: 'Who',
-              cell: ({ actor }) => <span className="break-all">{actor.name ?? actor.id ?? actor.type}</span>,
+              cell: ({ actor }) => (
+                <span className="block max-w-28 truncate md:max-w-none">{actor.name ?? actor.id ?? actor.type}</span>
+              ),
             },
-            { title: 'What', cell: ({ operation }) => <code className="break-all text-[13px]">{operation}</code> },
+            { title: 'What', cell: ({ operation }) => <code className="text-[13px]">{operation}</code> },
             {
               title: 'On',
               wide: true,

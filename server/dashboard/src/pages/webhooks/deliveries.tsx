@@ -55,10 +55,10 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
                   cell: ({ id, event }) => (
                     <button
                       type="button"
-                      className="break-all text-left font-medium hover:text-accent"
+                      className="text-left font-medium hover:text-accent"
                       onClick={() => setOpened(id)}
                     >
-                      {event}
+                      <EventName event={event} />
                     </button>
                   ),
                 },
@@ -84,6 +84,22 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
         {opened !== undefined && <DeliveryView webhookId={webhookId} id={opened} />}
       </Dialog>
     </Panel>
+  )
+}
+
+/** It may break after its dot, where the screen is narrow. */
+function EventName({ event }: { readonly event: string }) {
+  const [kind, verb] = event.split('.')
+  return (
+    <>
+      {kind}
+      {verb !== undefined && (
+        <>
+          .<wbr />
+          {verb}
+        </>
+      )}
+    </>
   )
 }
 
