@@ -1,14 +1,8 @@
+import { ApiError } from '@fairlead/server/client'
 import { useEffect, useState } from 'react'
 import { api } from './client.ts'
 import { readEvents } from './event-stream.ts'
-
-/** One line of a deployment's log. */
-export interface LogLine {
-  /** When it was written; `null` where that is not known. */
-  readonly at: string | null
-  readonly stream: 'build' | 'runtime'
-  readonly text: string
-}
+import { type LogLine, lineOf } from './log-line.ts'
 
 export interface Log {
   readonly lines: readonly LogLine[]
@@ -27,10 +21,10 @@ export function useLog(projectId: string, deploymentId: string): Log {
   useEffect(() => {
     const stop = new AbortController()
     const lines: LogLine[] = []
-    let shown = 0
+    let changed = false
     const show = (ended: boolean, error: unknown) => {
-      if (stop.signal.aborted || (shown === lines.length && !ended && error === null)) return
-      shown = lines.length
+      if (stop.signal.aborted || (!changed && !ended && error === null)) return
+      changed = false
       setLog({ lines: lines.slice(-mostLines), ended, error })
     }
     const timer = setInterval(() => show(false, null), showEveryMs)
@@ -38,7 +32,12 @@ export function useLog(projectId: string, deploymentId: string): Log {
       projectId,
       deploymentId,
       stop.signal,
-      (line) => lines.push(line),
+      (line) => {
+        lines.push(line)
+        // Cut seldom, because each cut moves all that is left.
+        if (lines.length > 2 * mostLines) lines.splice(0, lines.length - mostLines)
+        changed = true
+      },
       (error) => show(false, error),
     ).then(
       () => {
@@ -76,11 +75,13 @@ async function follow(
       for await (const { event, data, id } of readEvents(response.body)) {
         if (event === 'end') return
         last = id
-        take(JSON.parse(data) as LogLine)
+        take(lineOf(data))
       }
     } catch (error) {
       signal.throwIfAborted()
       lost(error)
+      // What the server refuses once, such as the log of what is gone, it refuses again.
+      if (error instanceof ApiError && error.status < 500) throw error
     }
     await new Promise((resolve) => setTimeout(resolve, againMs))
     signal.throwIfAborted()

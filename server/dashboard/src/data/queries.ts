@@ -57,6 +57,14 @@ export const deploymentQuery = (projectId: string, id: string) =>
     refetchInterval: ({ state }) => (state.data?.status === 'building' ? 1_000 : later),
   })
 
+/** What stays as it is once a deployment has ended: branch, commit and times. */
+export const deploymentFactsQuery = (projectId: string, id: string) =>
+  queryOptions({
+    ...deploymentQuery(projectId, id),
+    staleTime: ({ state }) => (state.data?.status === 'building' ? 1_000 : Number.POSITIVE_INFINITY),
+    refetchInterval: ({ state }) => (state.data?.status === 'building' ? soon : false),
+  })
+
 export const databasesQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'databases'],

@@ -2,7 +2,7 @@
 export const receiverSnippet = `import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 
-const receiver = createReceiver({ secrets: [process.env.FAIRLEAD_WEBHOOK_SECRET] })
+const receiver = createReceiver({ secrets: [process.env.FAIRLEAD_WEBHOOK_SECRET ?? ''] })
 receiver.on('deployment.succeeded', ({ data }) => console.log('running at', data.url))
 
 new Koa().use(receiver.middleware({ path: '/webhooks/fairlead' })).listen(4000)`
@@ -18,7 +18,7 @@ jobs:
   deploy:
     runs-on: ubuntu-latest
     steps:
-      - uses: OWNER/fairlead@v1
+      - uses: OWNER/fairlead@main
         with:
           api-url: ${origin}
           api-key: \${{ secrets.FAIRLEAD_API_KEY }}

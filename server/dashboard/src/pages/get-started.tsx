@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { CheckCircle2, Circle } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { api } from '../data/client.ts'
-import { apiKeysQuery, deploymentsQuery, projectsQuery } from '../data/queries.ts'
+import { apiKeysQuery, deploymentsQuery, projectsQuery, webhooksQuery } from '../data/queries.ts'
 import { receiverSnippet, workflowSnippet } from '../data/snippets.ts'
 import { Button } from '../ui/button.tsx'
 import { CodeBlock } from '../ui/copy.tsx'
@@ -16,6 +16,7 @@ import { Problem } from '../ui/states.tsx'
 export function GetStarted() {
   const projects = useQuery(projectsQuery)
   const keys = useQuery(apiKeysQuery)
+  const webhooks = useQuery(webhooksQuery)
   const [chosen, setChosen] = useState<string>()
   const active = projects.data?.projects.filter(({ status }) => status === 'active') ?? []
   const projectId = chosen ?? active[0]?.id
@@ -24,7 +25,7 @@ export function GetStarted() {
   const running = deployments.data?.deployments.find(({ status }) => status === 'running')
   return (
     <Page title="Get started" lead="From a repository to a running app in four steps.">
-      <ol className="grid gap-4">
+      <ol className="grid grid-cols-[minmax(0,1fr)] gap-4">
         <Step done={active.length > 0} title="A project">
           {active.length === 0 ? (
             <CreateFirstProject />
@@ -56,7 +57,7 @@ export function GetStarted() {
               <Link
                 to="/projects/$projectId/deployments/$deploymentId"
                 params={{ projectId, deploymentId: (running ?? first).id }}
-                className="text-accent hover:underline"
+                className="text-accent underline"
               >
                 {(running ?? first).name}
               </Link>{' '}
@@ -64,10 +65,10 @@ export function GetStarted() {
             </p>
           )}
         </Step>
-        <Step done={false} title="And then: be told">
+        <Step done={(webhooks.data?.total ?? 0) > 0} title="And then: be told">
           <p className="mb-2 text-muted">
             Make a{' '}
-            <Link to="/webhooks" className="text-accent hover:underline">
+            <Link to="/webhooks" className="text-accent underline">
               webhook receiver
             </Link>
             , and an app of yours is told of every deployment.

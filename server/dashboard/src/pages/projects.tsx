@@ -1,23 +1,34 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../data/client.ts'
-import { projectsQuery } from '../data/queries.ts'
+import { projectQuery, projectsQuery } from '../data/queries.ts'
 import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Form, textOf } from '../ui/form.tsx'
 import { Page, Panel } from '../ui/page.tsx'
+import { PartBar } from '../ui/part-bar.tsx'
 import { Queried } from '../ui/query.tsx'
+import { bytes } from '../ui/size.ts'
 import { Empty, problemOf } from '../ui/states.tsx'
 import { Status } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
 import { Time } from '../ui/time.tsx'
 
+/** Of so many projects the figures are asked for, each in a request of its own. */
+const mostFigures = 30
+
 export function Projects() {
   const [creating, setCreating] = useState(false)
   const list = useQuery(projectsQuery)
+  const active = list.data?.projects.filter(({ status }) => status === 'active').slice(0, mostFigures) ?? []
+  const details = useQueries({ queries: active.map(({ id }) => projectQuery(id)) })
+  const figures = new Map(
+    details.flatMap(({ data }) => (data === undefined ? [] : [[data.id, data.resources] as const])),
+  )
+  const mostStored = Math.max(0, ...[...figures.values()].map(({ storage_gb }) => storage_gb))
   const create = (
     <Button look="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
       New project
@@ -54,6 +65,30 @@ export function Projects() {
                       ),
                   },
                   { title: 'Status', cell: ({ status }) => <Status value={status} /> },
+                  {
+                    title: 'Deployments',
+                    align: 'right',
+                    wide: true,
+                    cell: ({ id }) => figures.get(id)?.deployments ?? '–',
+                  },
+                  {
+                    title: 'Databases',
+                    align: 'right',
+                    wide: true,
+                    cell: ({ id }) => figures.get(id)?.databases ?? '–',
+                  },
+                  {
+                    title: 'Storage',
+                    wide: true,
+                    cell: ({ id }) => {
+                      const stored = figures.get(id)?.storage_gb
+                      return stored === undefined ? (
+                        '–'
+                      ) : (
+                        <PartBar value={stored} most={mostStored} text={bytes(stored * 1e9)} />
+                      )
+                    },
+                  },
                   { title: 'Region', cell: ({ region }) => region, wide: true },
                   { title: 'Created', cell: ({ created_at }) => <Time at={created_at} />, align: 'right' },
                 ]}

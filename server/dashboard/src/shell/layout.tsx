@@ -60,10 +60,10 @@ export function Layout() {
           </nav>
           <div className="grid gap-3 px-2">
             <SignedIn />
-            <div className="flex items-center justify-between">
+            <div className="flex items-center justify-between gap-3 whitespace-nowrap">
               <ThemeChoice />
               <a href="/docs" className="text-[13px] text-muted hover:text-ink">
-                API reference
+                API docs
               </a>
             </div>
           </div>

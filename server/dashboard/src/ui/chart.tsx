@@ -1,4 +1,5 @@
 interface Bar {
+  readonly key: string
   readonly label: string
   /** Stacked from below, in the order of the series. */
   readonly values: readonly number[]
@@ -14,7 +15,7 @@ interface BarChartProps {
 const height = 64
 const gap = 1
 
-/** A small stacked bar chart, drawn as SVG; a table of the same numbers for those who cannot see it. */
+/** A small stacked bar chart, drawn as SVG; its summary says the same in words, each bar its numbers on hover. */
 export function BarChart({ summary, series, bars }: BarChartProps) {
   const totals = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
   const most = Math.max(1, ...totals)
@@ -29,11 +30,12 @@ export function BarChart({ summary, series, bars }: BarChartProps) {
         aria-label={summary}
       >
         {bars.map((bar, index) => (
-          <g key={bar.label}>
+          <g key={bar.key}>
             <title>
               {`${bar.label}: ${series.map(({ name }, at) => `${bar.values[at] ?? 0} ${name}`).join(', ')}`}
             </title>
             <rect x={index * 8} y={0} width={8 - gap} height={height} fill="transparent" />
+            <rect x={index * 8} y={height - 1} width={8 - gap} height={1} className="fill-line" />
             {stack(bar.values, most).map(({ from, size, at }) => (
               <rect
                 key={series[at]?.name}
@@ -47,9 +49,11 @@ export function BarChart({ summary, series, bars }: BarChartProps) {
           </g>
         ))}
       </svg>
-      <figcaption className="flex flex-wrap gap-x-4 text-[13px] text-muted">
-        <span>{summary}</span>
-      </figcaption>
+      <div aria-hidden="true" className="flex justify-between text-[12px] text-muted">
+        <span>{bars[0]?.label}</span>
+        <span>{bars.at(-1)?.label}</span>
+      </div>
+      <figcaption className="text-[13px] text-muted">{summary}</figcaption>
     </figure>
   )
 }

@@ -18,6 +18,7 @@ export function Dialog({ open, onOpenChange, title, description, children }: Dia
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/50" />
         <Radix.Content
+          onOpenAutoFocus={focusFirstField}
           {...(description === undefined && { 'aria-describedby': undefined })}
           className="fixed inset-x-0 bottom-0 z-50 max-h-[90dvh] overflow-y-auto rounded-t-xl border border-line bg-raised p-5 shadow-2xl sm:inset-auto sm:top-1/2 sm:left-1/2 sm:w-[34rem] sm:max-w-[calc(100vw-2rem)] sm:-translate-x-1/2 sm:-translate-y-1/2 sm:rounded-xl"
         >
@@ -39,6 +40,15 @@ export function Dialog({ open, onOpenChange, title, description, children }: Dia
       </Radix.Portal>
     </Radix.Root>
   )
+}
+
+/** Whoever opens a form wants to type, not to close it. */
+function focusFirstField(event: Event): void {
+  const { currentTarget } = event
+  const field = currentTarget instanceof Element ? currentTarget.querySelector('input, select, textarea') : null
+  if (!(field instanceof HTMLElement)) return
+  event.preventDefault()
+  field.focus()
 }
 
 /** The row of buttons at the foot of a form or dialog. */

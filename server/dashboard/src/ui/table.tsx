@@ -18,7 +18,7 @@ interface TableProps<Row> {
 /** A table of things; on a phone only what matters most is left of it. */
 export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
   const classOf = (column: Column<Row>) =>
-    `px-4 py-2 ${column.wide ? 'hidden md:table-cell' : ''} ${column.align === 'right' ? 'text-right' : 'text-left'}`
+    `px-2 py-2 first:pl-4 last:pr-4 md:px-4 ${column.wide ? 'hidden md:table-cell' : ''} ${column.align === 'right' ? 'text-right' : 'text-left'}`
   return (
     <div className="overflow-x-auto">
       <table className="w-full border-collapse" aria-label={label}>

@@ -15,7 +15,10 @@ const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 export function ago(at: Date, now: Date): string {
   const seconds = Math.round((at.getTime() - now.getTime()) / 1000)
   for (const [unit, size] of units) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit)
+    // What is past is counted in whole units; what is to come is rounded, so that 90 days are 3 months from the first.
+    if (Math.abs(seconds) >= size) {
+      return relative.format(seconds < 0 ? Math.trunc(seconds / size) : Math.round(seconds / size), unit)
+    }
   }
   return seconds > 0 ? 'in a moment' : 'just now'
 }

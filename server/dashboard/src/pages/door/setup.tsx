@@ -1,3 +1,4 @@
+import { ApiError } from '@fairlead/server/client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -28,6 +29,15 @@ export function Setup() {
       void navigate({ to: '/get-started', replace: true })
     },
   })
+  if (link.error instanceof ApiError && link.error.code === 'not_found') {
+    return (
+      <Door title="No such link" lead="This link is used up or too old.">
+        <p>
+          On the server, <code>fairlead users setup-link</code> makes a new one.
+        </p>
+      </Door>
+    )
+  }
   return (
     <Door title="Welcome" lead="Choose how you will sign in.">
       <Queried query={link} what="the link">

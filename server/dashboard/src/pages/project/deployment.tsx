@@ -12,9 +12,10 @@ import { Page, Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
 import { Problem } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
-import { duration, Time, useNow } from '../../ui/time.tsx'
+import { Time } from '../../ui/time.tsx'
 import { CreateDeployment } from './create-deployment.tsx'
 import { LogView } from './log-view.tsx'
+import { Took } from './took.tsx'
 
 type Detail = ResponseBody<'deployments.get'>
 
@@ -85,13 +86,6 @@ function Failure({ failure }: { readonly failure: NonNullable<Detail['failure']>
       <pre className="overflow-x-auto whitespace-pre-wrap font-mono text-[13px]">{failure.message}</pre>
     </section>
   )
-}
-
-function Took({ deployment: { status, started_at, finished_at } }: { readonly deployment: Detail }) {
-  const now = useNow(1_000)
-  if (started_at === null) return status === 'building' ? 'waits for its turn' : '–'
-  const end = finished_at === null ? now.getTime() : Date.parse(finished_at)
-  return duration(end - Date.parse(started_at))
 }
 
 const verbs = ['cancel', 'stop', 'restart', 'rollback'] as const

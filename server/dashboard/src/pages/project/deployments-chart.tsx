@@ -15,7 +15,11 @@ export function DeploymentsChart({ deployments }: { readonly deployments: readon
     <BarChart
       summary={`${sum((day) => day.succeeded)} succeeded, ${sum((day) => day.failed)} failed, ${sum((day) => day.other)} canceled or under way`}
       series={series}
-      bars={outcomes.map(({ label, succeeded, failed, other }) => ({ label, values: [succeeded, failed, other] }))}
+      bars={outcomes.map(({ label, succeeded, failed, other }) => ({
+        key: label,
+        label,
+        values: [succeeded, failed, other],
+      }))}
     />
   )
 }

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { Plus } from 'lucide-react'
+import { GitBranch, Plus } from 'lucide-react'
 import { useState } from 'react'
-import { deploymentsQuery } from '../../data/queries.ts'
+import { deploymentFactsQuery, deploymentsQuery } from '../../data/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Panel } from '../../ui/page.tsx'
@@ -12,11 +12,16 @@ import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { CreateDeployment } from './create-deployment.tsx'
+import { Took } from './took.tsx'
+
+/** So many are shown at first: branch, commit and duration of each take a request. */
+const firstShown = 25
 
 export function Deployments() {
   const { projectId } = useParams({ from: '/frame/projects/$projectId' })
   const deployments = useQuery(deploymentsQuery(projectId))
   const [creating, setCreating] = useState(false)
+  const [most, setMost] = useState(firstShown)
   return (
     <>
       <Panel
@@ -37,7 +42,7 @@ export function Deployments() {
             ) : (
               <Table
                 label="Deployments"
-                rows={data.deployments}
+                rows={data.deployments.slice(0, most)}
                 keyOf={({ id }) => id}
                 columns={[
                   {
@@ -54,16 +59,22 @@ export function Deployments() {
                   },
                   { title: 'Status', cell: ({ status }) => <Status value={status} /> },
                   {
-                    title: 'Id',
+                    title: 'Branch and commit',
                     wide: true,
-                    cell: ({ id }) => <code className="text-[12px] text-muted">{id}</code>,
+                    cell: ({ id }) => <Source projectId={projectId} id={id} />,
                   },
+                  { title: 'Took', wide: true, cell: ({ id }) => <Duration projectId={projectId} id={id} /> },
                   { title: 'Created', align: 'right', cell: ({ created_at }) => <Time at={created_at} /> },
                 ]}
               />
             )
           }
         </Queried>
+        {(deployments.data?.deployments.length ?? 0) > most && (
+          <div className="border-line border-t p-3 text-center">
+            <Button onClick={() => setMost(most + firstShown)}>Show older ones</Button>
+          </div>
+        )}
       </Panel>
       <Dialog
         open={creating}
@@ -75,4 +86,26 @@ export function Deployments() {
       </Dialog>
     </>
   )
+}
+
+interface OfDeployment {
+  readonly projectId: string
+  readonly id: string
+}
+
+function Source({ projectId, id }: OfDeployment) {
+  const { data } = useQuery(deploymentFactsQuery(projectId, id))
+  if (data === undefined) return <span className="text-muted">…</span>
+  return (
+    <span className="flex items-center gap-2">
+      <GitBranch size={14} className="shrink-0 text-muted" aria-hidden="true" />
+      <span className="max-w-48 truncate">{data.branch ?? 'default'}</span>
+      {data.commit !== null && <code className="text-[12px] text-muted">{data.commit.slice(0, 7)}</code>}
+    </span>
+  )
+}
+
+function Duration({ projectId, id }: OfDeployment) {
+  const { data } = useQuery(deploymentFactsQuery(projectId, id))
+  return data === undefined ? <span className="text-muted">…</span> : <Took deployment={data} />
 }

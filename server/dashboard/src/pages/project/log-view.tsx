@@ -1,7 +1,8 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause } from 'lucide-react'
 import { useEffect, useMemo, useRef, useState } from 'react'
-import { type LogLine, useLog } from '../../data/log.ts'
+import { useLog } from '../../data/log.ts'
+import type { LogLine } from '../../data/log-line.ts'
 import { AnsiLine } from '../../ui/ansi.tsx'
 import { Button } from '../../ui/button.tsx'
 import { inputClass } from '../../ui/field.tsx'
@@ -15,7 +16,7 @@ interface LogViewProps {
 
 const lineHeight = 20
 const nearEnd = 3 * lineHeight
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
+const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' })
 
 /** The log of a deployment as it grows: followed until the reader scrolls up, searchable, to be kept as a file. */
 export function LogView({ projectId, deploymentId }: LogViewProps) {
@@ -26,6 +27,8 @@ export function LogView({ projectId, deploymentId }: LogViewProps) {
     const wanted = search.toLowerCase()
     return wanted === '' ? lines : lines.filter(({ text }) => text.toLowerCase().includes(wanted))
   }, [lines, search])
+
+  const timed = useMemo(() => lines.some(({ at }) => at !== null), [lines])
 
   const scroller = useRef<HTMLElement>(null)
   const rows = useVirtualizer({
@@ -85,7 +88,7 @@ export function LogView({ projectId, deploymentId }: LogViewProps) {
       >
         <div className="relative min-w-max" style={{ height: rows.getTotalSize() }}>
           {rows.getVirtualItems().map(({ key, index, start }) => (
-            <Line key={key} line={shown[index]} top={start} />
+            <Line key={key} line={shown[index]} top={start} timed={timed} />
           ))}
         </div>
         {shown.length === 0 && (
@@ -98,16 +101,25 @@ export function LogView({ projectId, deploymentId }: LogViewProps) {
   )
 }
 
-function Line({ line, top }: { readonly line: LogLine | undefined; readonly top: number }) {
+interface LineProps {
+  readonly line: LogLine | undefined
+  readonly top: number
+  /** Whether the log knows times at all. */
+  readonly timed: boolean
+}
+
+function Line({ line, top, timed }: LineProps) {
   if (line === undefined) return null
   return (
     <div
       style={{ transform: `translateY(${top}px)` }}
       className="absolute top-0 left-0 flex h-5 w-full gap-3 px-4 whitespace-pre"
     >
-      <span className="w-20 shrink-0 select-none text-muted">
-        {line.at === null ? '' : clock.format(new Date(line.at))}
-      </span>
+      {timed && (
+        <span className="w-24 shrink-0 select-none text-muted" title={line.at ?? undefined}>
+          {line.at === null ? '' : clock.format(new Date(line.at))}
+        </span>
+      )}
       <span>
         <AnsiLine text={line.text} />
       </span>

@@ -7,11 +7,13 @@ import { buttonClass } from '../../ui/button.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
+import { bytes } from '../../ui/size.ts'
 import { Empty } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DeploymentsChart } from './deployments-chart.tsx'
+import { DurationsChart } from './durations-chart.tsx'
 
 export function Overview() {
   const { projectId } = useParams({ from: '/frame/projects/$projectId' })
@@ -88,7 +90,7 @@ export function Overview() {
                 facts={[
                   ['Deployments', resources.deployments],
                   ['Databases', resources.databases],
-                  ['Storage', `${resources.storage_gb.toLocaleString('en')} GB`],
+                  ['Storage', bytes(resources.storage_gb * 1e9)],
                   ['Plan', plan],
                   ['Region', region],
                   ['Created', <Time key="created" at={created_at} />],
@@ -99,9 +101,14 @@ export function Overview() {
         </Panel>
       </div>
       {deployments.data !== undefined && deployments.data.deployments.length > 0 && (
-        <Panel title="Deployments of the last 14 days">
-          <DeploymentsChart deployments={deployments.data.deployments} />
-        </Panel>
+        <div className="grid gap-5 lg:grid-cols-2">
+          <Panel title="Deployments of the last 14 days">
+            <DeploymentsChart deployments={deployments.data.deployments} />
+          </Panel>
+          <Panel title="How long the last ones took">
+            <DurationsChart projectId={projectId} deployments={deployments.data.deployments} />
+          </Panel>
+        </div>
       )}
     </>
   )

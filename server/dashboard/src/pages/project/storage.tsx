@@ -64,7 +64,7 @@ export function Storage() {
                       </a>
                     ),
                   },
-                  { title: 'Size', cell: ({ size }) => bytes(size) },
+                  { title: 'Size', cell: ({ size }) => <span className="whitespace-nowrap">{bytes(size)}</span> },
                   { title: 'Type', wide: true, cell: ({ content_type }) => content_type },
                   { title: 'Uploaded', wide: true, cell: ({ uploaded_at }) => <Time at={uploaded_at} /> },
                   {

@@ -11,7 +11,11 @@ export function AuditLog() {
   const entries = log.data?.pages.flatMap((page) => page.entries)
   return (
     <Panel title="Who changed what" flush>
-      {log.error !== null && <Problem error={log.error} retry={() => void log.refetch()} />}
+      {log.error !== null && (
+        <div className="p-3">
+          <Problem error={log.error} retry={() => void log.refetch()} />
+        </div>
+      )}
       {entries === undefined ? (
         log.isPending && <Loading what="the audit log" />
       ) : entries.length === 0 ? (
@@ -23,8 +27,13 @@ export function AuditLog() {
           keyOf={({ id }) => id}
           columns={[
             { title: 'When', cell: ({ at }) => <Time at={at} /> },
-            { title: 'Who', cell: ({ actor }) => actor.name ?? actor.id ?? actor.type },
-            { title: 'What', cell: ({ operation }) => <code>{operation}</code> },
+            {
+              title: 'Who',
+              cell: ({ actor }) => (
+                <span className="block max-w-28 truncate md:max-w-none">{actor.name ?? actor.id ?? actor.type}</span>
+              ),
+            },
+            { title: 'What', cell: ({ operation }) => <code className="text-[13px]">{operation}</code> },
             {
               title: 'On',
               wide: true,

@@ -1,6 +1,9 @@
+import type { BodyInput } from '@fairlead/server/client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
 import { api } from '../../data/client.ts'
 import { projectsQuery } from '../../data/queries.ts'
+import { CheckList } from '../../ui/check-list.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Form, textOf } from '../../ui/form.tsx'
@@ -12,6 +15,16 @@ const presets = [
   { value: 'full', label: 'Full: everything but keys' },
 ] as const
 type Preset = (typeof presets)[number]['value']
+
+const resources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
+type Scope = NonNullable<BodyInput<'apiKeys.create'>['scopes']>[number]
+const scopeChoices = resources.flatMap((resource) => [
+  { value: `${resource}:read` satisfies Scope, label: `${resource}: read` },
+  { value: `${resource}:write` satisfies Scope, label: `${resource}: read and write` },
+])
+/** The choices that are made one by one. */
+const ownScopes = 'own'
+const someProjects = 'some'
 
 const lives = [
   { days: '30', label: '30 days' },
@@ -49,15 +62,16 @@ interface FormProps {
 export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
   const queries = useQueryClient()
   const projects = useQuery(projectsQuery)
+  const [may, setMay] = useState<string>('deploy')
+  const [where, setWhere] = useState('')
   const create = useMutation({
     mutationFn: (values: FormData) => {
-      const projectId = textOf(values, 'project')
       const days = textOf(values, 'expires')
       return api.apiKeys.create({
         body: {
           name: textOf(values, 'name'),
-          preset: textOf(values, 'preset') as Preset,
-          project_ids: projectId === '' ? null : [projectId],
+          ...(may === ownScopes ? { scopes: values.getAll('scope') as Scope[] } : { preset: may as Preset }),
+          project_ids: where === someProjects ? values.getAll('project').map(String) : null,
           expires_in_days: days === '' ? null : Number(days),
         },
       })
@@ -72,7 +86,7 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
       submit="Create key"
       busy={create.isPending}
       error={create.error}
-      fields={['name']}
+      fields={['name', 'scopes', 'project_ids']}
       onSubmit={(values) => create.mutate(values)}
       onCancel={onCancel}
     >
@@ -83,21 +97,29 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
         hint="What will use it, such as GitHub Actions."
         problem={problemOf(create.error, 'name')}
       />
-      <SelectField label="May do" name="preset" defaultValue="deploy">
+      <SelectField label="May do" value={may} onChange={({ target }) => setMay(target.value)}>
         {presets.map(({ value, label }) => (
           <option key={value} value={value}>
             {label}
           </option>
         ))}
+        <option value={ownScopes}>What I choose</option>
       </SelectField>
-      <SelectField label="Projects" name="project" defaultValue="">
+      {may === ownScopes && (
+        <CheckList legend="Scopes" name="scope" choices={scopeChoices} problem={problemOf(create.error, 'scopes')} />
+      )}
+      <SelectField label="Projects" value={where} onChange={({ target }) => setWhere(target.value)}>
         <option value="">All projects of the account</option>
-        {projects.data?.projects.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
+        <option value={someProjects}>Only some</option>
       </SelectField>
+      {where === someProjects && (
+        <CheckList
+          legend="Only in"
+          name="project"
+          choices={projects.data?.projects.map(({ id, name }) => ({ value: id, label: name })) ?? []}
+          problem={problemOf(create.error, 'project_ids')}
+        />
+      )}
       <SelectField label="Expires" name="expires" defaultValue="90">
         {lives.map(({ days, label }) => (
           <option key={days} value={days}>

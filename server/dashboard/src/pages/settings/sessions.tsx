@@ -17,7 +17,11 @@ export function Sessions() {
   })
   return (
     <Panel title="Where you are signed in" flush>
-      {revoke.error !== null && <Problem error={revoke.error} />}
+      {revoke.error !== null && (
+        <div className="p-3">
+          <Problem error={revoke.error} />
+        </div>
+      )}
       <Queried query={sessions} what="sessions">
         {(data) => (
           <Table
@@ -39,7 +43,12 @@ export function Sessions() {
                   current ? (
                     <span className="text-muted">this one</span>
                   ) : (
-                    <Button size="small" look="danger" onClick={() => revoke.mutate(id)}>
+                    <Button
+                      size="small"
+                      look="danger"
+                      busy={revoke.isPending && revoke.variables === id}
+                      onClick={() => revoke.mutate(id)}
+                    >
                       Sign out
                     </Button>
                   ),

@@ -53,8 +53,12 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
                 {
                   title: 'Event',
                   cell: ({ id, event }) => (
-                    <button type="button" className="font-medium hover:text-accent" onClick={() => setOpened(id)}>
-                      {event}
+                    <button
+                      type="button"
+                      className="text-left font-medium hover:text-accent"
+                      onClick={() => setOpened(id)}
+                    >
+                      <EventName event={event} />
                     </button>
                   ),
                 },
@@ -80,6 +84,22 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
         {opened !== undefined && <DeliveryView webhookId={webhookId} id={opened} />}
       </Dialog>
     </Panel>
+  )
+}
+
+/** It may break after its dot, where the screen is narrow. */
+function EventName({ event }: { readonly event: string }) {
+  const [kind, verb] = event.split('.')
+  return (
+    <>
+      {kind}
+      {verb !== undefined && (
+        <>
+          .<wbr />
+          {verb}
+        </>
+      )}
+    </>
   )
 }
 

@@ -1,0 +1,212 @@
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chromiumPath, noChromium } from '../harness/chromium.ts'
+import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { repository } from '../harness/repository.ts'
+import { pagesOf } from './pages.ts'
+import { type Seeded, seed } from './seed.ts'
+
+if (chromiumPath === undefined) noChromium('every page for accessibility, both themes, a phone; a hostile app')
+
+/** What lies behind everything, by theme, and what is looked at: the themes differ in their colours alone. */
+const themes = [
+  { colorScheme: 'light', canvas: 'rgb(246, 247, 248)', rules: 'undefined' },
+  { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: "{ runOnly: ['color-contrast'] }" },
+] as const
+
+describe.skipIf(chromiumPath === undefined)('the pages', () => {
+  let dashboard: Dashboard
+  let seeded: Seeded
+  beforeAll(async () => {
+    dashboard = await openDashboard()
+    seeded = await seed(dashboard)
+  })
+  afterAll(async () => {
+    await seeded[Symbol.asyncDispose]()
+    await dashboard[Symbol.asyncDispose]()
+  })
+
+  /** Opens a page and waits until what it asks for is there. */
+  const open = async (page: Page, path: string) => {
+    await page.goto(dashboard.server.url + path)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await expect.poll(() => page.getByText(/^Loading /).count()).toBe(0)
+  }
+
+  /** What axe calls serious or critical, as `rule: element`. */
+  const serious = async (page: Page, options = 'undefined'): Promise<string[]> => {
+    if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
+    const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${options} ?? {})`)
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+  }
+
+  it.each([
+    { kind: 'desk', viewport: { width: 1280, height: 800 } },
+    { kind: 'phone', viewport: { width: 390, height: 844 } },
+  ] as const)('are accessible in both themes and fit the screen: $kind', async ({ viewport }) => {
+    const { context, page } = await dashboard.signedIn({ viewport })
+    const found: string[] = []
+    for (const [name, path] of Object.entries(pagesOf(seeded))) {
+      await page.emulateMedia({ colorScheme: 'light' })
+      await open(page, path)
+      const beyond = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+      if (beyond > 0) found.push(`${name}: ${beyond} pixels wider than the screen`)
+      for (const { colorScheme, canvas, rules } of themes) {
+        await page.emulateMedia({ colorScheme })
+        found.push(...(await serious(page, rules)).map((violation) => `${name}, ${colorScheme}: ${violation}`))
+        expect(await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')).toBe(canvas)
+      }
+    }
+    expect(found).toEqual([])
+    await context.close()
+  })
+
+  it('are accessible where something is typed in', async () => {
+    const { context, page } = await dashboard.signedIn()
+    const found: string[] = []
+    for (const [path, button] of [
+      ['/projects', 'New project'],
+      ['/settings/api-keys', 'Create new key'],
+      ['/webhooks', 'New receiver'],
+      [`/projects/${seeded.projectId}/deployments`, 'Deploy'],
+      [`/projects/${seeded.projectId}/databases`, 'New database'],
+    ] as const) {
+      await open(page, path)
+      await page.getByRole('button', { name: button }).click()
+      await page.getByRole('dialog').waitFor()
+      found.push(...(await serious(page)).map((violation) => `${button}: ${violation}`))
+    }
+    await open(page, `/webhooks/${seeded.webhookId}`)
+    await page.getByRole('button', { name: 'ping' }).click()
+    await page.getByText('Attempt 1').waitFor()
+    found.push(...(await serious(page)))
+    await context.clearCookies()
+    for (const path of ['/sign-in', '/setup#nothing']) {
+      await open(page, path)
+      found.push(...(await serious(page)).map((violation) => `${path}: ${violation}`))
+    }
+    expect(found).toEqual([])
+    await context.close()
+  })
+
+  it('keep a chosen theme whatever the system says', async () => {
+    const { context, page } = await dashboard.signedIn({ colorScheme: 'light' })
+    await open(page, '/projects')
+    await page.getByTitle('Dark').click()
+    const scheme = () => page.evaluate<string>('getComputedStyle(document.documentElement).colorScheme')
+    expect(await scheme()).toBe('dark')
+    await page.reload()
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    expect(await scheme()).toBe('dark')
+    await context.close()
+  })
+
+  it('can be used by keyboard alone', async () => {
+    const { context, page } = await dashboard.signedIn()
+    await open(page, '/projects')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Skip to the content')
+    await page.keyboard.press('Enter')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('New project')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.type('By keyboard')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'By keyboard' }).waitFor()
+    await context.close()
+  })
+
+  it('work on a phone: the menu leads to every place', async () => {
+    const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 }, hasTouch: true })
+    await open(page, '/projects')
+    expect(await page.getByRole('link', { name: 'Webhooks' }).isVisible()).toBe(false)
+    await page.getByRole('button', { name: 'Menu' }).tap()
+    await page.getByRole('link', { name: 'Webhooks' }).tap()
+    await page.getByRole('heading', { level: 1, name: 'Webhooks' }).waitFor()
+    expect(await page.getByRole('link', { name: 'Get started' }).isVisible()).toBe(false)
+    await context.close()
+  })
+
+  it('say so when the connection is away, and keep what was known', async () => {
+    const { context, page } = await dashboard.signedIn()
+    await open(page, '/projects')
+    await context.setOffline(true)
+    await page.getByText('You are offline').waitFor()
+    expect(await page.getByRole('link', { name: 'Shop' }).isVisible()).toBe(true)
+    await context.setOffline(false)
+    await page.getByText('You are offline').waitFor({ state: 'detached' })
+    await context.close()
+    dashboard.complaints.splice(0)
+  })
+
+  it('tell the exact time on hover', async () => {
+    const { context, page } = await dashboard.signedIn()
+    await open(page, '/projects')
+    const time = page.getByRole('row', { name: /Shop/ }).locator('time')
+    expect(await time.getAttribute('title')).toMatch(/\d{4}.*\d:\d\d/)
+    await context.close()
+  })
+
+  it('show nothing of what is not there', async () => {
+    const { context, page } = await dashboard.signedIn()
+    await open(page, '/projects/proj_00000000000000000000000000')
+    const alert = page.getByRole('alert').first()
+    await alert.waitFor()
+    expect(await alert.textContent()).toMatch(/Request [\w-]+/)
+    await context.close()
+  })
+
+  it('leave nothing of the session to an app on another port of the host', async () => {
+    await using hostile = await repository(hostileApp)
+    const { context, page, api } = await dashboard.signedIn()
+    const { url } = await deployAndSettle(api.client, seeded.projectId, { name: 'hostile', git_url: hostile.url })
+    await page.goto(`${url}/?api=${encodeURIComponent(`${dashboard.server.url}/dashboard/api`)}`)
+    await page.getByText('done').waitFor()
+    expect(JSON.parse((await page.locator('#seen').textContent()) ?? '')).toEqual({
+      sent: null,
+      read: '',
+      answer: 'blocked',
+    })
+    const before = await api.client.projects.list({})
+    expect(before.projects.map(({ name }) => name)).not.toContain('forged')
+    await open(page, '/settings/sessions')
+    await page.getByText('this one').waitFor()
+    await context.close()
+  })
+
+  it('make no complaint, and no request to another origin', () => {
+    expect(dashboard.complaints.filter(({ page }) => page.startsWith(dashboard.server.url))).toEqual([])
+  })
+})
+
+/** An app that tries to read the session, to use it, to forge with it and to end it. */
+const hostileApp = {
+  'package.json': JSON.stringify({ name: 'hostile', scripts: { start: 'node server.js' } }),
+  'server.js': `const page = (sent) => \`<p id="seen"></p><p id="state"></p><script>
+const api = new URLSearchParams(location.search).get('api')
+const forge = (path, method, type, body) =>
+  fetch(api + path, { method, mode: 'no-cors', credentials: 'include', headers: { 'content-type': type }, body }).catch(() => {})
+const attack = async () => {
+  const answer = await fetch(api + '/session', { credentials: 'include' }).then((r) => r.text(), () => 'blocked')
+  await forge('/projects', 'POST', 'text/plain', '{"name":"forged"}')
+  await forge('/projects', 'POST', 'application/x-www-form-urlencoded', 'name=forged')
+  await fetch(api + '/projects', { method: 'POST', credentials: 'include', headers: { 'content-type': 'application/json' }, body: '{"name":"forged"}' }).catch(() => {})
+  await fetch(api + '/session', { method: 'DELETE', credentials: 'include' }).catch(() => {})
+  document.cookie = 'fairlead_session=taken; path=/'
+  seen.textContent = JSON.stringify({ sent: \${JSON.stringify(sent)}, read: document.cookie, answer })
+  state.textContent = 'done'
+}
+attack()
+</script>\`
+require('node:http').createServer((request, response) => {
+  response.setHeader('content-type', 'text/html')
+  response.setHeader('set-cookie', 'fairlead_session=taken; path=/')
+  response.end(page(request.headers.cookie ?? null))
+}).listen(process.env.PORT)
+`,
+}

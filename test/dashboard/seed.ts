@@ -1,0 +1,116 @@
+import { browser } from '../harness/browser.ts'
+import { type Dashboard, user } from '../harness/dashboard.ts'
+import { takenSnapshot, untilDatabase } from '../harness/databases.ts'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { listening } from '../harness/listening.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
+
+/** A server with something on every page, made through the API as people's pipelines do. */
+export interface Seeded extends AsyncDisposable {
+  readonly projectId: string
+  readonly runningId: string
+  readonly supersededId: string
+  readonly failedId: string
+  readonly databaseId: string
+  readonly webhookId: string
+}
+
+export async function seed(dashboard: Dashboard): Promise<Seeded> {
+  await using cleanup = new AsyncDisposableStack()
+  const { api, token } = {
+    api: browser(dashboard.server.url),
+    token: new URL(await dashboard.setupLink()).hash.slice(1),
+  }
+  await api.dashboard.setup.complete({ body: { token, ...user } })
+  const { client } = api
+
+  const shop = await client.projects.create({ body: { name: 'Shop', region: 'eu-north-1' } })
+  await client.projects.create({ body: { name: 'Internal tools', region: 'eu-north-1' } })
+  await client.projects.create({ body: { name: 'Website', region: 'eu-west-2' } })
+  const project_id = shop.id
+  const params = { project_id }
+
+  const receiver = cleanup.use(await receiverApp())
+  const webhook = await client.webhooks.create({ body: { url: `${receiver.url}/hooks/fairlead` } })
+  await client.webhooks.create({ body: { url: `${receiver.url}/away`, events: ['deployment.failed'], project_id } })
+
+  const app = cleanup.use(await repository(builtApp('storefront', 1)))
+  const broken = cleanup.use(await repository(brokenApp))
+  const worker = cleanup.use(await repository(nodeApp('mailer')))
+  const [database, first] = await Promise.all([
+    client.databases.create({ params, body: { name: 'orders' } }),
+    deployAndSettle(client, project_id, { name: 'storefront', git_url: app.url, env_vars: { CURRENCY: 'EUR' } }),
+  ])
+  await app.commit(builtApp('storefront', 2))
+  const second = await deployAndSettle(client, project_id, { name: 'storefront', git_url: app.url })
+  await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
+  const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
+
+  for (const [name, size, type] of [
+    ['catalogue.csv', 184_213, 'text/csv'],
+    ['price-list.pdf', 1_482_004, 'application/pdf'],
+    ['photos.zip', 6_204_118, 'application/zip'],
+  ] as const) {
+    const form = new FormData()
+    form.append('file', new Blob([new Uint8Array(size)], { type }), name)
+    await client.storage.upload({ params, body: form })
+  }
+  for (const [name, preset] of [
+    ['GitHub Actions', 'deploy'],
+    ['Status page', 'read'],
+    ['Old laptop', 'full'],
+  ] as const) {
+    const made = await client.apiKeys.create({ body: { name, preset, expires_in_days: 90 } })
+    if (name === 'GitHub Actions') await dashboard.server.clientFor(made.key).projects.list({})
+    if (name === 'Old laptop') await client.apiKeys.delete({ params: { id: made.id } })
+  }
+  await untilDatabase(client, project_id, database.id)
+  await takenSnapshot(client, project_id, database.id)
+  await client.webhooks.test({ params: { id: webhook.id } })
+  const owned = cleanup.move()
+  return {
+    projectId: shop.id,
+    runningId: second.id,
+    supersededId: first.id,
+    failedId: failed.id,
+    databaseId: database.id,
+    webhookId: webhook.id,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** An app with a build that tells what it does, in colours. */
+function builtApp(name: string, version: number): Record<string, string> {
+  return {
+    'package.json': JSON.stringify({ name, scripts: { build: 'node build.js', start: 'node server.js' } }),
+    'build.js': `const pages = ['index', 'basket', 'checkout', 'product', 'search', 'account', 'terms', 'contact']
+console.log('\\u001b[1m${name} ${version}.0.0\\u001b[0m')
+for (const page of pages) console.log('\\u001b[32m✓\\u001b[0m ' + page + '.html \\u001b[36m' + page.length * 1.7 + ' kB\\u001b[0m')
+console.log('\\u001b[33mwarning\\u001b[0m 1 image is larger than 500 kB')
+console.log('\\u001b[32mbuilt ' + pages.length + ' pages\\u001b[0m')
+`,
+    'server.js': `console.log('listening on', process.env.PORT)
+require('node:http').createServer((request, response) => {
+  console.log(request.method, request.url)
+  response.end('${name} ${version}')
+}).listen(process.env.PORT)
+`,
+  }
+}
+
+const brokenApp = {
+  'package.json': JSON.stringify({ name: 'checkout', scripts: { build: 'node build.js', start: 'node server.js' } }),
+  'build.js': `console.log('compiling 14 modules')
+console.error("\\u001b[31merror\\u001b[0m src/basket.ts:41: 'total' is not defined")
+process.exit(1)
+`,
+}
+
+/** Takes everything at /hooks/fairlead, and nothing elsewhere. */
+function receiverApp(): ReturnType<typeof listening> {
+  return listening((request, response) => {
+    request.resume()
+    response.statusCode = request.url === '/hooks/fairlead' ? 204 : 503
+    response.end(response.statusCode === 204 ? '' : 'under maintenance')
+  })
+}

@@ -1,0 +1,227 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createReceiver } from '@fairlead/receiver'
+import Koa from 'koa'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chromiumPath, noChromium } from '../harness/chromium.ts'
+import { type Dashboard, openDashboard, user } from '../harness/dashboard.ts'
+import { query } from '../harness/databases.ts'
+import { listening } from '../harness/listening.ts'
+import { nodeApp, type Repository, repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+if (chromiumPath === undefined) noChromium('the story of a user')
+
+/** An app that writes to its log. */
+function talkative(answer: string): Record<string, string> {
+  const files = nodeApp(answer)
+  return { ...files, 'server.js': `console.log('shop is open')\n${files['server.js']}` }
+}
+
+/** One story from the first start on: each test goes on where the one before it ended. */
+describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
+  let dashboard: Dashboard
+  let page: Page
+  let app: Repository
+  let key = ''
+  let projectId = ''
+  const releases: string[] = []
+  const button = (name: string | RegExp) => page.getByRole('button', { name })
+  const dialog = () => page.getByRole('dialog')
+  const url = (path: string) => dashboard.server.url + path
+
+  beforeAll(async () => {
+    dashboard = await openDashboard()
+    page = await (await dashboard.context({ acceptDownloads: true })).newPage()
+    page.setDefaultTimeout(60_000)
+    app = await repository(talkative('first'))
+  })
+  afterAll(async () => {
+    await app[Symbol.asyncDispose]()
+    await dashboard[Symbol.asyncDispose]()
+  })
+
+  const deploy = async (name: string, gitUrl: string): Promise<string> => {
+    await page.goto(url(`/projects/${projectId}/deployments`))
+    await button('Deploy').click()
+    await dialog().getByLabel('App').fill(name)
+    await dialog().getByLabel('Git repository').fill(gitUrl)
+    await dialog().getByRole('button', { name: 'Paste a dotenv file' }).click()
+    await dialog().getByLabel('Text of a dotenv file').fill('# from a file\nGREETING="hello you"\nexport LEVEL=3')
+    expect(await dialog().getByLabel('Value of variable 1').inputValue()).toBe('hello you')
+    await dialog().getByRole('button', { name: 'Deploy' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    // The list stays until the page that follows it is there.
+    await page.getByLabel('Lines of the log').waitFor()
+    return page.url().split('/').at(-1) ?? ''
+  }
+
+  it('makes themselves by the link that the server logs, once', async () => {
+    const link = await dashboard.setupLink()
+    await page.goto(link)
+    await page.getByLabel('E-mail').fill(user.email)
+    await page.getByLabel('Password').fill('short')
+    await button('Create user').click()
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByLabel('E-mail').inputValue()).toBe(user.email)
+    await page.getByLabel('Password').fill(user.password)
+    await button('Create user').click()
+    await page.waitForURL(url('/get-started'))
+    const other = await (await dashboard.context()).newPage()
+    await other.goto(link)
+    await other.getByText('This link is used up or too old').waitFor()
+    await other.context().close()
+  })
+
+  it('signs out and in again, and comes back to where they wanted to go', async () => {
+    await button('Sign out').click()
+    await page.waitForURL(/\/sign-in/)
+    await page.goto(url('/settings/sessions'))
+    await page.waitForURL(/\/sign-in\?next=/)
+    await page.getByLabel('E-mail').fill(user.email)
+    await page.getByLabel('Password').fill('not this one at all')
+    await button('Sign in').click()
+    await page.getByText('The e-mail address or the password is wrong.').waitFor()
+    await page.getByLabel('Password').fill(user.password)
+    await page.keyboard.press('Enter')
+    await page.waitForURL(url('/settings/sessions'))
+    await page.getByText('this one').waitFor()
+  })
+
+  it('creates a project', async () => {
+    await page.getByRole('link', { name: 'Projects' }).click()
+    await button('New project').click()
+    await dialog().getByLabel('Name').fill('Shop')
+    await dialog().getByRole('button', { name: 'Create project' }).click()
+    await page.waitForURL(/\/projects\/proj_/)
+    projectId = page.url().split('/').at(-1) ?? ''
+    await page.getByRole('heading', { name: 'Shop', level: 1 }).waitFor()
+    await page.getByText('Nothing is deployed yet').waitFor()
+  })
+
+  it('creates an API key, which is shown once and opens /v1', async () => {
+    await page.getByRole('link', { name: 'Settings' }).first().click()
+    await page.getByRole('link', { name: 'Settings', exact: true }).first().click()
+    await page.waitForURL(url('/settings/api-keys'))
+    await button('Create new key').click()
+    await dialog().getByLabel('Name').fill('Pipeline')
+    await dialog().getByRole('button', { name: 'Create key' }).click()
+    const shown = dialog().getByLabel('Your new API key', { exact: true }).last()
+    await shown.waitFor()
+    key = (await shown.textContent())?.trim() ?? ''
+    expect(key).toMatch(/^fl_\w{36}$/)
+    // A click beside it or Escape does not lose it.
+    await page.keyboard.press('Escape')
+    await button('I have stored it').click()
+    await page.reload()
+    await page.getByRole('button', { name: 'Actions for Pipeline' }).waitFor()
+    expect(await page.content()).not.toContain(key)
+    const { projects } = await dashboard.server.clientFor(key).projects.list({})
+    expect(projects.map(({ id }) => id)).toEqual([projectId])
+  })
+
+  it('deploys an app and watches it until it is running', async () => {
+    releases.push(await deploy('storefront', app.url))
+    await page.getByRole('definition').getByText('running').waitFor()
+    await page.getByLabel('Lines of the log').getByText('shop is open').waitFor()
+    const address = await page.getByRole('link', { name: /^http:/ }).getAttribute('href')
+    expect(await (await fetch(address ?? '')).text()).toBe('first')
+    const download = page.waitForEvent('download')
+    await button('Download').click()
+    expect(await readFile(await (await download).path(), 'utf8')).toContain('shop is open')
+  })
+
+  it('sees the reason of a failure first', async () => {
+    await using broken = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'build.js': "console.error('no such basket'); process.exit(3)",
+    })
+    await deploy('checkout', broken.url)
+    const alert = page.getByRole('alert')
+    await alert.getByText('Failed in the step build').waitFor()
+    expect(await alert.textContent()).toContain('no such basket')
+    await page.getByRole('definition').getByText('failed').waitFor()
+  })
+
+  it('rolls back', async () => {
+    await app.commit(talkative('second'))
+    releases.push(await deploy('storefront', app.url))
+    await page.getByRole('definition').getByText('running').waitFor()
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    expect(await (await fetch(address)).text()).toBe('second')
+    await page.goto(url(`/projects/${projectId}/deployments/${releases[0]}`))
+    await button('Roll back to this').click()
+    await page.getByRole('definition').getByText('running').waitFor()
+    expect(await (await fetch(address)).text()).toBe('first')
+  })
+
+  it('creates a database and connects to it', async () => {
+    await page.goto(url(`/projects/${projectId}/databases`))
+    await button('New database').click()
+    await dialog().getByLabel('Name').fill('orders')
+    await dialog().getByRole('button', { name: 'Create database' }).click()
+    const shown = dialog().getByLabel('Connection string', { exact: true }).last()
+    await shown.waitFor()
+    const connection = (await shown.textContent())?.trim() ?? ''
+    await button('I have stored it').click()
+    await page.getByText('available', { exact: true }).waitFor()
+    expect(await query(connection, 'select 1 + 1')).toEqual([[2]])
+    expect(await page.content()).not.toContain(connection)
+  })
+
+  it('uploads a file, downloads it and deletes it', async () => {
+    await using directory = await temporaryDirectory()
+    const path = join(directory.path, 'list.txt')
+    await writeFile(path, 'one\ntwo\n')
+    await page.goto(url(`/projects/${projectId}/storage`))
+    await page.getByLabel('Drop files here, or choose them').setInputFiles(path)
+    const link = page.getByRole('link', { name: 'list.txt' })
+    await link.waitFor()
+    const download = page.waitForEvent('download')
+    await link.click()
+    expect(await readFile(await (await download).path(), 'utf8')).toBe('one\ntwo\n')
+    await button('Actions for list.txt').click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
+    await button('Delete file').click()
+    await page.getByText('No file yet').waitFor()
+  })
+
+  it('creates a receiver, and a test reaches it with a signature that holds', async () => {
+    const received: string[] = []
+    let app = new Koa()
+    await using server = await listening((request, response) => void app.callback()(request, response))
+    await page.goto(url('/webhooks'))
+    await button('New receiver').click()
+    await dialog().getByLabel('Address').fill(`${server.url}/hooks`)
+    await dialog().getByRole('button', { name: 'Create receiver' }).click()
+    const shown = dialog().getByLabel('Signing secret', { exact: true }).last()
+    await shown.waitFor()
+    const receiver = createReceiver({ secrets: [(await shown.textContent())?.trim() ?? ''] })
+    receiver.on('ping', ({ event }) => void received.push(event))
+    app = new Koa()
+    app.use(receiver.middleware({ path: '/hooks' }))
+    await button('I have stored it').click()
+    await page.getByRole('link', { name: `${server.url}/hooks` }).click()
+    await button('Send a test').click()
+    await page.getByRole('cell').getByText('succeeded').waitFor()
+    expect(received).toEqual(['ping'])
+    await page.getByRole('button', { name: 'ping' }).click()
+    await dialog().getByText('Attempt 1: answer 2').waitFor()
+    await page.keyboard.press('Escape')
+    await dialog().waitFor({ state: 'detached' })
+  })
+
+  it('revokes a key, which is refused from then on', async () => {
+    await page.goto(url('/settings/api-keys'))
+    await button('Actions for Pipeline').click()
+    await page.getByRole('menuitem', { name: 'Revoke' }).click()
+    await button('Revoke key').click()
+    await page.getByText('revoked').waitFor()
+    await expect(dashboard.server.clientFor(key).projects.list({})).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
+  it('saw no page that complains, and none that asks another origin', () => {
+    expect(dashboard.complaints).toEqual([])
+  })
+})
