@@ -65,7 +65,7 @@ export function GetStarted() {
             </p>
           )}
         </Step>
-        <Step done={(webhooks.data?.total ?? 0) > 0} title="And then: be told">
+        <Step done={(webhooks.data?.webhooks.length ?? 0) > 0} title="And then: be told">
           <p className="mb-2 text-muted">
             Make a{' '}
             <Link to="/webhooks" className="text-accent underline">
