@@ -31,6 +31,7 @@ import { createBuildSlots } from './deployments/build-slots.ts'
 import { countByStatus } from './deployments/count.ts'
 import { workOn } from './deployments/deployer.ts'
 import { createDeployments } from './deployments/deployments.ts'
+import { createDisk } from './deployments/disk.ts'
 import { createGit } from './deployments/git.ts'
 import { createGitCache } from './deployments/git-cache.ts'
 import { deploymentHandlers } from './deployments/handlers.ts'
@@ -42,8 +43,11 @@ import type { DeployParts } from './deployments/parts.ts'
 import { createKeeper, type Keeper } from './deployments/reconcile.ts'
 import { createReleases } from './deployments/releases.ts'
 import { removeProject as removeDeployments } from './deployments/remove-project.ts'
+import { createConfinement } from './deployments/runner/confinement.ts'
+import { type Limits, limitsOf } from './deployments/runner/limits.ts'
+import { describeMeans, findMeans } from './deployments/runner/means.ts'
 import { createProcessRunner } from './deployments/runner/process-runner.ts'
-import { preparePrograms } from './deployments/runner/programs.ts'
+import { enterProgram, preparePrograms } from './deployments/runner/programs.ts'
 import { createDeploymentStore } from './deployments/store/store.ts'
 import { createWork } from './deployments/work.ts'
 import { createGateway } from './gateway/gateway.ts'
@@ -59,6 +63,7 @@ import type { Logger } from './platform/logger.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { blockList, createOutbound } from './platform/outbound.ts'
 import { startPeriodic } from './platform/periodic.ts'
+import { planNamed } from './platform/plans.ts'
 import { createBinariesStore } from './platform/postgres/install.ts'
 import { binariesReleases } from './platform/postgres/releases.ts'
 import { createReleaseStack, type ReleaseStack } from './platform/release-stack.ts'
@@ -237,6 +242,7 @@ async function compose(composition: Composition): Promise<void> {
   })
 
   const parts = await deployParts(composition, {
+    limitsOf: async (projectId) => limitsOf(planNamed(config.plans, await tenancy.planOf(projectId))),
     store,
     outbound,
     announce: (transaction, { event, row, url, ...more }) =>
@@ -452,7 +458,10 @@ async function databaseEngine({ config, logger, state, stack }: Composition): Pr
 
 async function deployParts(
   composition: Composition,
-  given: Pick<DeployParts, 'store' | 'outbound' | 'announce'>,
+  {
+    limitsOf,
+    ...given
+  }: Pick<DeployParts, 'store' | 'outbound' | 'announce'> & { limitsOf: (projectId: string) => Promise<Limits> },
 ): Promise<DeployParts> {
   const { config, logger, state, secrets, stack } = composition
   const { directory } = state
@@ -478,6 +487,17 @@ async function deployParts(
   } catch (error) {
     throw listenError(error as NodeJS.ErrnoException, config.host, gatewayPort(config), 'FAIRLEAD_GATEWAY_PORT')
   }
+  const means = await findMeans({
+    cgroups: config.cgroups,
+    path: config.path,
+    directory: directory.root,
+    isRoot: isRoot(),
+    programs: programs.paths,
+  })
+  stack.defer('control groups', async () => means.cgroups?.close())
+  const confinement = createConfinement(means)
+  if (confinement.warning !== null) logger.warn(confinement.warning)
+  logger.info(describeMeans(means), 'what holds builds and apps')
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
 
@@ -485,15 +505,24 @@ async function deployParts(
     ...given,
     database: state.db,
     apps: createApps({ database: state.db, gateway, config: config.apps }),
-    releases: createReleases({ directory: directory.apps, logDirectory: directory.logs, uids: appUids, secrets }),
+    releases: createReleases({
+      directory: directory.apps,
+      logDirectory: directory.logs,
+      uids: appUids,
+      limitsOf,
+      secrets,
+    }),
     runner: createProcessRunner({
       node: programs.node,
       bin: programs.bin,
       buildEnvironment: config.deploys.environment,
       ports: releasePorts,
+      confinement,
+      enter: enterProgram,
       logger,
     }),
     gateway,
+    disk: createDisk({ directory: directory.root, reserveBytes: config.deploys.reserveBytes }),
     listening: createListening({ gateway, logger }),
     gitCache: createGitCache({ directory: join(directory.git, 'caches') }),
     git: await createGit({
@@ -576,8 +605,5 @@ function reachableHost(host: string): string {
 function sayWhereItStands(config: Config, logger: Logger): void {
   if (config.localMode) {
     logger.info('local mode: only this machine reaches the server, and file: repositories may be deployed')
-  }
-  if (!isRoot()) {
-    logger.warn('builds and apps run as the user of the server and can read its files: deploy only code that you trust')
   }
 }
