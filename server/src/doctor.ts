@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { readHierarchy } from './deployments/runner/means.ts'
 import { findProgram, findSandbox } from './deployments/runner/sandbox.ts'
-import { controllers } from './platform/cgroups.ts'
+import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
 import { isRoot } from './platform/state.ts'
 
@@ -83,7 +83,7 @@ const losses: Readonly<Record<(typeof controllers)[number], string>> = {
 async function controlGroups({ cgroups }: Config): Promise<Finding> {
   const what = 'control groups'
   const hierarchy = await readHierarchy(cgroups)
-  const there = controllers.filter((each) => hierarchy?.folders[each] !== undefined)
+  const there = hierarchy === null ? [] : await usableControllers(hierarchy)
   const lost = controllers.filter((each) => !there.includes(each))
   const found =
     hierarchy === null ? 'none that this server may use' : `version ${hierarchy.version}: ${there.join(', ')}`
@@ -94,20 +94,23 @@ async function controlGroups({ cgroups }: Config): Promise<Finding> {
 
 async function disk({ dataDirectory, deploys }: Config): Promise<Finding> {
   const what = 'disk'
-  const { bavail, bsize } = await statfsAbove(dataDirectory)
-  const found = `${Math.floor((bavail * bsize) / 1_000_000)} MB free`
-  if (bavail * bsize >= deploys.reserveBytes) return { what, state: 'well', found }
+  const free = await freeAbove(dataDirectory)
+  const found = `${Math.floor(free / 1_000_000)} MB free`
+  if (free >= deploys.reserveBytes) return { what, state: 'well', found }
   const reserve = deploys.reserveBytes / 1_000_000
   const cost = `nothing is deployed below ${reserve} MB (FAIRLEAD_RESERVE_MB). Make room for ${dataDirectory}.`
   return { what, state: 'broken', found, cost }
 }
 
-/** Of the deepest folder that is there. */
-async function statfsAbove(path: string): ReturnType<typeof statfs> {
-  return statfs(path).catch((error: unknown) => {
+/** Free bytes of the disk of the deepest folder that is there. */
+async function freeAbove(path: string): Promise<number> {
+  try {
+    const { bavail, bsize } = await statfs(path)
+    return bavail * bsize
+  } catch (error) {
     if (dirname(path) === path) throw error
-    return statfsAbove(dirname(path))
-  })
+    return freeAbove(dirname(path))
+  }
 }
 
 async function port(what: string, host: string, number: number): Promise<Finding> {

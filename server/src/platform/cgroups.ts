@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -170,11 +170,35 @@ export async function openCgroups(hierarchy: Hierarchy | null, name: string): Pr
   return folders.size === 0 ? null : createCgroups(version, folders)
 }
 
+/** The controllers that groups made there could have; changes nothing. */
+export async function usableControllers({ version, folders }: Hierarchy): Promise<Controller[]> {
+  const usable: Controller[] = []
+  for (const controller of controllers) {
+    const folder = folders[controller]
+    if (folder === undefined) continue
+    const writable = await access(folder, constants.W_OK).then(
+      () => true,
+      () => false,
+    )
+    const listed = version === 1 ? [controller] : await available(folder)
+    if (writable && listed.includes(controller)) usable.push(controller)
+  }
+  return usable
+}
+
+/** Of version 2; the freezer is built in there. Nothing to limit with counts as nothing at all. */
+async function available(folder: string): Promise<Controller[]> {
+  const names = (await readFile(join(folder, 'cgroup.controllers'), 'utf8').catch(() => '')).trim().split(' ')
+  const listed = controllers.filter((each) => names.includes(each))
+  return listed.length === 0 ? [] : [...listed, 'freezer']
+}
+
 /** Passes the controllers on to the groups below (version 2); gives those that arrived, and `freezer`, which is built in. */
 async function delegate(parent: string, name: string): Promise<Controller[]> {
   try {
-    const available = (await readFile(join(parent, 'cgroup.controllers'), 'utf8')).trim().split(' ')
-    const wanted = controllers.filter((each) => available.includes(each))
+    const listed = await available(parent)
+    if (listed.length === 0) return []
+    const wanted = listed.filter((each) => each !== 'freezer')
     const folder = join(parent, name)
     await mkdir(folder, { recursive: true })
     const value = wanted.map((each) => `+${each}`).join(' ')
@@ -187,7 +211,7 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
       await writeFile(join(parent, 'cgroup.subtree_control'), value)
     })
     await writeFile(join(folder, 'cgroup.subtree_control'), value)
-    return [...wanted, 'freezer']
+    return listed
   } catch {
     return []
   }
