@@ -16,13 +16,17 @@ export async function findMeans(options: {
   readonly programs: readonly string[]
 }): Promise<Means> {
   const hierarchy = await readHierarchy(options.cgroups)
-  const name = `fairlead-${createHash('sha256').update(options.directory).digest('hex').slice(0, 16)}`
   return {
-    cgroups: await openCgroups(hierarchy, name),
+    cgroups: await openCgroups(hierarchy, groupName(options.directory)),
     prlimit: await findProgram('prlimit', options.path),
     sandbox: options.isRoot ? null : await findSandbox(options.path),
     programs: options.programs,
   }
+}
+
+/** The control group of the server with this data directory. */
+export function groupName(directory: string): string {
+  return `fairlead-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`
 }
 
 /** `null` on systems without control groups. */
