@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
 import { serveCommand } from './commands/serve.ts'
@@ -12,6 +13,7 @@ const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')
   .version(version)
   .addCommand(serveCommand())
+  .addCommand(doctorCommand())
   .addCommand(keysCommand())
   .addCommand(accountsCommand())
   .addCommand(usersCommand())

@@ -10,7 +10,7 @@ import { createMetrics } from './platform/metrics.ts'
 import { createReleaseStack } from './platform/release-stack.ts'
 import { openSecretBox } from './platform/secret-key.ts'
 import { takeServerLock } from './platform/server-lock.ts'
-import { isRoot, openState } from './platform/state.ts'
+import { openState } from './platform/state.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
 
@@ -77,8 +77,5 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
 function sayWhereItStands(config: Config, logger: Logger): void {
   if (config.localMode) {
     logger.info('local mode: only this machine reaches the server, and file: repositories may be deployed')
-  }
-  if (!isRoot()) {
-    logger.warn('builds and apps run as the user of the server and can read its files: deploy only code that you trust')
   }
 }

@@ -43,6 +43,7 @@ it('removes all that a project has, again after it was broken off, and nothing o
     store,
     apps: createApps({ database: db, gateway, config }),
     releases: createReleases({
+      limitsOf: async () => ({ memoryBytes: 512_000_000, cpus: 1 }),
       directory: folder('apps'),
       logDirectory: folder('logs'),
       uids: null,

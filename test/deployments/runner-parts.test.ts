@@ -25,6 +25,7 @@ describe('the environment', () => {
     logDirectory: '/logs/dep_1',
     appDirectory: '/apps/a',
     user: null,
+    limits: { memoryBytes: 512_000_000, cpus: 1 },
     variables: {},
   }
   const command = { argv: ['node'], env: { FROM: 'plan', PLAN: '1' } } as const

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
+import { createConfinement, noMeans } from '../../server/src/deployments/runner/confinement.ts'
+import type { Limits } from '../../server/src/deployments/runner/limits.ts'
 import { createProcessRunner } from '../../server/src/deployments/runner/process-runner.ts'
+import { enterProgram } from '../../server/src/deployments/runner/programs.ts'
 import type { Instance, InstanceState, Plan, Release, Runner } from '../../server/src/deployments/runner/runner.ts'
 import { prepareBin } from '../../server/src/deployments/runner/toolchain.ts'
 import { findProcesses, killAll } from '../../server/src/platform/processes.ts'
@@ -16,6 +19,8 @@ export const identities: { name: string; user: OsUser | null }[] = [
   ...(process.getuid?.() === 0 ? [{ name: 'a user of its own', user: { uid: 41001, gid: 41001 } }] : []),
   { name: "the server's user", user: null },
 ]
+
+const limits: Limits = { memoryBytes: 512_000_000, cpus: 1 }
 
 /** A folder with a toolchain and releases in it; everything that it starts ends with it. */
 export interface Bench {
@@ -44,13 +49,23 @@ export async function createBench(): Promise<Bench> {
         bin,
         buildEnvironment: { OPERATOR_SETTING: 'a mirror' },
         ports: { from: 42_000, to: 42_999 },
+        confinement: createConfinement(noMeans),
+        enter: enterProgram,
         logger: { info: () => undefined },
       }),
     release: async (fixture, { user = null, variables = {} } = {}) => {
       const id = `dep_${randomUUID()}`
       const appDirectory = join(directory, id)
       const logDirectory = join(directory, 'logs', id)
-      const release = { id, directory: join(appDirectory, 'release'), logDirectory, appDirectory, user, variables }
+      const release = {
+        id,
+        directory: join(appDirectory, 'release'),
+        logDirectory,
+        appDirectory,
+        user,
+        limits,
+        variables,
+      }
       const source = join(release.directory, 'source')
       await mkdir(release.directory, { recursive: true, mode: 0o711 })
       await cp(fixturePath(fixture), source, { recursive: true })

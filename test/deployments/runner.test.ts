@@ -57,7 +57,7 @@ describe.each(identities)('as $name', ({ user }) => {
     }
 
     await runner.stop(instance, { graceMs: 20_000 })
-    expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: 0, signal: null })
+    expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: 0, signal: null, exceeded: null })
     expect(await runner.logs(release, 'runtime', { lines: 10 })).toEqual(['ready', 'goodbye'])
     expect((await stat(join(release.logDirectory, 'runtime.log'))).mode & 0o777).toBe(0o600)
     vi.unstubAllEnvs()
@@ -105,7 +105,7 @@ describe.each(identities)('as $name', ({ user }) => {
       ),
       noAbort(),
     )
-    expect(outcome).toEqual({ ok: false, command: 'node app.js exits', code: 7, signal: null })
+    expect(outcome).toEqual({ ok: false, command: 'node app.js exits', code: 7, signal: null, exceeded: null })
     expect(await runner.logs(release, 'build', { lines: 100 })).toEqual(['$ node app.js exits'])
   })
 
@@ -136,7 +136,7 @@ describe.each(identities)('as $name', ({ user }) => {
     const instance = await runner.start(release, plan(['node', 'app.js', 'stubborn']))
     await untilState(runner, instance, 'listening')
     await runner.stop(instance, { graceMs: 300 })
-    expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: null, signal: 'SIGKILL' })
+    expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: null, signal: 'SIGKILL', exceeded: null })
     expect(await runner.logs(release, 'runtime', { lines: 9 })).toEqual(['no'])
   })
 
@@ -161,7 +161,7 @@ describe.each(identities)('as $name', ({ user }) => {
     const adopted = JSON.parse(JSON.stringify(started)) as Instance
     expect(await second.inspect(adopted)).toEqual({ state: 'listening', host: '127.0.0.1' })
     await second.stop(adopted, { graceMs: 20_000 })
-    expect(await second.inspect(adopted)).toEqual({ state: 'exited', code: null, signal: null })
+    expect(await second.inspect(adopted)).toEqual({ state: 'exited', code: null, signal: null, exceeded: null })
     expect(await second.logs(release, 'runtime', { lines: 1 })).toEqual(['goodbye'])
     await second.stop(adopted, { graceMs: 0 })
   })
@@ -184,7 +184,12 @@ describe('an app', () => {
     const runner = bench.newRunner()
     const release = await bench.release('unruly')
     const instance = await runner.start(release, plan(['node', 'app.js', 'exits']))
-    expect(await untilState(runner, instance, 'exited')).toEqual({ state: 'exited', code: 7, signal: null })
+    expect(await untilState(runner, instance, 'exited')).toEqual({
+      state: 'exited',
+      code: 7,
+      signal: null,
+      exceeded: null,
+    })
   })
 
   test('that listens on another port is found elsewhere', async () => {
@@ -210,8 +215,13 @@ describe('an app', () => {
     const runner = bench.newRunner()
     const release = await bench.release('unruly')
     const instance = await runner.start(release, plan(['no-such-command']))
-    expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: 127, signal: null })
-    expect(await bench.newRunner().inspect(instance)).toEqual({ state: 'exited', code: null, signal: null })
+    expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: 127, signal: null, exceeded: null })
+    expect(await bench.newRunner().inspect(instance)).toEqual({
+      state: 'exited',
+      code: null,
+      signal: null,
+      exceeded: null,
+    })
     expect(await runner.logs(release, 'runtime', { lines: 9 })).toEqual(['no-such-command: command not found'])
     await runner.stop(instance, { graceMs: 0 })
   })
@@ -224,7 +234,7 @@ describe('an app', () => {
     const release = await bench.release('unruly')
     await writeFile(join(release.directory, 'source', 'step'), text, { mode })
     const outcome = await runner.build(release, plan(['node'], [['./step']]), noAbort())
-    expect(outcome).toEqual({ ok: false, command: './step', code, signal: null })
+    expect(outcome).toEqual({ ok: false, command: './step', code, signal: null, exceeded: null })
     expect((await runner.logs(release, 'build', { lines: 9 })).at(-1)).toContain(line)
   })
 
@@ -252,7 +262,7 @@ describe('what is not the release’s', () => {
     const other = await runner.start(release, await planOf(release))
     await untilState(runner, other, 'listening')
     const stale = { ...other, releaseId: 'dep_long_gone', startTime: '1' }
-    expect(await runner.inspect(stale)).toEqual({ state: 'exited', code: null, signal: null })
+    expect(await runner.inspect(stale)).toEqual({ state: 'exited', code: null, signal: null, exceeded: null })
     await runner.stop(stale, { graceMs: 0 })
     expect((await runner.inspect(other)).state).toBe('listening')
     await runner.stop(other, { graceMs: 0 })

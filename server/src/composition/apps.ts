@@ -2,14 +2,18 @@ import { join } from 'node:path'
 import { publicUrl } from '../deployments/addresses.ts'
 import { type App, createApps } from '../deployments/apps.ts'
 import { createBuildSlots } from '../deployments/build-slots.ts'
+import { createDisk } from '../deployments/disk.ts'
 import { createGit } from '../deployments/git.ts'
 import { createGitCache } from '../deployments/git-cache.ts'
 import { createListening } from '../deployments/listening.ts'
 import type { DeployParts } from '../deployments/parts.ts'
 import type { Keeper } from '../deployments/reconcile.ts'
 import { createReleases } from '../deployments/releases.ts'
+import { createConfinement } from '../deployments/runner/confinement.ts'
+import type { Limits } from '../deployments/runner/limits.ts'
+import { describeMeans, findMeans } from '../deployments/runner/means.ts'
 import { createProcessRunner } from '../deployments/runner/process-runner.ts'
-import { preparePrograms } from '../deployments/runner/programs.ts'
+import { enterProgram, preparePrograms } from '../deployments/runner/programs.ts'
 import { createWork } from '../deployments/work.ts'
 import { createGateway } from '../gateway/gateway.ts'
 import { createBackground } from '../platform/background.ts'
@@ -22,7 +26,10 @@ import { type Composition, finishTimeoutMs, proxyRule } from './composition.ts'
 import { listenError } from './listen.ts'
 export async function deployParts(
   composition: Composition,
-  given: Pick<DeployParts, 'store' | 'outbound' | 'announce'>,
+  {
+    limitsOf,
+    ...given
+  }: Pick<DeployParts, 'store' | 'outbound' | 'announce'> & { limitsOf: (projectId: string) => Promise<Limits> },
 ): Promise<DeployParts> {
   const { config, logger, state, secrets, stack } = composition
   const { directory } = state
@@ -48,6 +55,17 @@ export async function deployParts(
   } catch (error) {
     throw listenError(error as NodeJS.ErrnoException, config.host, gatewayPort(config), 'FAIRLEAD_GATEWAY_PORT')
   }
+  const means = await findMeans({
+    cgroups: config.cgroups,
+    path: config.path,
+    directory: directory.root,
+    isRoot: isRoot(),
+    programs: programs.paths,
+  })
+  stack.defer('control groups', async () => means.cgroups?.close())
+  const confinement = createConfinement(means)
+  if (confinement.warning !== null) logger.warn(confinement.warning)
+  logger.info(describeMeans(means), 'what holds builds and apps')
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
 
@@ -55,15 +73,24 @@ export async function deployParts(
     ...given,
     database: state.db,
     apps: createApps({ database: state.db, gateway, config: config.apps }),
-    releases: createReleases({ directory: directory.apps, logDirectory: directory.logs, uids: appUids, secrets }),
+    releases: createReleases({
+      directory: directory.apps,
+      logDirectory: directory.logs,
+      uids: appUids,
+      limitsOf,
+      secrets,
+    }),
     runner: createProcessRunner({
       node: programs.node,
       bin: programs.bin,
       buildEnvironment: config.deploys.environment,
       ports: releasePorts,
+      confinement,
+      enter: enterProgram,
       logger,
     }),
     gateway,
+    disk: createDisk({ directory: directory.root, reserveBytes: config.deploys.reserveBytes }),
     listening: createListening({ gateway, logger }),
     gitCache: createGitCache({ directory: join(directory.git, 'caches') }),
     git: await createGit({

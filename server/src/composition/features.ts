@@ -26,12 +26,14 @@ import { createLifecycle } from '../deployments/lifecycle.ts'
 import { createLogs } from '../deployments/logs.ts'
 import { createKeeper } from '../deployments/reconcile.ts'
 import { removeProject as removeDeployments } from '../deployments/remove-project.ts'
+import { limitsOf } from '../deployments/runner/limits.ts'
 import { createDeploymentStore } from '../deployments/store/store.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import type { Transaction } from '../platform/database.ts'
 import { startWorkers } from '../platform/jobs.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
+import { planNamed } from '../platform/plans.ts'
 import { projectHandlers } from '../projects/handlers.ts'
 import { createProjects } from '../projects/projects.ts'
 import { removeProject, removeProjectTask } from '../projects/removal.ts'
@@ -122,6 +124,7 @@ export async function compose(composition: Composition): Promise<void> {
   })
 
   const parts = await deployParts(composition, {
+    limitsOf: async (projectId) => limitsOf(planNamed(config.plans, await tenancy.planOf(projectId))),
     store,
     outbound,
     announce: (transaction, { event, row, url, ...more }) =>

@@ -1,7 +1,7 @@
 import { DeploymentError } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { readSourceTree } from './plan.ts'
-import { sourceOf } from './runner/environment.ts'
+import { homeOf, sourceOf, temporaryFolderOf } from './runner/environment.ts'
 import type { Plan, Release } from './runner/runner.ts'
 import { buildRelease } from './steps/build.ts'
 import { fetchSource } from './steps/fetch.ts'
@@ -19,7 +19,7 @@ import type { DeploymentRow } from './store/store.ts'
  */
 export async function deploy(parts: DeployParts, deployment: DeploymentRow, signal: AbortSignal): Promise<void> {
   const app = await parts.apps.get(deployment.app_id)
-  const release = parts.releases.of(deployment, app.number)
+  const release = await parts.releases.of(deployment, app.number)
   const plan = deployment.retained ? keptPlan(deployment) : await makeRelease(parts, deployment, release, signal)
   const instance = await startRelease(parts, deployment, release, plan, signal)
   const { host } = await untilHealthy(parts.runner, release, instance, healthOf(parts, deployment), signal)
@@ -34,14 +34,28 @@ async function makeRelease(
   signal: AbortSignal,
 ): Promise<Plan> {
   await parts.releases.prepare(release)
+  const { mostSourceBytes, mostReleaseBytes } = parts.settings
   const source = await within('fetch', parts.settings.fetchTimeoutMs, signal, (limit) =>
-    fetchSource(parts, requestOf(parts, deployment, release), limit),
+    parts.disk.hold({ stage: 'fetch', folder: release.directory, mostBytes: mostSourceBytes }, limit, (held) =>
+      fetchSource(parts, requestOf(parts, deployment, release), held),
+    ),
   )
   await parts.store.fetched(deployment, source)
   const plan = planFor(await readSourceTree(sourceOf(release)), parts.planOptions)
   await parts.releases.handOver(release, signal)
   await parts.buildSlots.use(deployment.account_id, signal, () =>
-    within('build', parts.settings.buildTimeoutMs, signal, (limit) => buildRelease(parts.runner, release, plan, limit)),
+    within('build', parts.settings.buildTimeoutMs, signal, (limit) =>
+      parts.disk.hold(
+        {
+          stage: 'build',
+          folder: release.directory,
+          mostBytes: mostReleaseBytes,
+          growing: [homeOf(release), temporaryFolderOf(release)],
+        },
+        limit,
+        (held) => buildRelease(parts.runner, release, plan, held),
+      ),
+    ),
   )
   return plan
 }

@@ -53,7 +53,7 @@ async function attempt(parts: DeployParts, deploymentId: string, signal: AbortSi
 /** Ends what runs of a release that does not have the address; its files go, unless they are a release to go back to. */
 async function cleanUp(parts: DeployParts, deployment: DeploymentRow): Promise<void> {
   const app = await parts.apps.get(deployment.app_id)
-  const release = parts.releases.of(deployment, app.number)
+  const release = await parts.releases.of(deployment, app.number)
   if (deployment.retained) await parts.runner.halt(release)
   else await parts.runner.remove(release)
 }

@@ -9,6 +9,7 @@ import { newId } from '../platform/ids.ts'
 import { type Plans, planNamed } from '../platform/plans.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { Apps } from './apps.ts'
+import type { Disk } from './disk.ts'
 import { branchProblem, isLocalRepository, parseGitUrl } from './git-source.ts'
 import { enqueueWork } from './jobs.ts'
 import type { Listening } from './listening.ts'
@@ -25,6 +26,7 @@ export interface DeploymentsDependencies {
   readonly secrets: SecretBox
   readonly plans: Plans
   readonly appsConfig: AppsConfig
+  readonly disk: Pick<Disk, 'assertRoom'>
   /** Whether `file:` addresses may be deployed, and tokens sent over plain http: in local mode alone. */
   readonly allowFile: boolean
 }
@@ -51,6 +53,7 @@ export function createDeployments(dependencies: DeploymentsDependencies): Deploy
   return {
     async create(transaction, afterCommit, project, input) {
       await checkSource(input, dependencies)
+      await dependencies.disk.assertRoom()
       const mostApps = planNamed(plans, project.plan).apps
       const { app, isNew } = await apps.findOrCreate(transaction, { ...project, mostApps }, input.name)
       // The address answers from now on, with 503 until the release is there.

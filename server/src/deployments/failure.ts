@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { DeploymentFailure, DeploymentStage } from '../contract/resources/deployments.ts'
 import { maskValues } from './masking.ts'
+import { groupLimits, type LimitCode, type Limits } from './runner/limits.ts'
 
 /** A deployment that cannot go on, with what its owner is told. */
 export class DeploymentError extends Error {
@@ -35,6 +36,15 @@ export function failureOf(error: unknown, secrets: readonly string[]): Deploymen
 function storable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
   return text.toWellFormed().replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '')
+}
+
+/** What is said of a limit that was met. */
+export function saidOf(code: LimitCode, what: 'build' | 'app', limits: Limits): string {
+  const { memoryBytes, processes } = groupLimits(limits, what)
+  if (code === 'out_of_memory') {
+    return `The ${what} needed more than the ${memoryBytes / 1_000_000} MB of memory that it may use. Let it need less, or give the project a larger plan.`
+  }
+  return `The ${what} reached the ${processes} processes and threads that it may have. Let it start fewer.`
 }
 
 const longestLine = 500

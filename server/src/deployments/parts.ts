@@ -8,6 +8,7 @@ import type { Logger } from '../platform/logger.ts'
 import type { Outbound } from '../platform/outbound.ts'
 import type { App, Apps } from './apps.ts'
 import type { BuildSlots } from './build-slots.ts'
+import type { Disk } from './disk.ts'
 import type { Git } from './git.ts'
 import type { GitCache } from './git-cache.ts'
 import type { Listening } from './listening.ts'
@@ -35,6 +36,7 @@ export interface DeployParts {
   readonly appLock: KeyedLock
   readonly background: Background
   readonly buildSlots: BuildSlots
+  readonly disk: Disk
   readonly settings: DeploysConfig
   readonly planOptions: PlanOptions
   readonly allowFile: boolean

@@ -69,7 +69,7 @@ export function createKeeper(parts: DeployParts): Keeper {
     parts.logger.info({ deployment: row.id }, 'starting the release again')
     restarts.note(row.id, performance.now())
     const app = await parts.apps.get(row.app_id)
-    const release = parts.releases.of(row, app.number)
+    const release = await parts.releases.of(row, app.number)
     try {
       if (row.plan === null) throw new Error('a running deployment has no plan')
       if (row.instance !== null) await parts.runner.stop(row.instance, { graceMs: stopGraceMs })

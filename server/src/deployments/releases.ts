@@ -5,12 +5,16 @@ import type { Range } from '../platform/config.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { OsUser } from '../platform/users.ts'
 import { removeFolder } from './runner/folders.ts'
+import type { Limits } from './runner/limits.ts'
 import type { Release } from './runner/runner.ts'
 
 /** Where releases lie on disk and whom they belong to. */
 export interface Releases {
   /** The release of a deployment; nothing is made on disk by this. */
-  of(deployment: { id: string; app_id: string; variables: Buffer }, appNumber: number): Release
+  of(
+    deployment: { id: string; app_id: string; project_id: string; variables: Buffer },
+    appNumber: number,
+  ): Promise<Release>
   /** The same without what it would run with; for a deployment whose row is gone, too. */
   placeOf(deployment: { id: string; app_id: string }): ReleasePlace
   tokenOf(deployment: { id: string; git_token: Buffer | null }): string | null
@@ -43,6 +47,8 @@ export function createReleases(options: {
   readonly logDirectory: string
   /** The uids that apps get when the server is root, else `null`. */
   readonly uids: Range | null
+  /** What the apps of a project may use, by its plan. */
+  readonly limitsOf: (projectId: string) => Promise<Limits>
   readonly secrets: SecretBox
 }): Releases {
   const variablesOf = (deployment: { id: string; variables: Buffer }): Readonly<Record<string, string>> =>
@@ -67,12 +73,13 @@ export function createReleases(options: {
       return [...Object.values(variablesOf(deployment)), ...(token === null ? [] : [token, ...token.split(':')])]
     },
 
-    of(deployment, appNumber) {
+    async of(deployment, appNumber) {
       const appDirectory = join(options.directory, deployment.app_id)
       return {
         ...placeOf(deployment),
         appDirectory,
         user: userOf(options.uids, appNumber),
+        limits: await options.limitsOf(deployment.project_id),
         variables: variablesOf(deployment),
       }
     },

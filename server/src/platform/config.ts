@@ -43,6 +43,8 @@ export interface Config {
   readonly uploadIdleTimeoutMs: number
   /** Unprivileged uids that the server hands out when it is root: the first to its own cluster, the last to users' databases, the others to apps. */
   readonly uids: Range
+  /** Which control groups of Linux may be used: see `parseHierarchy`. */
+  readonly cgroups: 'top' | 'delegated'
   readonly deploys: DeploysConfig
   readonly databases: DatabasesConfig
   /** The server's own `PATH`, where it finds git. */
@@ -77,6 +79,11 @@ export interface DeploysConfig {
   readonly stableMs: number
   /** How long an old release may finish its requests after a switch. */
   readonly drainMs: number
+  /** The most that the files of a commit, and a release with what its build made, may take on the disk. */
+  readonly mostSourceBytes: number
+  readonly mostReleaseBytes: number
+  /** Free space of the disk below which nothing is accepted or built. */
+  readonly reserveBytes: number
   /** Variables given to git and to builds, such as a package registry's address. */
   readonly environment: Readonly<Record<string, string>>
 }
@@ -119,6 +126,10 @@ const seconds = z
   .transform((value) => Math.round(Number(value) * 1000))
   // A timer of the system counts milliseconds in 31 bits.
   .refine((ms) => ms < 2 ** 31, 'must be less than 24 days')
+const megabytes = z
+  .string()
+  .regex(/^\d{1,9}$/, 'must be a whole number of megabytes')
+  .transform((value) => Number(value) * 1_000_000)
 const list = z.string().transform((value) =>
   value
     .split(',')
@@ -252,6 +263,10 @@ const variables = z.object({
   FAIRLEAD_START_TIMEOUT: seconds.default(60_000),
   FAIRLEAD_STABLE_TIME: seconds.default(1_000),
   FAIRLEAD_DRAIN_TIMEOUT: seconds.default(30_000),
+  FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
+  FAIRLEAD_SOURCE_MB: megabytes.default(1_000_000_000),
+  FAIRLEAD_RELEASE_MB: megabytes.default(4_000_000_000),
+  FAIRLEAD_RESERVE_MB: megabytes.default(1_000_000_000),
   FAIRLEAD_BUILD_ENV: z
     .string()
     .transform((value, context) => {
@@ -324,6 +339,7 @@ function assemble(set: z.output<typeof variables>, environment: Readonly<Record<
     publicAddress: publicAddress(set),
     uploadIdleTimeoutMs: set.FAIRLEAD_UPLOAD_IDLE_TIMEOUT,
     uids: set.FAIRLEAD_UIDS,
+    cgroups: set.FAIRLEAD_CGROUPS,
     deploys: {
       builds: set.FAIRLEAD_BUILDS ?? Math.max(1, Math.floor(availableParallelism() / 2)),
       fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
@@ -331,6 +347,9 @@ function assemble(set: z.output<typeof variables>, environment: Readonly<Record<
       startTimeoutMs: set.FAIRLEAD_START_TIMEOUT,
       stableMs: set.FAIRLEAD_STABLE_TIME,
       drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
+      mostSourceBytes: set.FAIRLEAD_SOURCE_MB,
+      mostReleaseBytes: set.FAIRLEAD_RELEASE_MB,
+      reserveBytes: set.FAIRLEAD_RESERVE_MB,
       environment: set.FAIRLEAD_BUILD_ENV,
     },
     databases: {

@@ -42,6 +42,8 @@ interface ProcessStat extends ProcessIdentity {
   readonly ended: boolean
 }
 
+/** Of x64 and of most arm64 systems; where it is larger, memory is counted too low. */
+const PAGE_BYTES = 4096
 /** How long a walk over all processes may hold the event loop at a stretch. */
 const SLICE_MS = 5
 /** How often the end of signalled processes is looked for. */
@@ -66,6 +68,12 @@ export function isRunning(identity: ProcessIdentity): boolean {
 export function userOf(pid: number): number | null {
   const uids = /^Uid:\t\d+\t(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')
   return uids?.[1] === undefined ? null : Number(uids[1])
+}
+
+/** The bytes of memory that a process has for itself alone; 0 when it is gone. */
+export function unsharedMemoryOf(pid: number): number {
+  const [, resident = 0, shared = 0] = (read(`/proc/${pid}/statm`) ?? '').split(' ').map(Number)
+  return (resident - shared) * PAGE_BYTES
 }
 
 /** All processes whose environment holds exactly `NAME=value`, daemons included, in ascending order. */
@@ -143,7 +151,12 @@ export function socketsHeldBy(pid: number): string[] | null {
  * @throws Error when processes outlive SIGKILL by ten seconds
  */
 export async function killAll(
-  target: { readonly marker?: Marker; readonly leaders?: readonly ProcessIdentity[] },
+  target: {
+    readonly marker?: Marker
+    readonly leaders?: readonly ProcessIdentity[]
+    /** Further processes, asked for at each look. */
+    readonly members?: () => Promise<readonly number[]>
+  },
   options: { readonly graceMs: number },
 ): Promise<void> {
   const startedAt = performance.now()
@@ -152,7 +165,8 @@ export async function killAll(
   const sessions = new Set<number>()
   const terminated = new Set<string>()
   for (;;) {
-    const left = await selectProcesses(target.marker, known, sessions)
+    const members = new Set(await target.members?.())
+    const left = await selectProcesses(target.marker, members, known, sessions)
     if (left.length === 0) return
     const now = performance.now()
     if (now >= termUntil) {
@@ -175,6 +189,7 @@ export async function killAll(
 /** Adds what it finds to `known` and `sessions`, so that the next look still knows it when its parent has gone. */
 async function selectProcesses(
   marker: Marker | undefined,
+  members: ReadonlySet<number>,
   known: Set<string>,
   sessions: Set<number>,
 ): Promise<ProcessStat[]> {
@@ -190,7 +205,7 @@ async function selectProcesses(
     const stat = readStat(pid)
     if (stat === null || stat.ended || pid === process.pid || pid <= 1) return
     table.set(pid, stat)
-    if (known.has(keyOf(stat)) || (marker !== undefined && isMarked(pid, marker))) select(stat)
+    if (known.has(keyOf(stat)) || members.has(pid) || (marker !== undefined && isMarked(pid, marker))) select(stat)
   })
   for (let before = -1; before !== selected.size; ) {
     before = selected.size

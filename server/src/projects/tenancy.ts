@@ -13,6 +13,8 @@ export interface Tenancy {
   hold(transaction: Transaction, projectId: string): Promise<boolean>
   /** The account of a project; for the server's own work, never for a request. */
   accountOf(projectId: string): Promise<string>
+  /** The name of a project's plan; for the server's own work, too. */
+  planOf(projectId: string): Promise<string>
 }
 
 export function createTenancy({ database }: { database: Database }): Tenancy {
@@ -56,6 +58,15 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
         .where('id', '=', projectId)
         .executeTakeFirstOrThrow()
       return row.account_id
+    },
+    async planOf(projectId) {
+      const row = await database
+        .withTables<ProjectsTables>()
+        .selectFrom('projects')
+        .select('plan')
+        .where('id', '=', projectId)
+        .executeTakeFirstOrThrow()
+      return row.plan
     },
   }
 }

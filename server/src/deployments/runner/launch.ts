@@ -1,9 +1,12 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
 import { type ProcessIdentity, startTimeOf } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
+import type { Entry } from './confinement.ts'
+import type { Entrance } from './enter.ts'
 
 export interface Exit {
   readonly code: number | null
@@ -21,6 +24,7 @@ export type Launch =
  *
  * @param options.path folders that the command is looked for in; the server's own PATH plays no part
  * @param options.output descriptor that receives standard output and error
+ * @param options.entry what holds the command; nothing of it runs outside
  */
 export async function launch(
   argv: readonly [string, ...string[]],
@@ -30,19 +34,18 @@ export async function launch(
     readonly path: readonly string[]
     readonly user: OsUser | null
     readonly output: number
+    readonly entry: Entry
+    /** Node and the bundled `enter.ts`. */
+    readonly enter: { readonly node: string; readonly program: string }
   },
 ): Promise<Launch> {
   const [command, ...args] = argv
   const file = await resolveCommand(command, options.path, options.cwd)
   if (file === null) return { ok: false, code: 127, message: `${command}: command not found` }
   try {
-    const child = spawn(file, args, {
-      cwd: options.cwd,
-      env: options.env,
-      detached: true,
-      stdio: ['ignore', options.output, options.output],
-      ...(options.user === null ? {} : { uid: options.user.uid, gid: options.user.gid }),
-    })
+    const [first = file, ...rest] = [...options.entry.prefix, file, ...args]
+    const child =
+      options.entry.groups.length === 0 ? spawnPlainly(first, rest, options) : spawnInGroups(first, rest, options)
     const exited = new Promise<Exit>((fulfil) => child.once('exit', (code, signal) => fulfil({ code, signal })))
     if (child.pid === undefined) {
       const error = await new Promise<Error>((fulfil) => child.once('error', fulfil))
@@ -54,6 +57,35 @@ export async function launch(
   } catch (error) {
     return { ok: false, code: 126, message: describe(command, error) }
   }
+}
+
+type LaunchOptions = Parameters<typeof launch>[1]
+
+function spawnPlainly(file: string, args: readonly string[], { cwd, env, output, user }: LaunchOptions): ChildProcess {
+  return spawn(file, args, {
+    cwd,
+    env,
+    detached: true,
+    stdio: ['ignore', output, output],
+    ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
+  })
+}
+
+/** The process joins the groups while it is still ours, and becomes the command after that. */
+function spawnInGroups(file: string, args: readonly string[], options: LaunchOptions): ChildProcess {
+  const { cwd, env, output, user, entry, enter } = options
+  const child = spawn(enter.node, ['--disable-warning=ExperimentalWarning', enter.program], {
+    cwd,
+    env: {},
+    detached: true,
+    stdio: ['ignore', output, output, 'pipe'],
+  })
+  const entrance: Entrance = { groups: entry.groups, user, file, args, env }
+  const pipe = child.stdio[3] as Writable | undefined
+  // It may have been ended before it has read.
+  pipe?.on('error', () => undefined)
+  pipe?.end(JSON.stringify(entrance))
+  return child
 }
 
 function describe(command: string, error: unknown): string {

@@ -4,6 +4,7 @@ import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../platform/logger.ts'
 import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
+import type { Confinement, Entry } from './confinement.ts'
 import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
 import { ensurePrivateFolder, removeFolder } from './folders.ts'
 import { createInspector } from './inspect.ts'
@@ -21,6 +22,10 @@ export interface ProcessRunnerOptions {
   readonly buildEnvironment: Readonly<Record<string, string>>
   /** The ports that apps are given, both ends included. */
   readonly ports: { readonly from: number; readonly to: number }
+  /** Holds builds and apps to their limits, and away from everything else. */
+  readonly confinement: Confinement
+  /** The bundled `enter.ts`; readable for the server. */
+  readonly enter: string
   readonly logger: Pick<Logger, 'info'>
 }
 
@@ -38,7 +43,8 @@ interface Child {
  * Lines that an app writes are in the log as they are; secrets are the reader's to mask.
  */
 export function createProcessRunner(options: ProcessRunnerOptions): Runner {
-  const { logger } = options
+  const { logger, confinement } = options
+  const enter = { node: process.execPath, program: options.enter }
   const ports = createPorts(options.ports)
   const children = new Map<string, Child>()
   const inspectRunning = createInspector()
@@ -47,6 +53,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     release: Release,
     command: Command,
     log: FileHandle,
+    entry: Entry,
     extra: { port: number } | { operator: Readonly<Record<string, string>> },
   ): Promise<Launch> => {
     const [name, ...args] = command.argv
@@ -56,6 +63,8 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       path: searchPath(release, options.bin),
       user: release.user,
       output: log.fd,
+      entry,
+      enter,
     })
     if (!launched.ok) await log.write(`${launched.message}\n`)
     return launched
@@ -69,11 +78,18 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
   ): Promise<Exit> => {
     signal.throwIfAborted()
     await log.write(`$ ${command.argv.join(' ')}\n`)
-    const launched = await run(release, command, log, { operator: options.buildEnvironment })
+    const entry = await confinement.open(release, 'build')
+    const launched = await run(release, command, log, entry, { operator: options.buildEnvironment })
     if (!launched.ok) return { code: launched.code, signal: null }
     lowerPriority(launched.process.pid)
-    await settledOrAborted(launched.exited, signal)
+    const leaveOff = confinement.watch(release, 'build', launched.process.pid)
+    try {
+      await settledOrAborted(launched.exited, signal)
+    } finally {
+      leaveOff()
+    }
     // What a build leaves behind would hold its files and its memory for ever.
+    await confinement.kill(release.id, 'build')
     await killAll({ marker: markerOf(release.id), leaders: [launched.process] }, { graceMs: 0 })
     const exit = await launched.exited
     signal.throwIfAborted()
@@ -85,9 +101,21 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     for (const [key, child] of children) if (child.releaseId === releaseId && child.hasExited) children.delete(key)
   }
 
+  /** Ends all of a release. The groups at last find what has cleared its environment and broken away. */
+  const endAll = async (id: string, leaders: readonly ProcessIdentity[], graceMs: number): Promise<void> => {
+    if (graceMs === 0) await confinement.kill(id)
+    try {
+      const members = () => confinement.processesOf(id)
+      await killAll({ marker: markerOf(id), leaders, members }, { graceMs })
+    } finally {
+      await confinement.kill(id)
+    }
+  }
+
   const halt: Runner['halt'] = async ({ id }, { graceMs } = { graceMs: 0 }) => {
     const own = [...children.values()].filter((child) => child.releaseId === id)
-    await killAll({ marker: markerOf(id), leaders: own.map((child) => child.process) }, { graceMs })
+    const leaders = own.map((child) => child.process)
+    await endAll(id, leaders, graceMs)
     await Promise.all(own.map((child) => child.exited))
     forget(id)
   }
@@ -98,9 +126,12 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       await prepareFolders(release)
       const log = await openLog(logOf(release, 'build'), release.user)
       try {
+        if (confinement.warning !== null) await log.write(`warning: ${confinement.warning}\n`)
         for (const command of plan.build) {
           const exit = await runBuildStep(release, command, log, signal)
-          if (exit.code !== 0) return { ok: false, command: command.argv.join(' '), ...exit }
+          if (exit.code === 0) continue
+          const exceeded = await confinement.exceeded(release.id, 'build')
+          return { ok: false, command: command.argv.join(' '), ...exit, exceeded }
         }
         return { ok: true }
       } finally {
@@ -117,14 +148,17 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
         throw error
       })
       try {
-        const launched = await run(release, plan.start, log, { port })
+        const entry = await confinement.open(release, 'app')
+        const launched = await run(release, plan.start, log, entry, { port })
         const process = launched.ok ? launched.process : NO_PROCESS
         const exited = launched.ok ? launched.exited : Promise.resolve({ code: launched.code, signal: null })
         const instance = { releaseId: release.id, ...process, port }
         const child: Child = { releaseId: release.id, process, exited, hasExited: false }
         children.set(keyOf(instance), child)
         if (launched.ok) launched.unref()
+        const leaveOff = launched.ok ? confinement.watch(release, 'app', process.pid) : () => undefined
         void exited.then((exit) => {
+          leaveOff()
           child.hasExited = true
           ports.release(port)
           logger.info({ deployment: release.id, pid: process.pid, ...exit }, 'app exited')
@@ -142,13 +176,14 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       const state = await inspectRunning(instance)
       if (state !== null) return state
       const exit = await children.get(keyOf(instance))?.exited
-      return { state: 'exited', ...(exit ?? { code: null, signal: null }) }
+      const exceeded = await confinement.exceeded(instance.releaseId, 'app')
+      return { state: 'exited', ...(exit ?? { code: null, signal: null }), exceeded }
     },
 
     lives: isRunning,
 
     stop: async (instance, { graceMs }) => {
-      await killAll({ marker: markerOf(instance.releaseId), leaders: [instance] }, { graceMs })
+      await endAll(instance.releaseId, [instance], graceMs)
       await children.get(keyOf(instance))?.exited
     },
 
@@ -160,10 +195,11 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
 
     remove: async (release) => {
       await halt(release)
+      await confinement.remove(release.id)
       await removeFolder(release.directory)
     },
 
-    withProcesses: () => markedValues(RELEASE_MARKER),
+    withProcesses: async () => new Set([...(await markedValues(RELEASE_MARKER)), ...(await confinement.occupied())]),
   }
 }
 

@@ -12,7 +12,12 @@ export interface Programs {
   readonly node: string
   /** The folder that comes first on PATH. */
   readonly bin: string
+  /** All that they read besides the system's. */
+  readonly paths: readonly string[]
 }
+
+/** Joins control groups before a command begins; run with the server's own rights. */
+export const enterProgram = fileURLToPath(new URL('../../../dist/deployments/runner/enter.js', import.meta.url))
 
 /** Bundled from `static-server.ts` by the build into one file without dependencies. */
 const bundledStaticServer = fileURLToPath(new URL('../../../dist/static-server/index.js', import.meta.url))
@@ -39,7 +44,7 @@ export async function preparePrograms(options: {
     }),
   ])
   await prepareBin({ directory: bin, node, npmCli: join(npm, 'bin', 'npm-cli.js'), staticServer })
-  return { node, bin }
+  return { node, bin, paths: [bin, node, npm, staticServer] }
 }
 
 async function nameByContent(file: string): Promise<string> {

@@ -1,4 +1,5 @@
 import type { OsUser } from '../../platform/users.ts'
+import type { LimitCode, Limits } from './limits.ts'
 import type { LogPart } from './log-files.ts'
 
 /** What a runner needs to know of a release: where it lies and whom it runs as. */
@@ -13,6 +14,8 @@ export interface Release {
   readonly logDirectory: string
   /** Whom builds and the app run as; `null` when the server itself is not root. */
   readonly user: OsUser | null
+  /** What it may use, by the plan of its project. */
+  readonly limits: Limits
   /** The app's own variables. */
   readonly variables: Readonly<Record<string, string>>
 }
@@ -48,11 +51,22 @@ export type InstanceState =
   | { readonly state: 'listening'; readonly host: '127.0.0.1' | '::1' }
   /** It listens, but not on the port it was given. */
   | { readonly state: 'elsewhere'; readonly ports: readonly number[] }
-  | { readonly state: 'exited'; readonly code: number | null; readonly signal: string | null }
+  | {
+      readonly state: 'exited'
+      readonly code: number | null
+      readonly signal: string | null
+      readonly exceeded: LimitCode | null
+    }
 
 export type BuildOutcome =
   | { readonly ok: true }
-  | { readonly ok: false; readonly command: string; readonly code: number | null; readonly signal: string | null }
+  | {
+      readonly ok: false
+      readonly command: string
+      readonly code: number | null
+      readonly signal: string | null
+      readonly exceeded: LimitCode | null
+    }
 
 /** What a log is of: the build, or the app as it runs. */
 export type LogStream = 'build' | 'runtime'

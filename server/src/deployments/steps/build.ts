@@ -1,4 +1,4 @@
-import { DeploymentError, withLastLines } from '../failure.ts'
+import { DeploymentError, saidOf, withLastLines } from '../failure.ts'
 import type { Plan, Release, Runner } from '../runner/runner.ts'
 
 const linesInFailure = 20
@@ -9,6 +9,10 @@ export async function buildRelease(runner: Runner, release: Release, plan: Plan,
   if (outcome.ok) return
   const how = outcome.signal === null ? `with code ${outcome.code}` : `by ${outcome.signal}`
   const lines = await runner.logs(release, 'build', { lines: linesInFailure })
+  if (outcome.exceeded !== null) {
+    const said = `${saidOf(outcome.exceeded, 'build', release.limits)} ${outcome.command} ended ${how}.`
+    throw new DeploymentError('build', outcome.exceeded, withLastLines(said, lines))
+  }
   throw new DeploymentError(
     'build',
     'build_failed',

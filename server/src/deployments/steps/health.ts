@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DeploymentError, withLastLines } from '../failure.ts'
+import { DeploymentError, saidOf, withLastLines } from '../failure.ts'
 import type { Instance, InstanceState, Release, Runner } from '../runner/runner.ts'
 import { probe } from './probe.ts'
 
@@ -23,7 +23,7 @@ const linesInFailure = 20
  */
 export async function untilHealthy(
   runner: Runner,
-  release: Pick<Release, 'logDirectory'>,
+  release: Pick<Release, 'logDirectory' | 'limits'>,
   instance: Instance,
   options: HealthOptions,
   signal: AbortSignal,
@@ -38,11 +38,11 @@ export async function untilHealthy(
   while (performance.now() < deadline) {
     signal.throwIfAborted()
     seen = await runner.inspect(instance)
-    if (seen.state === 'exited') throw exited(seen, 'before it answered', await lastLines())
+    if (seen.state === 'exited') throw exited(release, seen, 'before it answered', await lastLines())
     if (seen.state === 'listening') {
       answer = await lookAt(seen.host, instance.port, signal)
       if (answer === 'healthy') {
-        await untilStable(runner, instance, options.stableMs, lastLines, signal)
+        await untilStable(runner, release, instance, options.stableMs, lastLines, signal)
         return { host: seen.host }
       }
     }
@@ -65,6 +65,7 @@ async function lookAt(host: string, port: number, signal: AbortSignal): Promise<
 
 async function untilStable(
   runner: Runner,
+  release: Pick<Release, 'limits'>,
   instance: Instance,
   stableMs: number,
   lastLines: () => Promise<string[]>,
@@ -74,11 +75,19 @@ async function untilStable(
   while (performance.now() < end) {
     await sleep(Math.min(firstPauseMs * 2, Math.max(1, end - performance.now())), undefined, { signal })
     const seen = await runner.inspect(instance)
-    if (seen.state === 'exited') throw exited(seen, 'right after its first answer', await lastLines())
+    if (seen.state === 'exited') throw exited(release, seen, 'right after its first answer', await lastLines())
   }
 }
 
-function exited(seen: { code: number | null; signal: string | null }, when: string, lines: string[]): DeploymentError {
+function exited(
+  { limits }: Pick<Release, 'limits'>,
+  seen: Extract<InstanceState, { state: 'exited' }>,
+  when: string,
+  lines: string[],
+): DeploymentError {
+  if (seen.exceeded !== null) {
+    return new DeploymentError('start', seen.exceeded, withLastLines(saidOf(seen.exceeded, 'app', limits), lines))
+  }
   const how = seen.signal === null ? (seen.code === null ? '' : ` with code ${seen.code}`) : ` by ${seen.signal}`
   return new DeploymentError(
     'start',

@@ -1,0 +1,122 @@
+import { lstat, readdir, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ApiError } from '../contract/errors.ts'
+import type { DeploymentStage } from '../contract/resources/deployments.ts'
+import { DeploymentError } from './failure.ts'
+
+/** Keeps deployments from filling the disk that everything lies on. */
+export interface Disk {
+  /** Throws `server_error` when what is free is below the reserve. */
+  assertRoom(): Promise<void>
+  /**
+   * Runs a step that writes into a folder, and ends it when that grows beyond what it may take or the disk is nearly
+   * full. Rejects with a `DeploymentError`: `too_large` or `no_space`.
+   */
+  hold<T>(limit: Held, signal: AbortSignal, step: (held: AbortSignal) => Promise<T>): Promise<T>
+}
+
+export interface Held {
+  readonly stage: DeploymentStage
+  readonly folder: string
+  readonly mostBytes: number
+  /** Folders that are there before: what is in them counts from now on. */
+  readonly growing?: readonly string[]
+}
+
+/** A fast disk takes a gigabyte in this time, which the reserve must outlast. */
+const intervalMs = 500
+/** A large tree takes long to look at; looking must not take more than a tenth of the time. */
+const pauseFactor = 10
+/** What a file takes that holds nothing, its entry and its inode: a million of them are not free. */
+const leastBytes = 1_024
+
+export function createDisk(options: { readonly directory: string; readonly reserveBytes: number }): Disk {
+  const { directory, reserveBytes } = options
+  const freeBytes = async (): Promise<number> => {
+    const { bavail, bsize } = await statfs(directory)
+    return bavail * bsize
+  }
+
+  return {
+    async assertRoom() {
+      if ((await freeBytes()) >= reserveBytes) return
+      throw new ApiError(
+        'server_error',
+        'The disk of the server is nearly full, so that it takes no deployments. Tell its operator.',
+      )
+    },
+
+    async hold({ stage, folder, mostBytes, growing = [] }, signal, step) {
+      const stop = new AbortController()
+      const ended = new AbortController()
+      const before = (await Promise.all(growing.map((each) => sizeOf(each, Infinity)))).reduce((sum, n) => sum + n, 0)
+      const check = async (): Promise<void> => {
+        if ((await freeBytes()) < reserveBytes) throw noSpace(stage)
+        let bytes = -before
+        for (const each of [folder, ...growing]) bytes += await sizeOf(each, mostBytes + before)
+        if (bytes > mostBytes) throw tooLarge(stage, mostBytes)
+      }
+      const watch = async (): Promise<void> => {
+        while (!ended.signal.aborted) {
+          const begun = performance.now()
+          await check().catch((error: unknown) => {
+            if (error instanceof DeploymentError) stop.abort(error)
+          })
+          await pause(Math.max(intervalMs, pauseFactor * (performance.now() - begun)), ended.signal)
+        }
+      }
+      await check()
+      const watching = watch()
+      try {
+        const done = await step(AbortSignal.any([signal, stop.signal]))
+        await check()
+        return done
+      } catch (error) {
+        throw stop.signal.aborted && !signal.aborted ? stop.signal.reason : error
+      } finally {
+        ended.abort()
+        await watching
+      }
+    },
+  }
+}
+
+function noSpace(stage: DeploymentStage): DeploymentError {
+  const message = 'The disk of the server is nearly full. Tell its operator, and deploy again when there is room.'
+  return new DeploymentError(stage, 'no_space', message)
+}
+
+function tooLarge(stage: DeploymentStage, mostBytes: number): DeploymentError {
+  const what = stage === 'fetch' ? 'The files of the commit' : 'The release with what its build wrote'
+  const message = `${what} would take more than the ${mostBytes / 1_000_000} MB on the disk that are allowed.`
+  return new DeploymentError(stage, 'too_large', message)
+}
+
+/**
+ * The bytes that a tree takes on the disk. Links are not followed; what has several names counts for each, and what
+ * goes away meanwhile not at all. Leaves off at more than `enough`.
+ */
+export async function sizeOf(path: string, enough: number): Promise<number> {
+  const info = await lstat(path).catch(() => null)
+  if (info === null) return 0
+  let bytes = Math.max(info.blocks * 512, leastBytes)
+  if (!info.isDirectory()) return bytes
+  for (const name of await readdir(path).catch(() => [])) {
+    if (bytes > enough) break
+    bytes += await sizeOf(join(path, name), enough - bytes)
+  }
+  return bytes
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) return done()
+    const finish = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', finish)
+      done()
+    }
+    const timer = setTimeout(finish, ms)
+    signal.addEventListener('abort', finish)
+  })
+}

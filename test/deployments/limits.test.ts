@@ -1,0 +1,217 @@
+import { existsSync } from 'node:fs'
+import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { groupLimits, limitsOf, mostProcesses, prlimitArguments } from '../../server/src/deployments/runner/limits.ts'
+import { groupName, readHierarchy } from '../../server/src/deployments/runner/means.ts'
+import { usableControllers } from '../../server/src/platform/cgroups.ts'
+import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+const hierarchy = await readHierarchy('top')
+const usable = hierarchy === null ? [] : await usableControllers(hierarchy)
+const missing = ['memory', 'cpu', 'pids', 'freezer'].filter((each) => !usable.some((one) => one === each))
+if (missing.length > 0) console.log(`control groups without ${missing.join(', ')} here: what needs them is not tested`)
+
+let server: TestServer
+let project: string
+const cleanup = new AsyncDisposableStack()
+
+beforeAll(async () => {
+  const directory = cleanup.use(await temporaryDirectory())
+  const plansFile = join(directory.path, 'plans.json')
+  // Small, so that little is needed to exceed it: 128 MB for an app, twice that for a build.
+  const plans = Object.entries(shippedPlans).map(([name, plan]) => [name, { ...plan, memory_mb: 128, apps: 50 }])
+  await writeFile(plansFile, JSON.stringify(Object.fromEntries(plans)))
+  server = cleanup.use(
+    await testServer({ FAIRLEAD_PLANS_FILE: plansFile, FAIRLEAD_SOURCE_MB: '20', FAIRLEAD_RELEASE_MB: '60' }),
+  )
+  project = (await server.client.projects.create({ body: { name: 'limits' } })).id
+})
+afterAll(() => cleanup.disposeAsync())
+
+const building = (script: string) => ({
+  'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+  'build.js': script,
+  'server.js': nodeApp('fine')['server.js'] ?? '',
+})
+const starting = (script: string) => ({
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': script,
+})
+
+let count = 0
+async function outcomeOf(files: Readonly<Record<string, string>>) {
+  await using source = await repository(files)
+  count += 1
+  return await deployAndSettle(server.client, project, { name: `app ${count}`, git_url: source.url })
+}
+
+async function expectAlive() {
+  const fine = await outcomeOf(nodeApp('alive'))
+  expect(fine.failure).toBeNull()
+  expect(await (await fetch(fine.url)).text()).toBe('alive')
+}
+
+const hog = 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'
+
+describe('memory', () => {
+  test('a build that hogs it is ended, and the failure says why', async () => {
+    const { failure } = await outcomeOf(building(hog))
+    expect(failure).toMatchObject({ stage: 'build', code: 'out_of_memory' })
+    expect(failure?.message).toContain('256 MB')
+    await expectAlive()
+  })
+
+  test('an app that hogs it before it answers is ended, and the failure says why', async () => {
+    const { failure } = await outcomeOf(starting(hog))
+    expect(failure).toMatchObject({ stage: 'start', code: 'out_of_memory' })
+    expect(failure?.message).toContain('128 MB')
+  })
+
+  test('what several processes take together counts', async () => {
+    const worker = 'const kept = Buffer.alloc(90e6, 1); setInterval(() => kept.length, 1e3)'
+    const { failure } = await outcomeOf(
+      starting(`const { spawn } = require('node:child_process')
+for (let n = 0; n < 3; n++) spawn(process.execPath, ['-e', ${JSON.stringify(worker)}])
+setInterval(() => {}, 1e3)`),
+    )
+    expect(failure).toMatchObject({ stage: 'start', code: 'out_of_memory' })
+  })
+})
+
+describe.skipIf(!usable.includes('pids'))('processes', () => {
+  const bomb = `const { spawn } = require('node:child_process')
+const grow = () => { for (let n = 0; n < 4; n++) spawn('/bin/sleep', ['600'], { detached: true, stdio: 'ignore', env: {} }).on('error', () => process.exit(3)).unref() }
+setInterval(grow, 1)`
+
+  test('a build that forks without end is ended, and leaves nothing', async () => {
+    const { id, failure } = await outcomeOf(building(bomb))
+    expect(failure).toMatchObject({ stage: 'build', code: 'too_many_processes' })
+    expect(failure?.message).toContain(String(mostProcesses))
+    expect(await groupProcesses(id)).toEqual([])
+    await expectAlive()
+  })
+
+  test('a real fork bomb that ignores signals is ended', async () => {
+    const { id, status } = await outcomeOf(
+      building(`const { execFileSync } = require('node:child_process')
+execFileSync('/bin/sh', ['-c', 'trap "" TERM INT HUP; f() { f & f; }; for n in 1 2 3 4; do f & done; wait; exit 1'], { env: {}, timeout: 5000, killSignal: 'SIGKILL' })
+process.exit(1)`),
+    )
+    expect(status).toBe('failed')
+    expect(await groupProcesses(id)).toEqual([])
+    await expectAlive()
+  })
+
+  test('a build that hides a daemon leaves nothing: no environment, a session of its own, two forks', async () => {
+    await using directory = await temporaryDirectory()
+    await chmod(directory.path, 0o777)
+    const file = join(directory.path, 'daemon.pid')
+    const { status } = await outcomeOf(
+      building(`const { spawn } = require('node:child_process')
+const inner = "require('node:fs').writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000)"
+const outer = "require('node:child_process').spawn(process.execPath, ['-e', process.argv[1], process.argv[2]], { env: {}, detached: true, stdio: 'ignore' }).unref()"
+spawn(process.execPath, ['-e', outer, inner, ${JSON.stringify(file)}], { env: {}, detached: true, stdio: 'ignore' }).unref()
+const { existsSync } = require('node:fs')
+const look = setInterval(() => existsSync(${JSON.stringify(file)}) && clearInterval(look), 10)`),
+    )
+    expect(status).toBe('running')
+    const pid = Number(await readFile(file, 'utf8'))
+    expect(pid).toBeGreaterThan(1)
+    expect(existsSync(`/proc/${pid}`)).toBe(false)
+  })
+
+  /** Of every group of the deployment that is there. */
+  async function groupProcesses(id: string): Promise<string[]> {
+    const parent = hierarchy?.folders.pids ?? ''
+    const found: string[] = []
+    for (const each of await readdir(parent)) {
+      if (!each.startsWith('fairlead-')) continue
+      for (const kind of ['build', 'app']) {
+        const text = await readFile(join(parent, each, `${id}.${kind}`, 'cgroup.procs'), 'utf8').catch(() => '')
+        found.push(...text.split('\n').filter(Boolean))
+      }
+    }
+    return found
+  }
+})
+
+describe('disk', () => {
+  test('sources that are too large are not built', async () => {
+    const { failure } = await outcomeOf({ ...nodeApp('fine'), 'large.txt': 'x'.repeat(25_000_000) })
+    expect(failure).toMatchObject({ stage: 'fetch', code: 'too_large' })
+    expect(failure?.message).toContain('20 MB')
+  })
+
+  test('a build that fills the disk is ended while it does', async () => {
+    const { id, failure } = await outcomeOf(
+      building(`const { appendFileSync } = require('node:fs')
+setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`),
+    )
+    expect(failure).toMatchObject({ stage: 'build', code: 'too_large' })
+    const apps = await readdir(join(server.dataDirectory, 'apps'))
+    expect(apps.filter((app) => existsSync(join(server.dataDirectory, 'apps', app, 'releases', id)))).toEqual([])
+  })
+
+  test('a build that fills its temporary folder or its home is ended, too', async () => {
+    const { failure } = await outcomeOf(
+      building(`const { appendFileSync } = require('node:fs')
+setInterval(() => { for (const folder of [process.env.HOME, process.env.TMPDIR]) appendFileSync(folder + '/filler', Buffer.alloc(3e6)) }, 20)`),
+    )
+    expect(failure).toMatchObject({ stage: 'build', code: 'too_large' })
+    await expectAlive()
+  })
+
+  test('with too little room no deployment is accepted, and apps run on', async () => {
+    await using full = await testServer({ FAIRLEAD_RESERVE_MB: '999999999' })
+    const { id } = await full.client.projects.create({ body: { name: 'full' } })
+    await using app = await repository(nodeApp('fine'))
+    const creating = full.client.deployments.create({
+      params: { project_id: id },
+      body: { name: 'a', git_url: app.url },
+    })
+    await expect(creating).rejects.toMatchObject({
+      code: 'server_error',
+      message: expect.stringContaining('nearly full'),
+    })
+    expect((await full.client.deployments.list({ params: { project_id: id } })).deployments).toEqual([])
+  })
+})
+
+describe('by a plan', () => {
+  test('an app has what the plan says, a build more memory and at least one CPU', () => {
+    const limits = limitsOf({ memory_mb: 512, cpus: 0.5 })
+    expect(groupLimits(limits, 'app')).toMatchObject({ memoryBytes: 512e6, cpus: 0.5, givesWay: false })
+    expect(groupLimits(limits, 'build')).toMatchObject({ memoryBytes: 1024e6, cpus: 1, givesWay: true })
+    expect(groupLimits({ ...limits, cpus: 4 }, 'build').cpus).toBe(4)
+  })
+
+  test('prlimit stands in for the groups that lack', () => {
+    const limits = groupLimits(limitsOf({ memory_mb: 512, cpus: 1 }), 'app')
+    const all = { groupsMemory: true, groupsProcesses: true, ownUser: true }
+    expect(prlimitArguments(limits, all)).toEqual(['--core=0', '--nofile=8192'])
+    expect(prlimitArguments(limits, { ...all, groupsMemory: false })).toContain('--data=1512000000')
+    expect(prlimitArguments(limits, { ...all, groupsProcesses: false })).toContain('--nproc=512')
+    // The server's own processes would count.
+    const shared = { ...all, groupsProcesses: false, ownUser: false }
+    expect(prlimitArguments(limits, shared).join(' ')).not.toContain('nproc')
+  })
+})
+
+test.skipIf(!usable.includes('cpu'))('a server that has stopped leaves no control groups', async () => {
+  const folders = Object.values(hierarchy?.folders ?? {})
+  let name = ''
+  {
+    await using other = await testServer()
+    name = groupName(other.dataDirectory)
+    const { id } = await other.client.projects.create({ body: { name: 'a' } })
+    await using app = await repository(nodeApp('fine'))
+    await deployAndSettle(other.client, id, { name: 'a', git_url: app.url })
+    expect(folders.map((folder) => existsSync(join(folder, name)))).not.toContain(false)
+  }
+  expect(folders.map((folder) => existsSync(join(folder, name)))).not.toContain(true)
+})
