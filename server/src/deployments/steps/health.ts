@@ -8,6 +8,8 @@ export interface HealthOptions {
   readonly startTimeoutMs: number
   /** How long the app must stay up after it. */
   readonly stableMs: number
+  /** What the app names as the path that tells its health; a status from 200 to 399 is good there. */
+  readonly path: string | undefined
 }
 
 /** Most apps answer within the first second, and are looked at often then. */
@@ -17,7 +19,7 @@ const longestPauseMs = 200
 const linesInFailure = 20
 
 /**
- * Watches a started release from outside until it answers on `/` with a status below 500 and has stayed up for the
+ * Watches a started release from outside until it answers on its health path, or on `/` with a status below 500, and has stayed up for the
  * stability window. Gives the loopback address it answers on.
  * Rejects with a `DeploymentError` at once when it exits, and at the deadline when it does not answer.
  */
@@ -40,7 +42,7 @@ export async function untilHealthy(
     seen = await runner.inspect(instance)
     if (seen.state === 'exited') throw exited(seen, 'before it answered', await lastLines())
     if (seen.state === 'listening') {
-      answer = await lookAt(seen.host, instance.port, signal)
+      answer = await lookAt(seen.host, instance.port, options.path, signal)
       if (answer === 'healthy') {
         await untilStable(runner, instance, options.stableMs, lastLines, signal)
         return { host: seen.host }
@@ -53,13 +55,20 @@ export async function untilHealthy(
 }
 
 /** `healthy`, or why not. */
-async function lookAt(host: string, port: number, signal: AbortSignal): Promise<string> {
+async function lookAt(
+  host: string,
+  port: number,
+  healthPath: string | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const path = healthPath ?? '/'
   try {
-    const { status } = await probe({ host, port, headers: { 'user-agent': 'fairlead-health' } }, signal)
-    return status < 500 ? 'healthy' : `the last answer on / had status ${status}`
+    const { status } = await probe({ host, port, path, headers: { 'user-agent': 'fairlead-health' } }, signal)
+    const isHealthy = healthPath === undefined ? status < 500 : status >= 200 && status < 400
+    return isHealthy ? 'healthy' : `the last answer on ${path} had status ${status}`
   } catch (error) {
     signal.throwIfAborted()
-    return `the last request to / got no answer (${error instanceof Error ? error.message : error})`
+    return `the last request to ${path} got no answer (${error instanceof Error ? error.message : error})`
   }
 }
 

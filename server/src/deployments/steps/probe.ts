@@ -8,13 +8,16 @@ export interface Answer {
 const timeoutMs = 5_000
 
 /**
- * Asks for `/` on a connection of its own and gives the head of the answer. Whatever is on the other side, it settles:
+ * Asks for a path, `/` unless told otherwise, on a connection of its own and gives the head of the answer. Whatever is on the other side, it settles:
  * rejects when there is no answer within five seconds, or none that is HTTP.
  */
-export function probe(target: Pick<RequestOptions, 'host' | 'port' | 'headers'>, signal: AbortSignal): Promise<Answer> {
+export function probe(
+  target: Pick<RequestOptions, 'host' | 'port' | 'path' | 'headers'>,
+  signal: AbortSignal,
+): Promise<Answer> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   return new Promise((done, fail) => {
-    const asking = request({ ...target, path: '/', agent: false, signal: limit }, (response) => {
+    const asking = request({ path: '/', ...target, agent: false, signal: limit }, (response) => {
       done({ status: response.statusCode ?? 0, headers: response.headers })
       response.destroy()
     })
