@@ -109,6 +109,11 @@ describe('a Node app', () => {
       ['yarn install --immutable', 'yarn run build'],
     ],
     [
+      'with the lock file of yarn 2 or 3',
+      { 'package.json': start('x'), 'yarn.lock': '__metadata:\n  version: 6\n' },
+      ['yarn install --no-immutable'],
+    ],
+    [
       'with a pnpm lock file and a build',
       { 'package.json': start('x', { build: 'b' }), 'pnpm-lock.yaml': '' },
       ['pnpm install --frozen-lockfile --prod=false', 'pnpm run build'],

@@ -21,9 +21,14 @@ const npm: PackageManager = {
   install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],
 }
 
+/** It would download, or insist on, what `packageManager` names; the lock files of 8 to 11 are all the same to it. */
 const pnpm: PackageManager = {
   name: 'pnpm',
-  env: { npm_config_update_notifier: 'false' },
+  env: {
+    npm_config_update_notifier: 'false',
+    npm_config_manage_package_manager_versions: 'false',
+    npm_config_package_manager_strict: 'false',
+  },
   plainNode: true,
   install: ({ locked, dev }) => ['pnpm', 'install', ...(locked ? ['--frozen-lockfile'] : []), `--prod=${!dev}`],
 }
@@ -42,18 +47,30 @@ const classicYarn: PackageManager = {
   ],
 }
 
-/** Yarn 2 and later, by the `yarn` of the toolchain that this variable chooses. */
-const modernYarn: PackageManager = {
-  name: 'yarn',
-  env: {
-    FAIRLEAD_YARN: 'modern',
-    // A release keeps its packages with it, whatever becomes of the cache; the cache still saves the download.
-    YARN_ENABLE_GLOBAL_CACHE: 'false',
-    YARN_ENABLE_TELEMETRY: 'false',
-  },
-  // Unless told otherwise it installs no node_modules, and its own loader is needed.
-  plainNode: false,
-  install: ({ locked }) => ['yarn', 'install', locked ? '--immutable' : '--no-immutable'],
+/** The first lock file that Yarn 4 reads without writing it anew. */
+const FIRST_OF_YARN_4 = 8
+
+/**
+ * Yarn 2 and later, by the `yarn` of the toolchain that `FAIRLEAD_YARN` chooses.
+ *
+ * @param lockVersion of the lock file, if there is one
+ */
+function modernYarn(lockVersion?: number): PackageManager {
+  const lasts = lockVersion !== undefined && lockVersion >= FIRST_OF_YARN_4
+  return {
+    name: 'yarn',
+    env: {
+      FAIRLEAD_YARN: 'modern',
+      // A release keeps its packages with it, whatever becomes of the cache; the cache still saves the download.
+      YARN_ENABLE_GLOBAL_CACHE: 'false',
+      YARN_ENABLE_TELEMETRY: 'false',
+      // A lock file of an earlier 4.x would otherwise count as one that has to change.
+      ...(lasts ? { YARN_LOCKFILE_VERSION_OVERRIDE: String(lockVersion) } : {}),
+    },
+    // Unless told otherwise it installs no node_modules, and its own loader is needed.
+    plainNode: false,
+    install: () => ['yarn', 'install', lasts ? '--immutable' : '--no-immutable'],
+  }
 }
 
 export interface Installing {
@@ -84,13 +101,15 @@ function locksIn(files: SourceTree, folder: string): PackageManager[] {
   if (files.has(path('package-lock.json')) || files.has(path('npm-shrinkwrap.json'))) locks.push(npm)
   if (files.has(path('pnpm-lock.yaml'))) locks.push(pnpm)
   if (files.has(path('yarn.lock'))) {
-    locks.push(/^__metadata:/m.test(files.read(path('yarn.lock')) ?? '') ? modernYarn : classicYarn)
+    const text = files.read(path('yarn.lock')) ?? ''
+    const [, version] = /^__metadata:\s+version: (\d{1,4})$/m.exec(text) ?? []
+    locks.push(version === undefined ? classicYarn : modernYarn(Number(version)))
   }
   return locks
 }
 
 function managerNamed(name: string, major: number): PackageManager {
   if (name === 'pnpm') return pnpm
-  if (name === 'yarn') return major >= 2 ? modernYarn : classicYarn
+  if (name === 'yarn') return major >= 2 ? modernYarn() : classicYarn
   return npm
 }

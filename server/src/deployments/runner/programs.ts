@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { reachableCopy } from '../../platform/reach.ts'
@@ -28,7 +28,8 @@ export async function preparePrograms(options: {
 }): Promise<Programs> {
   const { runtime, bin, user } = options
   const packageCopy = async (name: string): Promise<string> => {
-    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`)
+    const manifest = findPackageJSON(name, import.meta.url)
+    if (manifest === undefined) throw new Error(`${name} is not installed`)
     const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string }
     const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
     return reachableCopy({ source: dirname(manifest), copyTo, user })
