@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DeploymentError, withLastLines } from '../failure.ts'
 import type { Instance, InstanceState, Release, Runner } from '../runner/runner.ts'
-import { probe } from './probe.ts'
+import { isHealthy, probe } from './probe.ts'
 
 export interface HealthOptions {
   /** Deadline for the first good answer. */
   readonly startTimeoutMs: number
   /** How long the app must stay up after it. */
   readonly stableMs: number
-  /** What the app names as the path that tells its health; a status from 200 to 399 is good there. */
+  /** What the app names as the path that tells its health. */
   readonly path: string | undefined
 }
 
@@ -19,8 +19,8 @@ const longestPauseMs = 200
 const linesInFailure = 20
 
 /**
- * Watches a started release from outside until it answers on its health path, or on `/` with a status below 500, and has stayed up for the
- * stability window. Gives the loopback address it answers on.
+ * Watches a started release from outside until it answers as a healthy app does and has stayed up for the stability
+ * window. Gives the loopback address it answers on.
  * Rejects with a `DeploymentError` at once when it exits, and at the deadline when it does not answer.
  */
 export async function untilHealthy(
@@ -64,8 +64,7 @@ async function lookAt(
   const path = healthPath ?? '/'
   try {
     const { status } = await probe({ host, port, path, headers: { 'user-agent': 'fairlead-health' } }, signal)
-    const isHealthy = healthPath === undefined ? status < 500 : status >= 200 && status < 400
-    return isHealthy ? 'healthy' : `the last answer on ${path} had status ${status}`
+    return isHealthy(status, healthPath) ? 'healthy' : `the last answer on ${path} had status ${status}`
   } catch (error) {
     signal.throwIfAborted()
     return `the last request to ${path} got no answer (${error instanceof Error ? error.message : error})`
