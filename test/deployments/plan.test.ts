@@ -3,15 +3,20 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { findJsonError } from '../../server/src/deployments/package-json.ts'
-import { parseProcfile, planRelease, readSourceTree, type SourceTree } from '../../server/src/deployments/plan.ts'
+import { planRelease } from '../../server/src/deployments/plan.ts'
+import { fairleadJson } from '../../server/src/deployments/plans/fairlead-json.ts'
+import { parseProcfile } from '../../server/src/deployments/plans/procfile.ts'
+import type { SourceTree } from '../../server/src/deployments/plans/tree.ts'
+import { readSourceTree } from '../../server/src/deployments/source-tree.ts'
 
-const SERVER = { nodeVersion: '24.21.0' }
+const SERVER = { nodeVersion: '24.21.0', hasPython: true }
 
 /** A tree of these files; an object is a package.json in the making, `null` a file that cannot be read. */
 function tree(files: Record<string, string | object | null>): SourceTree {
   return {
-    has: (path) => Object.hasOwn(files, path),
+    has: (path) => Object.keys(files).some((name) => name === path || name.startsWith(`${path}/`)),
     read: (path) => {
       const content = Object.hasOwn(files, path) ? files[path] : undefined
       return typeof content === 'object' && content !== null ? JSON.stringify(content) : (content ?? undefined)
@@ -62,7 +67,7 @@ describe('a Procfile', () => {
     ['web:   \nworker: w', undefined],
     ['', undefined],
   ])('%j has the web command %j', (text, command) => {
-    expect(parseProcfile(text)).toBe(command)
+    expect(parseProcfile(text).get('web')).toBe(command)
   })
 
   test('without a web line is an error that says so', () => {
@@ -91,11 +96,51 @@ describe('a Node app', () => {
     [
       'with a pnpm lock file',
       { 'package.json': { ...start('x'), dependencies: { a: '1' } }, 'pnpm-lock.yaml': '' },
-      ['npm install --omit=dev'],
+      ['pnpm install --frozen-lockfile --prod=true'],
     ],
     [
       'with a yarn lock file',
-      { 'package.json': { ...start('x'), dependencies: { a: '1' } }, 'yarn.lock': '' },
+      { 'package.json': { ...start('x'), dependencies: { a: '1' } }, 'yarn.lock': '# yarn lockfile v1\n' },
+      ['yarn install --frozen-lockfile --non-interactive --production=true'],
+    ],
+    [
+      'with the lock file of a later yarn and a build',
+      { 'package.json': start('x', { build: 'b' }), 'yarn.lock': '# generated\n\n__metadata:\n  version: 8\n' },
+      ['yarn install --immutable', 'yarn run build'],
+    ],
+    [
+      'with the lock file of yarn 2 or 3',
+      { 'package.json': start('x'), 'yarn.lock': '__metadata:\n  version: 6\n' },
+      ['yarn install --no-immutable'],
+    ],
+    [
+      'with a pnpm lock file and a build',
+      { 'package.json': start('x', { build: 'b' }), 'pnpm-lock.yaml': '' },
+      ['pnpm install --frozen-lockfile --prod=false', 'pnpm run build'],
+    ],
+    [
+      'with several lock files, one of them named,',
+      { 'package.json': { ...start('x'), packageManager: 'yarn@1.22.22' }, 'package-lock.json': '', 'yarn.lock': '' },
+      ['yarn install --frozen-lockfile --non-interactive --production=true'],
+    ],
+    [
+      'with several lock files',
+      { 'package.json': start('x'), 'package-lock.json': '', 'pnpm-lock.yaml': '', 'yarn.lock': '' },
+      ['npm ci --omit=dev'],
+    ],
+    [
+      'without a lock file that names pnpm',
+      { 'package.json': { ...start('x'), packageManager: 'pnpm@10.1.0', dependencies: { a: '1' } } },
+      ['pnpm install --prod=true'],
+    ],
+    [
+      'without a lock file that names a later yarn',
+      { 'package.json': { ...start('x'), packageManager: 'yarn@4.1.0', dependencies: { a: '1' } } },
+      ['yarn install --no-immutable'],
+    ],
+    [
+      'that names something else',
+      { 'package.json': { ...start('x'), packageManager: 'bun@1', dependencies: { a: '1' } } },
       ['npm install --omit=dev'],
     ],
     ['with empty dependencies', { 'package.json': { ...start('x'), dependencies: {} } }, []],
@@ -170,15 +215,19 @@ describe('a Node app', () => {
   })
 
   test('that does not say how it starts is an error that says what to add', () => {
-    for (const files of [
-      { 'package.json': {} },
-      { 'package.json': { scripts: { build: 'vite build' } }, 'index.html': '' },
-    ]) {
-      expect(failure(files)).toMatchObject({
-        code: 'no_start',
-        message: expect.stringContaining('add a "start" script'),
-      })
-    }
+    expect(failure({ 'package.json': {} })).toMatchObject({
+      code: 'no_start',
+      message: expect.stringContaining('add a "start" script'),
+    })
+  })
+
+  test('starts by its package manager, and with its loader where it needs one', () => {
+    const modern = '__metadata:\n  version: 8\n'
+    const files = { 'package.json': start('node a.js'), 'yarn.lock': modern }
+    expect(planned(files).start).toEqual(['yarn', 'start'])
+    expect(planned({ ...files, 'package.json': {}, 'server.js': '' }).start).toEqual(['yarn', 'node', 'server.js'])
+    expect(planned({ 'package.json': start('next start'), 'pnpm-lock.yaml': '' }).start).toEqual(['pnpm', 'start'])
+    expect(planned({ 'package.json': start('node a.js'), 'pnpm-lock.yaml': '' }).start).toEqual(['node', 'a.js'])
   })
 
   test.each(['>=20', '24.x', '^24.0.0 || ^26', '*', '', '>=24.21.0'])('that asks for Node %j is accepted', (node) => {
@@ -231,6 +280,149 @@ describe('a static site', () => {
   ])('%j is served from %j', (files, folder) => {
     expect(planned(files)).toEqual({ kind: 'static', build: [], start: ['fairlead-static', folder] })
   })
+
+  test('that is built is served from where the build has put it', () => {
+    const files = { 'package.json': { scripts: { build: 'vite build' } }, 'index.html': '', 'package-lock.json': '' }
+    expect(planned(files)).toEqual({
+      kind: 'static',
+      build: ['npm ci --include=dev', 'npm run build'],
+      start: ['fairlead-static', 'dist', 'build', 'out', 'public'],
+    })
+  })
+})
+
+describe('a Python app', () => {
+  const pip = '.venv/bin/python -m pip install --no-input'
+
+  test.each([
+    ['nothing but its file', { 'main.py': '' }, ['python3 -m venv --without-pip .venv']],
+    [
+      'an empty requirements.txt',
+      { 'app.py': '', 'requirements.txt': '# none\n\n' },
+      ['python3 -m venv --without-pip .venv'],
+    ],
+    [
+      'a requirements.txt',
+      { 'app.py': '', 'requirements.txt': 'flask\n' },
+      ['python3 -m venv .venv', `${pip} -r requirements.txt`],
+    ],
+    [
+      'a package',
+      { 'app.py': '', 'pyproject.toml': '[build-system]\nrequires = ["hatchling"]\n' },
+      ['python3 -m venv .venv', `${pip} .`],
+    ],
+    [
+      'a list of dependencies',
+      { 'app.py': '', 'pyproject.toml': '[project]\ndependencies = ["flask>=3", "--index-url=x"]\n' },
+      ['python3 -m venv .venv', `${pip} -- flask>=3 --index-url=x`],
+    ],
+    ['settings of tools', { 'app.py': '', 'pyproject.toml': '[tool.ruff]\n' }, ['python3 -m venv --without-pip .venv']],
+  ])('with %s is built in an environment of its own', (_, files, build) => {
+    expect(planned(files)).toEqual({
+      kind: 'python',
+      build,
+      start: ['python', 'main.py' in files ? 'main.py' : 'app.py'],
+    })
+  })
+
+  test('prints to its log at once', () => {
+    const result = planRelease(tree({ 'main.py': '' }), SERVER)
+    expect(result.ok && result.plan.start.env).toMatchObject({ PYTHONUNBUFFERED: '1' })
+  })
+
+  test('may have a Procfile and a build of its pages', () => {
+    expect(
+      planned({ Procfile: 'web: gunicorn a:b', 'requirements.txt': 'x', 'package.json': start('x', { build: 'b' }) }),
+    ).toEqual({
+      kind: 'procfile',
+      build: ['python3 -m venv .venv', `${pip} -r requirements.txt`, 'npm run build'],
+      start: ['/bin/sh', '-c', 'gunicorn a:b'],
+    })
+  })
+
+  test('without a start, with a broken file, or without Python here is an error that says so', () => {
+    expect(failure({ 'requirements.txt': 'x' })).toMatchObject({
+      code: 'no_start',
+      message: expect.stringContaining('main.py'),
+    })
+    expect(failure({ 'main.py': '', 'pyproject.toml': '[a]\nb = ?' })).toEqual({
+      code: 'invalid_pyproject',
+      message: 'pyproject.toml is not valid TOML: see line 2, column 5.',
+    })
+    const without = planRelease(tree({ 'main.py': '' }), { ...SERVER, hasPython: false })
+    expect(without).toMatchObject({ ok: false, failure: { code: 'python_missing' } })
+  })
+})
+
+describe('a fairlead.json', () => {
+  test('names the folder of the app', () => {
+    const files = {
+      'fairlead.json': { root: './apps/web/' },
+      'apps/web/package.json': start('node a.js', { build: 'b' }),
+      'pnpm-lock.yaml': '',
+      'index.html': '',
+    }
+    expect(planned(files)).toEqual({
+      kind: 'node',
+      build: ['pnpm install --frozen-lockfile --prod=false', 'fairlead-in apps/web pnpm run build'],
+      start: ['fairlead-in', 'apps/web', 'node', 'a.js'],
+    })
+    expect(planned({ ...files, 'apps/web/package-lock.json': '' }).build[0]).toBe(
+      'fairlead-in apps/web npm ci --include=dev',
+    )
+  })
+
+  test('names the commands, in words that no shell reads', () => {
+    const files = {
+      'fairlead.json': { build: ['make', 'a b'], start: ['./serve', '$PORT'], health: '/up?deep=1' },
+      Procfile: 'release: migrate',
+      'package.json': start('node a.js', { build: 'b' }),
+      'package-lock.json': '',
+    }
+    expect(planned(files)).toEqual({
+      kind: 'command',
+      build: ['npm ci --include=dev', 'make a b'],
+      start: ['./serve', '$PORT'],
+    })
+    const result = planRelease(tree(files), SERVER)
+    expect(result.ok && result.plan).toMatchObject({ health: '/up?deep=1', build: [{}, { argv: ['make', 'a b'] }] })
+  })
+
+  test.each([
+    [{ root: '../x' }, '"root" must be a path inside the repository'],
+    [{ root: '/etc' }, '"root" must be a path inside the repository'],
+    [{ root: '' }, '"root" must be a path inside the repository'],
+    [{ root: 'missing' }, '"root" is no folder'],
+    [{ start: 'node server.js' }, '"start" must be a list of words'],
+    [{ start: [] }, '"start" must have at least one word'],
+    [{ build: ['a', 1] }, '"build.1" must be a string'],
+    [{ build: ['a\0'] }, '"build.0" must not contain a NUL character'],
+    [{ health: 'up' }, '"health" must be a path'],
+    [{ health: '//elsewhere' }, '"health" must be a path'],
+    [{ health: '/a b' }, '"health" must be a path'],
+    [{ port: 80 }, '"port" is not known (known are $schema, root, build, start, health)'],
+    [{ root: 1, health: 2 }, '"root" must be a path inside the repository; "health" must be a path'],
+  ])('that holds %j is an error that names the key', (settings, message) => {
+    expect(failure({ 'fairlead.json': settings, 'index.html': '' })).toEqual({
+      code: 'invalid_fairlead_json',
+      message: expect.stringContaining(message),
+    })
+  })
+
+  test.each(['[]', 'null', '"a"'])('that holds %s is an error', (text) => {
+    expect(failure({ 'fairlead.json': text, 'index.html': '' })?.message).toBe('fairlead.json must hold a JSON object.')
+  })
+
+  test('that is not JSON is pointed to the error', () => {
+    expect(failure({ 'fairlead.json': '{\n  root: "x" }' })?.message).toBe(
+      'fairlead.json is not valid JSON: see line 2, column 3.',
+    )
+  })
+
+  test('has a published schema', async () => {
+    const schema = z.toJSONSchema(fairleadJson, { io: 'input' })
+    await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot('../../server/assets/fairlead.schema.json')
+  })
 })
 
 test('nothing recognised lists what is', () => {
@@ -238,12 +430,15 @@ test('nothing recognised lists what is', () => {
   for (const word of ['Procfile', 'package.json', 'index.html']) expect(message).toContain(word)
 })
 
-test.each(['package.json', 'Procfile'])('a %s that cannot be read is an error', (name) => {
-  expect(failure({ [name]: null, 'index.html': '' })).toMatchObject({
-    code: 'file_unreadable',
-    message: expect.stringContaining(name),
-  })
-})
+test.each(['package.json', 'Procfile', 'fairlead.json', 'requirements.txt', 'pyproject.toml'])(
+  'a %s that cannot be read is an error',
+  (name) => {
+    expect(failure({ [name]: null, 'index.html': '', 'main.py': '' })).toMatchObject({
+      code: 'file_unreadable',
+      message: expect.stringContaining(name),
+    })
+  },
+)
 
 describe('for any input', () => {
   const name = fc.constantFrom(
@@ -254,23 +449,42 @@ describe('for any input', () => {
     'server.js',
     'index.html',
     'yarn.lock',
+    'pnpm-lock.yaml',
+    'requirements.txt',
+    'pyproject.toml',
+    'main.py',
+    'fairlead.json',
+    'web/package.json',
   )
   const field = fc.constantFrom('name', 'version', 'main', 'scripts', 'engines', 'dependencies', 'workspaces', 'config')
   const inner = fc.dictionary(fc.constantFrom('start', 'build', 'node', 'prestart', '__proto__'), fc.string())
   const packageJson = fc.dictionary(field, fc.oneof(inner, fc.jsonValue())).map((value) => JSON.stringify(value))
+  const words = fc.oneof(fc.array(fc.string()), fc.jsonValue())
+  const settings = fc
+    .record(
+      { root: fc.constantFrom('web', '.', '..', 'web/..'), build: words, start: words, health: fc.webPath() },
+      { requiredKeys: [] },
+    )
+    .map((value) => JSON.stringify(value))
   const text = fc.oneof(
     packageJson,
     fc.json(),
     fc.string({ unit: 'binary' }),
     fc.string().map((line) => `web: ${line}`),
+    fc.string().map((line) => `release: ${line}\nweb: x`),
+    fc.array(fc.string()).map((list) => `[project]\ndependencies = ${JSON.stringify(list)}`),
+    settings,
   )
 
   test('planning never throws, and a failure has a message', () => {
     fc.assert(
       fc.property(fc.dictionary(name, fc.option(text)), (files) => {
         const result = planRelease(tree(files), SERVER)
-        if (result.ok) expect(result.plan.start.argv.length).toBeGreaterThan(0)
-        else expect(result.failure.message).toMatch(/\.$/)
+        if (result.ok) {
+          const { build, release, start: run } = result.plan
+          const argvs = [...build, run, ...(release === undefined ? [] : [release])].map(({ argv }) => argv)
+          for (const argv of argvs) expect(argv.length > 0 && argv.every((word) => typeof word === 'string')).toBe(true)
+        } else expect(result.failure.message).toMatch(/\.$/)
       }),
       { numRuns: 2000 },
     )
@@ -342,6 +556,28 @@ describe('the source tree', () => {
     }
     return root
   }
+
+  test('has the names of the folder that fairlead.json names, unless it lies outside', async () => {
+    const outside = await write('elsewhere', { 'package.json': '{}' })
+    const root = await write('monorepo', {
+      'fairlead.json': '{"root":"apps/web"}',
+      'apps/web/package.json': '{"a":1}',
+      'apps/web/public/index.html': '',
+      'yarn.lock': `__metadata:\n${' '.repeat(1024 * 1024)}`,
+    })
+    const files = await readSourceTree(root)
+    expect(
+      ['apps/web', 'apps/web/package.json', 'apps/web/public/index.html', 'yarn.lock'].filter(files.has).length,
+    ).toBe(4)
+    expect(files.read('apps/web/package.json')).toBe('{"a":1}')
+    expect(files.read('yarn.lock')).toMatch(/^__metadata:/)
+
+    await writeFile(join(root, 'fairlead.json'), '{"root":"link"}')
+    await symlink(outside, join(root, 'link'))
+    expect((await readSourceTree(root)).has('link')).toBe(false)
+    await writeFile(join(root, 'fairlead.json'), '{"root":"yarn.lock"}')
+    expect((await readSourceTree(root)).has('yarn.lock/package.json')).toBe(false)
+  })
 
   test('has the names at its top, the index of public and dist, and the texts that decide', async () => {
     const root = await write('plain', {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { appendFile, chmod, mkdir, mkdtemp, readdir, readlink, rm, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ describe('the environment', () => {
     const built = commandEnvironment({ ...release, variables }, command, { bin: '/bin-of-ours', port: 4000 })
     expect(built).toMatchObject({
       PORT: '4000',
-      PATH: '/bin-of-ours:/apps/a/r/source/node_modules/.bin:/usr/local/bin:/usr/bin:/bin',
+      PATH: '/bin-of-ours:/apps/a/r/source/node_modules/.bin:/apps/a/r/source/.venv/bin:/usr/local/bin:/usr/bin:/bin',
       HOME: '/apps/a/home',
       TMPDIR: '/apps/a/tmp',
       FAIRLEAD_DEPLOYMENT_ID: 'dep_1',
@@ -138,16 +138,22 @@ test('removeFolder deletes what a build has taken its own rights to', async () =
   expect(await readdir(directory)).not.toContain('closed')
 })
 
-test('prepareBin provides node, npm and npx, also from paths that a shell would misread, and again', async () => {
+test('prepareBin provides node and the package managers, also from paths that a shell would misread, and again', async () => {
   const home = join(directory, "it's $HOME")
   await mkdir(home)
   await writeFile(join(home, 'npm-cli.js'), 'console.log("npm", ...process.argv.slice(2))')
   await writeFile(join(home, 'npx-cli.js'), 'console.log("npx", ...process.argv.slice(2))')
+  await writeFile(join(home, 'pnpm.cjs'), 'console.log("pnpm", ...process.argv.slice(2))')
+  await writeFile(join(home, 'yarn.js'), 'console.log("yarn 1", ...process.argv.slice(2))')
+  await writeFile(join(home, 'modern.js'), 'console.log("yarn 4", ...process.argv.slice(2))')
   const bin = join(directory, 'bin')
   const options = {
     directory: bin,
     node: process.execPath,
     npmCli: join(home, 'npm-cli.js'),
+    pnpmCli: join(home, 'pnpm.cjs'),
+    yarnCli: join(home, 'yarn.js'),
+    modernYarnCli: join(home, 'modern.js'),
     staticServer: join(home, 'static.js'),
   }
   await prepareBin({ ...options, node: '/an/older/node' })
@@ -156,4 +162,9 @@ test('prepareBin provides node, npm and npx, also from paths that a shell would 
   const run = promisify(execFile)
   expect((await run(join(bin, 'npm'), ['a b', '$c'])).stdout).toBe('npm a b $c\n')
   expect((await run(join(bin, 'npx'), ["it's"])).stdout).toBe("npx it's\n")
+  expect((await run(join(bin, 'pnpm'), ['*'])).stdout).toBe('pnpm *\n')
+  expect((await run(join(bin, 'yarn'), ['a'])).stdout).toBe('yarn 1 a\n')
+  expect((await run(join(bin, 'yarn'), ['a'], { env: { FAIRLEAD_YARN: 'modern' } })).stdout).toBe('yarn 4 a\n')
+  const inside = await run(join(bin, 'fairlead-in'), [home, 'node', '-p', 'process.cwd() + process.argv[1]', '$x y'])
+  expect(inside.stdout).toBe(`${await realpath(home)}$x y\n`)
 })

@@ -37,8 +37,17 @@ export async function createBench(): Promise<Bench> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-runner-'))
   await chmod(directory, 0o711)
   const { node, npmCli } = await provideToolchain(directory)
+  const unused = '/nowhere.js'
   const bin = join(directory, 'bin')
-  await prepareBin({ directory: bin, node, npmCli, staticServer: '/nowhere.js' })
+  await prepareBin({
+    directory: bin,
+    node,
+    npmCli,
+    pnpmCli: unused,
+    yarnCli: unused,
+    modernYarnCli: unused,
+    staticServer: unused,
+  })
   const releases: Release[] = []
   return {
     directory,

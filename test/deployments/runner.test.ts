@@ -3,18 +3,14 @@ import { link, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promise
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { planRelease, readSourceTree } from '../../server/src/deployments/plan.ts'
 import type { Instance, Plan, Release } from '../../server/src/deployments/runner/runner.ts'
+import { planFor } from '../../server/src/deployments/steps/plan.ts'
 import { type Bench, createBench, identities, plan, untilState } from './runner-support.ts'
 
 const noAbort = () => ({ signal: new AbortController().signal })
 
-async function planOf(release: Release): Promise<Plan> {
-  const options = { nodeVersion: process.versions.node }
-  const planned = planRelease(await readSourceTree(join(release.directory, 'source')), options)
-  if (!planned.ok) throw new Error(planned.failure.message)
-  return planned.plan
-}
+const planOf = (release: Release): Promise<Plan> =>
+  planFor(join(release.directory, 'source'), { nodeVersion: process.versions.node })
 
 let bench: Bench
 beforeAll(async () => {

@@ -9,6 +9,7 @@ export function buildEnvironment(): Record<string, string> {
   const certificates = process.env['NODE_EXTRA_CA_CERTS']
   return {
     npm_config_registry: registry,
+    YARN_NPM_REGISTRY_SERVER: registry,
     ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates }),
   }
 }

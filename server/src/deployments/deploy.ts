@@ -1,6 +1,5 @@
 import { DeploymentError } from './failure.ts'
 import type { DeployParts } from './parts.ts'
-import { readSourceTree } from './plan.ts'
 import { homeOf, sourceOf, temporaryFolderOf } from './runner/environment.ts'
 import type { Plan, Release } from './runner/runner.ts'
 import { buildRelease } from './steps/build.ts'
@@ -22,7 +21,7 @@ export async function deploy(parts: DeployParts, deployment: DeploymentRow, sign
   const release = await parts.releases.of(deployment, app.number)
   const plan = deployment.retained ? keptPlan(deployment) : await makeRelease(parts, deployment, release, signal)
   const instance = await startRelease(parts, deployment, release, plan, signal)
-  const { host } = await untilHealthy(parts.runner, release, instance, healthOf(parts, deployment), signal)
+  const { host } = await untilHealthy(parts.runner, release, instance, healthOf(parts, deployment, plan), signal)
   const upstream = { deploymentId: release.id, host, port: instance.port }
   await switchOver(parts, { app, deployment, upstream, facts: { plan, instance } }, signal)
 }
@@ -41,7 +40,7 @@ async function makeRelease(
     ),
   )
   await parts.store.fetched(deployment, source)
-  const plan = planFor(await readSourceTree(sourceOf(release)), parts.planOptions)
+  const plan = await planFor(sourceOf(release), parts.planOptions)
   await parts.releases.handOver(release, signal)
   await parts.buildSlots.use(deployment.account_id, signal, () =>
     within('build', parts.settings.buildTimeoutMs, signal, (limit) =>
@@ -72,8 +71,9 @@ function requestOf(parts: DeployParts, deployment: DeploymentRow, release: Relea
 }
 
 /** A release that was found stable before needs less time to show it again: who rolls back is in a hurry. */
-function healthOf({ settings }: DeployParts, { retained }: DeploymentRow): HealthOptions {
-  return retained ? { ...settings, stableMs: Math.min(settings.stableMs, stableAgainMs) } : settings
+function healthOf({ settings }: DeployParts, { retained }: DeploymentRow, { health: path }: Plan): HealthOptions {
+  const stableMs = retained ? Math.min(settings.stableMs, stableAgainMs) : settings.stableMs
+  return { ...settings, stableMs, path }
 }
 
 const stableAgainMs = 300

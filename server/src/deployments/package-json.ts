@@ -10,24 +10,34 @@ export interface PackageJson {
   readonly dependencies: ReadonlySet<string>
   /** Whether there is anything for npm to install. */
   readonly installs: boolean
+  /** What `packageManager` names, such as `pnpm@10.1.0`. */
+  readonly packageManager: { readonly name: string; readonly major: number } | undefined
   /** Whether it has a `config` field, which npm hands to scripts as variables. */
   readonly hasConfig: boolean
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads the text of a package.json; a failure's message names the position. Never throws. */
-export function parsePackageJson(text: string): { ok: true; value: PackageJson } | { ok: false; message: string } {
+type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
+
+/** Reads the text of a JSON file; a failure's message names the position. Never throws. */
+export function readJson(name: string, text: string): Read<unknown> {
   // npm, too, tolerates a byte order mark.
   const json = text.replace(/^\uFEFF/, '')
-  let value: unknown
   try {
-    value = JSON.parse(json)
+    return { ok: true, value: JSON.parse(json) }
   } catch {
-    return { ok: false, message: `package.json is not valid JSON: see ${describePosition(json, findJsonError(json))}.` }
+    return { ok: false, message: `${name} is not valid JSON: see ${describePosition(json, findJsonError(json))}.` }
   }
+}
+
+/** Reads the text of a package.json. Never throws. */
+export function parsePackageJson(text: string): Read<PackageJson> {
+  const read = readJson('package.json', text)
+  if (!read.ok) return read
+  const { value } = read
   if (!isFields(value)) return { ok: false, message: 'package.json must hold a JSON object.' }
-  const { name, version, main, scripts, engines, config } = value
+  const { name, version, main, scripts, engines, config, packageManager } = value
   const { dependencies, devDependencies, optionalDependencies, workspaces } = value
   const { node } = fieldsOf(engines)
   const installed = [dependencies, devDependencies, optionalDependencies, workspaces]
@@ -43,6 +53,7 @@ export function parsePackageJson(text: string): { ok: true; value: PackageJson }
       nodeRange: stringOf(node),
       dependencies: new Set(Object.keys(fieldsOf(dependencies))),
       installs: installed.some((field) => typeof field === 'object' && field !== null && Object.keys(field).length > 0),
+      packageManager: managerOf(packageManager),
       hasConfig: Object.keys(fieldsOf(config)).length > 0,
     },
   }
@@ -98,6 +109,11 @@ function step(expected: Expected, token: string, open: string[]): Expected | nul
 function describePosition(text: string, offset: number): string {
   const lines = text.slice(0, offset).split('\n')
   return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
+}
+
+function managerOf(value: unknown): PackageJson['packageManager'] {
+  const [, name, major] = /^(npm|pnpm|yarn)@(\d{1,9})\b/.exec(stringOf(value) ?? '') ?? []
+  return name === undefined ? undefined : { name, major: Number(major) }
 }
 
 const isFields = (value: unknown): value is Fields =>

@@ -38,7 +38,7 @@ export interface DeployParts {
   readonly buildSlots: BuildSlots
   readonly disk: Disk
   readonly settings: DeploysConfig
-  readonly planOptions: PlanOptions
+  readonly planOptions: Pick<PlanOptions, 'nodeVersion'>
   readonly allowFile: boolean
   /** Where the gateway is asked for an app, to confirm a switch. */
   readonly listenerOf: (app: App) => { host: string; port: number }

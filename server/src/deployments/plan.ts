@@ -1,65 +1,120 @@
-import { posix } from 'node:path'
-import satisfies from 'semver/functions/satisfies.js'
-import validRange from 'semver/ranges/valid.js'
-import { type PackageJson, parsePackageJson } from './package-json.ts'
+import { type AppSettings, readSettings } from './plans/fairlead-json.ts'
+import { type NodeApp, planInstall, planNodeStart, planScript, readNodeApp } from './plans/node.ts'
+import { type Procfile, readProcfile } from './plans/procfile.ts'
+import { isPython, planPythonBuild, planPythonStart, pythonEnvironment, pythonMain } from './plans/python.ts'
+import { failed, type PlanResult, type Result } from './plans/result.ts'
+import { SITE_FOLDERS, type SourceTree } from './plans/tree.ts'
 import type { Command, Plan } from './runner/runner.ts'
-import { staticServerName } from './runner/toolchain.ts'
-import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './source-tree.ts'
-
-export { readSourceTree, type SourceTree } from './source-tree.ts'
-
-export interface PlanFailure {
-  readonly code:
-    | 'file_unreadable'
-    | 'invalid_procfile'
-    | 'invalid_package_json'
-    | 'unsupported_node'
-    | 'no_start'
-    | 'not_recognised'
-  /** Tells the owner of the code what to do. */
-  readonly message: string
-}
-
-export type PlanResult =
-  | { readonly ok: true; readonly plan: Plan }
-  | { readonly ok: false; readonly failure: PlanFailure }
+import { folderRunnerName, staticServerName } from './runner/toolchain.ts'
 
 /** What the server brings to a plan. */
 export interface PlanOptions {
   /** The version of the Node that apps run on, as in `process.versions.node`. */
   readonly nodeVersion: string
+  /** Whether the machine has a `python3`. */
+  readonly hasPython: boolean
 }
 
-type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: PlanFailure }
-
-/** For builds: neither an audit nor an advertisement, each of which asks the registry. */
-const NPM_ENV = { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_update_notifier: 'false' }
+/** Where tools put a site that they have built, the most telling name first. */
+const BUILT_SITE_FOLDERS = ['dist', 'build', 'out', 'public']
 
 const RECOGNISED = [
+  'a fairlead.json with a "start" command',
   'a Procfile with a "web:" line',
-  'a package.json with a "start" script, a "main" file or a server.js',
+  'a package.json with a "start" or "build" script, a "main" file or a server.js',
+  'a main.py or app.py',
   'an index.html at the top, in public/ or in dist/',
 ]
 
+/** What the files say, before anything is decided. */
+interface Found {
+  readonly settings: AppSettings
+  /** The files from the app's folder on. */
+  readonly app: SourceTree
+  readonly procfile: Procfile | null
+  readonly node: NodeApp | null
+  readonly builds: boolean
+}
+
+interface Start {
+  readonly kind: Plan['kind']
+  readonly command: Command
+  /** Whether it needs what the package managers install and the build makes. */
+  readonly needs: { readonly node: boolean; readonly python: boolean }
+}
+
 /** Decides how a source tree is built and started. Pure; never throws. */
 export function planRelease(files: SourceTree, options: PlanOptions): PlanResult {
-  const node = files.has('package.json') ? readPackage(files, options) : null
-  if (node?.ok === false) return node
-  const build = node === null ? [] : planBuild(files, node.value)
-
-  if (files.has('Procfile')) {
-    const web = readProcfile(files)
-    if (!web.ok) return web
-    // The line is the app's own shell command: the format says so, and "$PORT" and "&&" depend on it. It is handed on
-    // as the app wrote it and runs with the app's rights; Fairlead never composes such a line from input of its own.
-    return planned({ kind: 'procfile', build, start: { argv: ['/bin/sh', '-c', web.value] } })
+  const read = readAll(files, options)
+  if (!read.ok) return read
+  const found = read.value
+  const started = chooseStart(found)
+  if (!started.ok) return started
+  const { kind, command, needs } = started.value
+  if (needs.python && !options.hasPython) {
+    return failed('python_missing', 'This app needs Python, but the server has no python3: ask its operator for it.')
   }
-  const start = node === null ? null : planNodeStart(files, node.value)
-  if (start !== null) return planned({ kind: 'node', build, start })
-  // With a build script the index.html at hand is a source, not the site.
-  const folder = node?.value.scripts.has('build') ? undefined : findSite(files)
-  if (folder !== undefined) {
-    return planned({ kind: 'static', build: [], start: { argv: [staticServerName, folder] } })
+  const python = needs.python ? planPythonBuild(found.app) : { ok: true as const, value: [] }
+  if (!python.ok) return python
+
+  const { root, health } = found.settings
+  const here = inFolder(root)
+  const install = needs.node && found.node !== null ? planInstall(found.node, found.builds) : undefined
+  const release = found.procfile?.release
+  const plan: Plan = {
+    kind,
+    build: [
+      ...(install === undefined ? [] : [inFolder(found.node?.installing.folder ?? root)(install)]),
+      ...python.value.map(here),
+      ...planBuild(found, needs).map(here),
+    ],
+    ...(release === undefined ? {} : { release: here(shellLine(release, command.env)) }),
+    start: here(command),
+    ...(health === undefined ? {} : { health }),
+  }
+  return { ok: true, plan }
+}
+
+function readAll(files: SourceTree, options: PlanOptions): Result<Found> {
+  const read = readSettings(files)
+  if (!read.ok) return read
+  const settings = read.value
+  const { root } = settings
+  if (root !== '.' && !files.has(root)) {
+    return failed('invalid_fairlead_json', `In fairlead.json: "root" is no folder of this repository.`)
+  }
+  const app = within(files, root)
+  const node = app.has('package.json') ? readNodeApp(files, app, root, options) : null
+  if (node?.ok === false) return node
+  const procfile = settings.start === undefined && app.has('Procfile') ? readProcfile(app) : null
+  if (procfile?.ok === false) return procfile
+  const builds = settings.build !== undefined || node?.value.package.scripts.has('build') === true
+  return {
+    ok: true,
+    value: { settings, app, procfile: procfile?.value ?? null, node: node?.value ?? null, builds },
+  }
+}
+
+function chooseStart({ settings, app, procfile, node, builds }: Found): Result<Start> {
+  const python = isPython(app)
+  // Who names the command may need both languages for it.
+  const everything = { node: true, python }
+  const env = { ...node?.installing.manager.env, ...(python ? pythonEnvironment : {}) }
+  if (settings.start !== undefined) {
+    return chosen({ kind: 'command', command: { argv: settings.start, env }, needs: everything })
+  }
+  if (procfile !== null) return chosen({ kind: 'procfile', command: shellLine(procfile.web, env), needs: everything })
+
+  const start = node === null ? null : planNodeStart(app, node)
+  if (start !== null) return chosen({ kind: 'node', command: start, needs: { node: true, python: false } })
+  const main = pythonMain(app)
+  if (main !== undefined) return chosen({ kind: 'python', command: planPythonStart(main), needs: everything })
+
+  // With a build the index.html at hand is a source, not the site.
+  const folders = builds ? BUILT_SITE_FOLDERS : findSite(app)
+  if (folders !== undefined) {
+    const command: Command = { argv: [staticServerName, ...folders] }
+    return chosen({ kind: 'static', command, needs: { node: builds, python: false } })
   }
   if (node !== null) {
     return failed(
@@ -67,122 +122,39 @@ export function planRelease(files: SourceTree, options: PlanOptions): PlanResult
       'package.json does not say how the app starts: add a "start" script such as "node server.js", or a "main" file, or a server.js.',
     )
   }
+  if (python) {
+    const message = 'Nothing says how the app starts: add a main.py, or a Procfile with a "web:" line.'
+    return failed('no_start', message)
+  }
   return failed('not_recognised', `Nothing here can be started. Fairlead recognises: ${RECOGNISED.join('; ')}.`)
 }
 
-/** The command of the `web` process; the last one where there are several. Lines of no known form are skipped. */
-export function parseProcfile(text: string): string | undefined {
-  const lines = text.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/)
-  return lines.map((line) => /^\s*web\s*:\s*(\S.*?)\s*$/.exec(line)?.[1]).findLast((command) => command !== undefined)
-}
-
-function readProcfile(files: SourceTree): Result<string> {
-  const text = files.read('Procfile')
-  if (text === undefined) return unreadable('Procfile')
-  const web = parseProcfile(text)
-  if (web === undefined) {
-    return failed('invalid_procfile', 'The Procfile has no "web" process: add a line such as "web: node server.js".')
-  }
-  return { ok: true, value: web }
-}
-
-function readPackage(files: SourceTree, options: PlanOptions): Result<PackageJson> {
-  const text = files.read('package.json')
-  if (text === undefined) return unreadable('package.json')
-  const parsed = parsePackageJson(text)
-  if (!parsed.ok) return failed('invalid_package_json', parsed.message)
-  const range = parsed.value.nodeRange
-  if (range === undefined) return parsed
-  if (validRange(range) === null) {
-    return failed('unsupported_node', `"engines.node" in package.json is not a range of versions: ${quote(range)}.`)
-  }
-  if (!satisfies(options.nodeVersion, range)) {
-    const message = `package.json asks for Node ${quote(range)} in "engines.node", but apps here run on Node ${options.nodeVersion}.`
-    return failed('unsupported_node', message)
-  }
-  return parsed
-}
-
-function planBuild(files: SourceTree, node: PackageJson): Command[] {
-  const builds = node.scripts.has('build')
-  const locked = files.has('package-lock.json') || files.has('npm-shrinkwrap.json')
-  const commands: Command[] = []
-  if (locked || node.installs) {
-    // NODE_ENV=production leaves development dependencies out, but a build script usually needs them.
-    commands.push({
-      argv: ['npm', locked ? 'ci' : 'install', builds ? '--include=dev' : '--omit=dev'],
-      env: NPM_ENV,
-    })
-  }
-  if (builds) commands.push({ argv: ['npm', 'run', 'build'], env: NPM_ENV })
-  return commands
-}
-
-function planNodeStart(files: SourceTree, node: PackageJson): Command | null {
-  const script = node.scripts.get('start')
-  if (script !== undefined) return planStartScript(files, node, script)
-  const main = node.main === undefined ? undefined : mainWithin(node.main)
-  // Node completes "lib" and "lib/app" by itself, and only the names at the top of the tree are known.
-  const [top = ''] = main?.split('/') ?? []
-  const exists = [top, `${top}.js`, `${top}.mjs`, `${top}.cjs`].some((name) => files.has(name))
-  // A build script may be what makes the file.
-  if (main !== undefined && (exists || node.scripts.has('build'))) return { argv: ['node', main] }
-  return files.has('server.js') ? { argv: ['node', 'server.js'] } : null
+function planBuild({ settings, node }: Found, needs: Start['needs']): Command[] {
+  if (settings.build !== undefined) return [{ argv: settings.build, env: node?.installing.manager.env ?? {} }]
+  return needs.node && node?.package.scripts.has('build') ? [planScript(node, 'build')] : []
 }
 
 /**
- * `npm start` costs a quarter of a second and a second process, so a script that npm would only hand to `node` runs
- * directly. Whatever gives npm more to do goes through npm: other scripts around it, settings that reach scripts as
- * variables, a Node of the app's own among its dependencies, npm settings that change how scripts run.
+ * The line is the app's own shell command: the format says so, and "$PORT" and "&&" depend on it. It is handed on as
+ * the app wrote it and runs with the app's rights; Fairlead never composes such a line from input of its own.
  */
-function planStartScript(files: SourceTree, node: PackageJson, script: string): Command {
-  const direct =
-    /^node(?:[ \t]+[\w@%+=:,./-]+)+$/.test(script.trim()) &&
-    !node.scripts.has('prestart') &&
-    !node.scripts.has('poststart') &&
-    !node.hasConfig &&
-    !node.dependencies.has('node') &&
-    !npmrcChangesScripts(files)
-  if (!direct) return { argv: ['npm', 'start'], env: NPM_ENV }
-  const [, ...words] = script.trim().split(/[ \t]+/)
-  return {
-    argv: ['node', ...words],
-    // What apps read most of npm's own variables.
-    env: {
-      npm_lifecycle_event: 'start',
-      ...(node.name === undefined ? {} : { npm_package_name: node.name }),
-      ...(node.version === undefined ? {} : { npm_package_version: node.version }),
-    },
-  }
+const shellLine = (line: string, env: Command['env'] = {}): Command => ({ argv: ['/bin/sh', '-c', line], env })
+
+/** Has a command run in a folder of the repository. */
+const inFolder =
+  (folder: string) =>
+  (command: Command): Command =>
+    folder === '.' ? command : { ...command, argv: [folderRunnerName, folder, ...command.argv] }
+
+function within(files: SourceTree, root: string): SourceTree {
+  if (root === '.') return files
+  return { has: (path) => files.has(`${root}/${path}`), read: (path) => files.read(`${root}/${path}`) }
 }
 
-function npmrcChangesScripts(files: SourceTree): boolean {
-  if (!files.has('.npmrc')) return false
-  const settings = files.read('.npmrc')
-  return settings === undefined || /^\s*(node-options|script-shell)\b/m.test(settings)
+function findSite(app: SourceTree): string[] | undefined {
+  if (app.has('index.html')) return ['.']
+  const folder = SITE_FOLDERS.find((name) => app.has(`${name}/index.html`))
+  return folder === undefined ? undefined : [folder]
 }
 
-/** `main` as a path inside the tree that Node does not take for an option. */
-function mainWithin(main: string): string | undefined {
-  const path = posix.normalize(main)
-  if (path.includes('\0') || path.startsWith('/') || path.startsWith('-') || path.split('/')[0] === '..')
-    return undefined
-  return path
-}
-
-function findSite(files: SourceTree): string | undefined {
-  if (files.has('index.html')) return '.'
-  return SITE_FOLDERS.find((folder) => files.has(`${folder}/index.html`))
-}
-
-const planned = (plan: Plan): PlanResult => ({ ok: true, plan })
-
-function failed(code: PlanFailure['code'], message: string): { ok: false; failure: PlanFailure } {
-  return { ok: false, failure: { code, message } }
-}
-
-const unreadable = (name: string) =>
-  failed('file_unreadable', `${name} cannot be read: it must be a plain file of at most ${LARGEST_FILE / 1024} KB.`)
-
-/** Shown to users, so of bounded length. */
-const quote = (text: string): string => `"${text.length > 80 ? `${text.slice(0, 80)}…` : text}"`
+const chosen = (start: Start): Result<Start> => ({ ok: true, value: start })

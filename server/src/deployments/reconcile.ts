@@ -78,7 +78,8 @@ export function createKeeper(parts: DeployParts): Keeper {
       // From here on `stopAll` knows the process, should the server stop now.
       const runs = await parts.store.setInstance(row, instance)
       if (!runs) return await parts.runner.halt(release)
-      const { host } = await untilHealthy(parts.runner, release, instance, parts.settings, signal)
+      const health = { ...parts.settings, path: row.plan.health }
+      const { host } = await untilHealthy(parts.runner, release, instance, health, signal)
       await routeTo({ ...row, instance }, host, instance.port)
     } catch (error) {
       if (signal.aborted) return

@@ -1,36 +1,56 @@
 import { constants } from 'node:fs'
-import { open, readdir, realpath } from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { basename, join, sep } from 'node:path'
+import { readSettings } from './plans/fairlead-json.ts'
+import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './plans/tree.ts'
 
-/** What planning a build needs to know of the files of a release. */
-export interface SourceTree {
-  /** Whether the tree holds this path: names at its top, and `index.html` in the folders that a static site may use. */
-  has(path: string): boolean
-  /** The text of a file that decides the plan; `undefined` when it is missing, no plain file, or too large. */
-  read(path: string): string | undefined
-}
-
-/** The folders besides the top that a finished static site may lie in. */
-export const SITE_FOLDERS = ['public', 'dist'] as const
-
-const READ = ['package.json', 'Procfile', '.npmrc']
-/** More than any real package.json. */
-export const LARGEST_FILE = 1024 * 1024
+const READ = [
+  'fairlead.json',
+  'package.json',
+  'Procfile',
+  '.npmrc',
+  'pnpm-workspace.yaml',
+  'requirements.txt',
+  'pyproject.toml',
+]
+/** May be much larger, but its first lines tell its format. */
+const HEADED = 'yarn.lock'
+const HEAD = 4096
 
 /** Collects the description of the tree in `directory`. Symbolic links that lead out of the tree are not followed. */
 export async function readSourceTree(directory: string): Promise<SourceTree> {
   const root = await realpath(directory)
-  const paths = new Set(await readdir(root))
-  for (const folder of SITE_FOLDERS) {
-    const index = `${folder}/index.html`
-    if (paths.has(folder) && (await resolveWithin(root, index)) !== null) paths.add(index)
-  }
+  const paths = new Set<string>()
   const texts = new Map<string, string>()
-  for (const name of READ) {
-    const text = paths.has(name) ? await readWithin(root, name) : undefined
-    if (text !== undefined) texts.set(name, text)
+  const tree: SourceTree = { has: (path) => paths.has(path), read: (path) => texts.get(path) }
+
+  const readFolder = async (folder: string): Promise<void> => {
+    const inFolder = (name: string) => (folder === '.' ? name : `${folder}/${name}`)
+    const names = new Set(await readdir(join(root, folder)))
+    for (const name of names) paths.add(inFolder(name))
+    for (const site of SITE_FOLDERS) {
+      const index = inFolder(`${site}/index.html`)
+      if (names.has(site) && (await resolveWithin(root, index)) !== null) paths.add(index)
+    }
+    for (const name of [...READ, HEADED]) {
+      const text = names.has(name) ? await readWithin(root, inFolder(name)) : undefined
+      if (text !== undefined) texts.set(inFolder(name), text)
+    }
   }
-  return { has: (path) => paths.has(path), read: (path) => texts.get(path) }
+  await readFolder('.')
+  const settings = readSettings(tree)
+  const folder = settings.ok ? settings.value.root : '.'
+  paths.delete(folder)
+  if (folder !== '.' && (await isFolderWithin(root, folder))) {
+    paths.add(folder)
+    await readFolder(folder)
+  }
+  return tree
+}
+
+async function isFolderWithin(root: string, path: string): Promise<boolean> {
+  const target = await resolveWithin(root, path)
+  return target !== null && (await stat(target)).isDirectory()
 }
 
 async function resolveWithin(root: string, path: string): Promise<string | null> {
@@ -46,7 +66,12 @@ async function readWithin(root: string, path: string): Promise<string | undefine
   if (file === null) return undefined
   try {
     const stats = await file.stat()
-    return stats.isFile() && stats.size <= LARGEST_FILE ? await file.readFile('utf8') : undefined
+    if (!stats.isFile()) return undefined
+    if (basename(path) === HEADED) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD), 0, HEAD, 0)
+      return buffer.toString('utf8', 0, bytesRead)
+    }
+    return stats.size <= LARGEST_FILE ? await file.readFile('utf8') : undefined
   } finally {
     await file.close()
   }

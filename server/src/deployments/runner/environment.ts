@@ -8,13 +8,15 @@ export const sourceOf = (release: Pick<Release, 'directory'>): string => join(re
 export const homeOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'home')
 export const temporaryFolderOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'tmp')
 
+/** Where the machine's own programs lie. */
+export const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
+
 /** The folders that commands are looked for in. Ours come before the app's, so that `npm` and `node` are the server's. */
 export const searchPath = (release: Pick<Release, 'directory'>, bin: string): string[] => [
   bin,
   join(sourceOf(release), 'node_modules', '.bin'),
-  '/usr/local/bin',
-  '/usr/bin',
-  '/bin',
+  join(sourceOf(release), '.venv', 'bin'),
+  ...SYSTEM_FOLDERS,
 ]
 
 /**

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { reachableCopy } from '../../platform/reach.ts'
@@ -23,7 +23,7 @@ export const enterProgram = fileURLToPath(new URL('../../../dist/deployments/run
 const bundledStaticServer = fileURLToPath(new URL('../../../dist/static-server/index.js', import.meta.url))
 
 /**
- * The server's own Node, the npm that came with it and the server of static sites, copied into the data directory
+ * The server's own Node, the package managers that came with it and the server of static sites, copied into the data directory
  * where `user` could not read the installed ones.
  */
 export async function preparePrograms(options: {
@@ -32,19 +32,35 @@ export async function preparePrograms(options: {
   readonly user: OsUser | null
 }): Promise<Programs> {
   const { runtime, bin, user } = options
-  const npmManifest = createRequire(import.meta.url).resolve('npm/package.json')
-  const { version } = JSON.parse(await readFile(npmManifest, 'utf8')) as { version: string }
-  const [node, npm, staticServer] = await Promise.all([
+  const packageCopy = async (name: string): Promise<string> => {
+    const manifest = findPackageJSON(name, import.meta.url)
+    if (manifest === undefined) throw new Error(`${name} is not installed`)
+    const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string }
+    const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
+    return reachableCopy({ source: dirname(manifest), copyTo, user })
+  }
+  const [node, npm, pnpm, yarn, modernYarn, staticServer] = await Promise.all([
     reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
-    reachableCopy({ source: dirname(npmManifest), copyTo: join(runtime, `npm-${version}`), user }),
+    packageCopy('npm'),
+    packageCopy('pnpm'),
+    packageCopy('yarn'),
+    packageCopy('@yarnpkg/cli-dist'),
     reachableCopy({
       source: bundledStaticServer,
       copyTo: join(runtime, await nameByContent(bundledStaticServer)),
       user,
     }),
   ])
-  await prepareBin({ directory: bin, node, npmCli: join(npm, 'bin', 'npm-cli.js'), staticServer })
-  return { node, bin, paths: [bin, node, npm, staticServer] }
+  await prepareBin({
+    directory: bin,
+    node,
+    npmCli: join(npm, 'bin', 'npm-cli.js'),
+    pnpmCli: join(pnpm, 'bin', 'pnpm.cjs'),
+    yarnCli: join(yarn, 'bin', 'yarn.js'),
+    modernYarnCli: join(modernYarn, 'bin', 'yarn.js'),
+    staticServer,
+  })
+  return { node, bin, paths: [bin, node, npm, pnpm, yarn, modernYarn, staticServer] }
 }
 
 async function nameByContent(file: string): Promise<string> {

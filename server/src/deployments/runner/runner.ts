@@ -28,11 +28,15 @@ export interface Command {
 
 /** What turning a source tree into a running app will take. Made by the pure function `planRelease`. */
 export interface Plan {
-  readonly kind: 'node' | 'procfile' | 'static'
+  readonly kind: 'node' | 'python' | 'procfile' | 'static' | 'command'
   /** Run in order in `<directory>/source`; the first that fails ends the build. */
   readonly build: readonly Command[]
+  /** Runs once, when the build is done and before the release starts. */
+  readonly release?: Command
   /** Runs for the life of the release. */
   readonly start: Command
+  /** The path that tells whether it is healthy; without one, any answer on `/` below 500 does. */
+  readonly health?: string
 }
 
 /** A started release. Everything in it can be written down and used by a later server process. */

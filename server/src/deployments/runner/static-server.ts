@@ -1,8 +1,9 @@
 /**
- * A program of its own that serves one folder of files: `node static-server.js <folder> <port>`.
+ * A program of its own that serves one folder of files: `node static-server.js <folder>… <port>`. Of several folders it
+ * serves the first that has an index.html, because only a build tells where it puts a site.
  * It listens on loopback, for the gateway. Bundled into a single file, so that apps' users can read it.
  */
-import { constants } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -17,10 +18,17 @@ interface Found {
   readonly modified: Date
 }
 
-const [, , folder, port] = process.argv
-if (folder === undefined || port === undefined) {
-  console.error('usage: static-server <folder> <port>')
+const folders = process.argv.slice(2)
+const port = folders.pop()
+if (folders.length === 0) {
+  console.error('usage: static-server <folder>… <port>')
   process.exit(2)
+}
+const folder = folders.length === 1 ? folders[0] : folders.find((name) => existsSync(join(name, 'index.html')))
+if (folder === undefined) {
+  const places = folders.map((name) => `${name}/`).join(', ')
+  console.error(`The build made no index.html in ${places}. If this is no static site, say how the app starts.`)
+  process.exit(1)
 }
 const root = await realpath(folder)
 

@@ -4,26 +4,51 @@ import { dirname, join } from 'node:path'
 /** The server of static sites, by a name that stays the same when a later server brings a newer one. */
 export const staticServerName = 'fairlead-static'
 
+/** Runs a command in a folder of the release, with the programs of that folder's packages at hand. */
+export const folderRunnerName = 'fairlead-in'
+
 /**
- * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm` and `npx` of the server's choice, and
- * `fairlead-static`, which serves a folder.
+ * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn` of the
+ * server's choice, `fairlead-static`, which serves a folder, and `fairlead-in`, which runs a command in one.
  * Replaces what is there, so that a later server brings its own versions. All paths are absolute and must be readable
  * by the users that apps run as.
  *
  * @param options.npmCli npm's `bin/npm-cli.js`; npx lies beside it
+ * @param options.pnpmCli pnpm's `bin/pnpm.cjs`
+ * @param options.yarnCli the `bin/yarn.js` of Yarn 1
+ * @param options.modernYarnCli the same of a later Yarn, which takes over where `FAIRLEAD_YARN` is `modern`
  */
 export async function prepareBin(options: {
   readonly directory: string
   readonly node: string
   readonly npmCli: string
+  readonly pnpmCli: string
+  readonly yarnCli: string
+  readonly modernYarnCli: string
   readonly staticServer: string
 }): Promise<void> {
-  const { directory, node, npmCli, staticServer } = options
+  const { directory, node, npmCli, pnpmCli, yarnCli, modernYarnCli, staticServer } = options
   await mkdir(directory, { recursive: true })
   await chmod(directory, 0o755)
   await replace(join(directory, 'node'), (path) => symlink(node, path))
   await replace(join(directory, 'npm'), (path) => writeWrapper(path, node, npmCli))
   await replace(join(directory, staticServerName), (path) => writeWrapper(path, node, staticServer, '"$@" "$PORT"'))
+  await replace(join(directory, 'pnpm'), (path) => writeWrapper(path, node, pnpmCli))
+  await replace(join(directory, 'yarn'), (path) =>
+    writeScript(path, [
+      `case "$FAIRLEAD_YARN" in modern) script=${quote(modernYarnCli)};; *) script=${quote(yarnCli)};; esac`,
+      `exec ${quote(node)} "$script" "$@"`,
+    ]),
+  )
+  // The command changes its folder itself, with the app's rights: the app may have put a link there meanwhile.
+  await replace(join(directory, folderRunnerName), (path) =>
+    writeScript(path, [
+      'cd -- "$1" || exit 126',
+      'shift',
+      `export PATH=${quote(directory)}:"$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"`,
+      'exec "$@"',
+    ]),
+  )
   await replace(join(directory, 'npx'), (path) => writeWrapper(path, node, join(dirname(npmCli), 'npx-cli.js')))
 }
 
@@ -35,8 +60,12 @@ async function replace(path: string, make: (path: string) => Promise<void>): Pro
   await rename(fresh, path)
 }
 
-async function writeWrapper(path: string, node: string, script: string, args = '"$@"'): Promise<void> {
-  await writeFile(path, `#!/bin/sh\nexec ${quote(node)} ${quote(script)} ${args}\n`)
+function writeWrapper(path: string, node: string, script: string, args = '"$@"'): Promise<void> {
+  return writeScript(path, [`exec ${quote(node)} ${quote(script)} ${args}`])
+}
+
+async function writeScript(path: string, lines: readonly string[]): Promise<void> {
+  await writeFile(path, ['#!/bin/sh', ...lines, ''].join('\n'))
   await chmod(path, 0o755)
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PublicAddress } from '../../gateway/gateway.ts'
 import { DeploymentError } from '../failure.ts'
-import { probe } from './probe.ts'
+import { isHealthy, probe } from './probe.ts'
 
 const attempts = 5
 
@@ -13,14 +13,16 @@ export async function confirmRoute(
   listener: { readonly host: string; readonly port: number },
   address: PublicAddress,
   deploymentId: string,
+  healthPath: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   let seen = 'no answer'
   for (let attempt = 1; attempt <= attempts; attempt++) {
     try {
-      const { status, headers } = await probe({ ...listener, headers: hostHeader(address) }, signal)
+      const target = { ...listener, path: healthPath ?? '/', headers: hostHeader(address) }
+      const { status, headers } = await probe(target, signal)
       const from = headers['x-fairlead-deployment']
-      if (from === deploymentId && status < 500) return
+      if (from === deploymentId && isHealthy(status, healthPath)) return
       seen = `status ${status} from ${from ?? 'the gateway itself'}`
     } catch (error) {
       signal.throwIfAborted()

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DeploymentError, saidOf, withLastLines } from '../failure.ts'
 import type { Instance, InstanceState, Release, Runner } from '../runner/runner.ts'
-import { probe } from './probe.ts'
+import { isHealthy, probe } from './probe.ts'
 
 export interface HealthOptions {
   /** Deadline for the first good answer. */
   readonly startTimeoutMs: number
   /** How long the app must stay up after it. */
   readonly stableMs: number
+  /** What the app names as the path that tells its health. */
+  readonly path: string | undefined
 }
 
 /** Most apps answer within the first second, and are looked at often then. */
@@ -17,8 +19,8 @@ const longestPauseMs = 200
 const linesInFailure = 20
 
 /**
- * Watches a started release from outside until it answers on `/` with a status below 500 and has stayed up for the
- * stability window. Gives the loopback address it answers on.
+ * Watches a started release from outside until it answers as a healthy app does and has stayed up for the stability
+ * window. Gives the loopback address it answers on.
  * Rejects with a `DeploymentError` at once when it exits, and at the deadline when it does not answer.
  */
 export async function untilHealthy(
@@ -40,7 +42,7 @@ export async function untilHealthy(
     seen = await runner.inspect(instance)
     if (seen.state === 'exited') throw exited(release, seen, 'before it answered', await lastLines())
     if (seen.state === 'listening') {
-      answer = await lookAt(seen.host, instance.port, signal)
+      answer = await lookAt(seen.host, instance.port, options.path, signal)
       if (answer === 'healthy') {
         await untilStable(runner, release, instance, options.stableMs, lastLines, signal)
         return { host: seen.host }
@@ -53,13 +55,19 @@ export async function untilHealthy(
 }
 
 /** `healthy`, or why not. */
-async function lookAt(host: string, port: number, signal: AbortSignal): Promise<string> {
+async function lookAt(
+  host: string,
+  port: number,
+  healthPath: string | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const path = healthPath ?? '/'
   try {
-    const { status } = await probe({ host, port, headers: { 'user-agent': 'fairlead-health' } }, signal)
-    return status < 500 ? 'healthy' : `the last answer on / had status ${status}`
+    const { status } = await probe({ host, port, path, headers: { 'user-agent': 'fairlead-health' } }, signal)
+    return isHealthy(status, healthPath) ? 'healthy' : `the last answer on ${path} had status ${status}`
   } catch (error) {
     signal.throwIfAborted()
-    return `the last request to / got no answer (${error instanceof Error ? error.message : error})`
+    return `the last request to ${path} got no answer (${error instanceof Error ? error.message : error})`
   }
 }
 

@@ -5,16 +5,26 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders
 }
 
+/**
+ * Whether an answer is a healthy app's: 200 to 399 on the path that the app has named for this, else anything below 500,
+ * because `/` may well ask for a password or not be there.
+ */
+export const isHealthy = (status: number, healthPath: string | undefined): boolean =>
+  healthPath === undefined ? status < 500 : status >= 200 && status < 400
+
 const timeoutMs = 5_000
 
 /**
- * Asks for `/` on a connection of its own and gives the head of the answer. Whatever is on the other side, it settles:
+ * Asks for a path on a connection of its own and gives the head of the answer. Whatever is on the other side, it settles:
  * rejects when there is no answer within five seconds, or none that is HTTP.
  */
-export function probe(target: Pick<RequestOptions, 'host' | 'port' | 'headers'>, signal: AbortSignal): Promise<Answer> {
+export function probe(
+  target: Pick<RequestOptions, 'host' | 'port' | 'headers'> & { readonly path: string },
+  signal: AbortSignal,
+): Promise<Answer> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   return new Promise((done, fail) => {
-    const asking = request({ ...target, path: '/', agent: false, signal: limit }, (response) => {
+    const asking = request({ ...target, agent: false, signal: limit }, (response) => {
       done({ status: response.statusCode ?? 0, headers: response.headers })
       response.destroy()
     })

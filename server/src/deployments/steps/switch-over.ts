@@ -30,7 +30,7 @@ export async function switchOver(parts: DeployParts, request: SwitchRequest, sig
     await openAddress(parts, app)
     const before = parts.gateway.route(app.id, upstream)
     try {
-      await confirmRoute(parts.listenerOf(app), app.address, deployment.id, signal)
+      await confirmRoute(parts.listenerOf(app), app.address, deployment.id, request.facts.plan.health, signal)
       const previous = await makeRunning(parts, request, before)
       retire(parts, app, previous, before)
     } catch (error) {

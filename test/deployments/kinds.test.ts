@@ -1,0 +1,219 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { repository } from '../harness/repository.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
+import { fixturePath } from './runner-support.ts'
+
+let server: TestServer
+let projectId: string
+beforeAll(async () => {
+  server = await testServer()
+})
+beforeEach(async () => {
+  projectId = (await server.client.projects.create({ body: { name: 'kinds' } })).id
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+/** The files of a fixture, by their paths. */
+async function filesOf(fixture: string): Promise<Record<string, string>> {
+  const root = fixturePath(fixture)
+  const entries = await readdir(root, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return Object.fromEntries(
+    await Promise.all(files.map(async (file) => [relative(root, file), await readFile(file, 'utf8')] as const)),
+  )
+}
+
+/** Deploys the files and gives what became of it. */
+async function deployed(files: Readonly<Record<string, string>>, variables: Record<string, string> = {}) {
+  await using app = await repository(files)
+  return await deployAndSettle(server.client, projectId, { name: 'app', git_url: app.url, env_vars: variables })
+}
+
+async function running(files: Readonly<Record<string, string>>, variables?: Record<string, string>): Promise<string> {
+  const { failure, status, url } = await deployed(files, variables)
+  expect({ failure, status }).toEqual({ failure: null, status: 'running' })
+  return url
+}
+
+const read = async (url: string): Promise<string> => (await fetch(url)).text()
+
+const httpServer = (answer: string) =>
+  `require('node:http').createServer((request, response) => { ${answer} }).listen(process.env.PORT)\n`
+
+describe('a Node app', () => {
+  it('with the lock file of npm runs', async () => {
+    expect(await read(await running(await filesOf('express')))).toBe('Hello from Express')
+  })
+
+  it('in a workspace of pnpm runs', async () => {
+    const url = await running(await filesOf('pnpm-workspace'))
+    expect(await read(url)).toBe('Hello from pnpm, an hour has 3600000 ms')
+  })
+
+  it('with the lock file of Yarn 1 runs', async () => {
+    const url = await running(await filesOf('yarn-classic'))
+    expect(await read(url)).toBe('Hello from Yarn 1, an hour has 3600000 ms')
+  })
+
+  it('with the lock file of Yarn 4 runs, without node_modules', async () => {
+    const url = await running(await filesOf('yarn-modern'))
+    expect(await read(url)).toBe('Hello from Yarn 4, an hour has 3600000 ms')
+  })
+
+  it('whose lock file does not fit its package.json fails at the build and says so', async () => {
+    const files = await filesOf('yarn-classic')
+    const changed = { ...files, 'package.json': files['package.json']?.replace('2.1.3', '2.1.2') ?? '' }
+    const { failure } = await deployed(changed)
+    expect(failure).toMatchObject({ stage: 'build', code: 'build_failed' })
+    expect(failure?.message).toContain('frozen-lockfile')
+  })
+})
+
+describe('a static site', () => {
+  const built = {
+    'package.json': JSON.stringify({ type: 'module', scripts: { build: 'node build.js' } }),
+    'index.html': '<p>source</p>',
+    'build.js': `import { mkdirSync, writeFileSync } from 'node:fs'
+mkdirSync('dist/assets', { recursive: true })
+writeFileSync('dist/index.html', '<p>built for ' + process.env.AUDIENCE + '</p>')
+writeFileSync('dist/404.html', '<p>not here</p>')
+writeFileSync('dist/assets/app.js', 'run()')\n`,
+  }
+
+  it('is served as its build has made it, with its page for what is not there', async () => {
+    const url = await running(built, { AUDIENCE: 'all' })
+    expect(await read(url)).toBe('<p>built for all</p>')
+    const script = await fetch(new URL('/assets/app.js', url))
+    expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
+    const again = await fetch(script.url, { headers: { 'if-none-match': script.headers.get('etag') ?? '' } })
+    expect(again.status).toBe(304)
+    const missing = await fetch(new URL('/build.js', url))
+    expect([missing.status, await missing.text()]).toEqual([404, '<p>not here</p>'])
+  })
+
+  it('whose build makes no page fails and says where it was looked for', async () => {
+    const { failure } = await deployed({ ...built, 'build.js': '' })
+    expect(failure).toMatchObject({ stage: 'start', code: 'app_exited' })
+    expect(failure?.message).toContain('The build made no index.html in dist/, build/, out/, public/')
+  })
+})
+
+describe('a Python app', () => {
+  const main = `import http.server, os, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write((sys.prefix + ' ' + os.environ.get('GREETING', '')).encode())
+    def log_message(self, *arguments):
+        pass
+print('listening')
+http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n`
+
+  it('without dependencies runs in an environment of its own', async () => {
+    const url = await running({ 'main.py': main, 'requirements.txt': '# nothing\n' }, { GREETING: 'hello' })
+    expect(await read(url)).toMatch(/\/source\/\.venv hello$/)
+  })
+
+  it('that is a package of its own is installed, and runs by its Procfile', async () => {
+    const url = await running({
+      'greeter/__init__.py': '',
+      'greeter/__main__.py': main,
+      'requirements.txt': './package\n',
+      'package/pyproject.toml':
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n[project]\nname = "empty"\nversion = "1"\n',
+      'package/backend.py': `import zipfile
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    name = 'empty-1-py3-none-any.whl'
+    with zipfile.ZipFile(directory + '/' + name, 'w') as wheel:
+        wheel.writestr('empty.py', '')
+        wheel.writestr('empty-1.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: empty\\nVersion: 1\\n')
+        wheel.writestr('empty-1.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+        wheel.writestr('empty-1.dist-info/RECORD', '')
+    return name\n`,
+      Procfile: 'web: python -c "import empty" && exec python -m greeter\n',
+    })
+    expect(await read(url)).toContain('/source/.venv')
+  })
+})
+
+describe('a Procfile with a release step', () => {
+  const app = (release: string) => ({
+    Procfile: `release: ${release}\nweb: node server.js\n`,
+    'server.js': httpServer("response.end(require('node:fs').readFileSync('migrated'))"),
+  })
+
+  it('runs it with the variables before the app', async () => {
+    const url = await running(app('printf %s "$SCHEMA" > migrated'), { SCHEMA: 'version 7' })
+    expect(await read(url)).toBe('version 7')
+  })
+
+  it('fails with it, and the release before goes on', async () => {
+    await using source = await repository(app('echo one > migrated'))
+    const first = await deployAndSettle(server.client, projectId, { name: 'released', git_url: source.url })
+    await source.commit(app('echo no such table && exit 3'))
+    const second = await deployAndSettle(server.client, projectId, { name: 'released', git_url: source.url })
+    expect(second.failure).toMatchObject({ stage: 'build', code: 'release_failed' })
+    expect(second.failure?.message).toContain('no such table')
+    expect(await read(first.url)).toBe('one\n')
+  })
+})
+
+describe('a fairlead.json', () => {
+  const monorepo = {
+    'package.json': JSON.stringify({ scripts: { start: 'node wrong.js' } }),
+    'services/api/package.json': JSON.stringify({ scripts: { start: 'tool-of-the-app' } }),
+    'services/api/tool/package.json': JSON.stringify({
+      name: 'tool',
+      version: '1.0.0',
+      bin: { 'tool-of-the-app': 'tool.js' },
+    }),
+    'services/api/tool/tool.js': `#!/usr/bin/env node\n${httpServer("response.end(require('node:path').basename(process.cwd()))")}`,
+  }
+
+  it('lets the app of a folder run there, with the programs of its packages', async () => {
+    const url = await running({
+      ...monorepo,
+      'fairlead.json': JSON.stringify({ root: 'services/api', start: ['tool-of-the-app'] }),
+      'services/api/package.json': JSON.stringify({ dependencies: { tool: 'file:tool' } }),
+    })
+    expect(await read(url)).toBe('api')
+  })
+
+  it('gives the words of its commands to no shell', async () => {
+    const url = await running({
+      'fairlead.json': JSON.stringify({
+        build: ['node', '-e', "fs.writeFileSync('made', process.argv[1])", '$HOME && echo'],
+        start: ['node', 'server.js'],
+      }),
+      'server.js': httpServer("response.end(require('node:fs').readFileSync('made'))"),
+    })
+    expect(await read(url)).toBe('$HOME && echo')
+  })
+
+  it('names the path that tells whether the app is ready', async () => {
+    const answers = (path: string) =>
+      httpServer(`response.statusCode = request.url === '${path}' ? 204 : 500; response.end()`)
+    const settings = { 'fairlead.json': JSON.stringify({ health: '/ready?deep=1' }), 'package.json': '{}' }
+    await running({ ...settings, 'server.js': answers('/ready?deep=1') })
+  })
+
+  it('with a mistake fails at the plan and names the key', async () => {
+    const { failure } = await deployed({ 'fairlead.json': '{"start":"node server.js"}', 'server.js': '' })
+    expect(failure).toMatchObject({ stage: 'plan', code: 'invalid_fairlead_json' })
+    expect(failure?.message).toContain('"start" must be a list of words')
+  })
+})
+
+it('what was downloaded for one release is at hand for the next', async () => {
+  await using app = await repository(await filesOf('pnpm-workspace'))
+  const request = { name: 'cached', git_url: app.url }
+  await deployAndSettle(server.client, projectId, request)
+  const next = await deployAndSettle(server.client, projectId, request)
+  const params = { project_id: projectId, id: next.id }
+  const log = await server.client.deployments.logs({ params, query: { stream: 'build' } })
+  expect(await log.text()).toMatch(/reused 1, downloaded 0/)
+})
