@@ -23,7 +23,7 @@ const linesInFailure = 20
  */
 export async function untilHealthy(
   runner: Runner,
-  release: Pick<Release, 'logDirectory'>,
+  release: Pick<Release, 'logDirectory' | 'variables'>,
   instance: Instance,
   options: HealthOptions,
   signal: AbortSignal,
