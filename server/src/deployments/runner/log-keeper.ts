@@ -81,7 +81,8 @@ export function createLogKeeper(options: {
     try {
       if (first.end > farthest) throw new Error('the positions are used up')
       await replaceMarks(path, [first, ...rest])
-      await free(path, first.end - (first.end % blockSize))
+      const freed = first.end - (first.end % blockSize)
+      if (freed > 0) await free(path, freed)
       return { start: first.end, last, count: rest.length + 1 }
     } catch {
       // Not every file system can free a part of a file. Better no old lines than a full disk.
