@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { deployAndSettle } from '../harness/deployments.ts'
+import { followLog } from '../harness/logs.ts'
 import { type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
@@ -36,6 +37,9 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
   await source[Symbol.asyncDispose]()
 })
+
+const follow = (headers: Record<string, string>, deploymentId = id) =>
+  followLog(server.client, projectId, deploymentId, headers)
 
 type Query = { tail?: string; stream?: 'build' | 'runtime'; since?: string }
 const read = async (query: Query = {}) => {
@@ -175,51 +179,4 @@ function memoryInUse(): number {
   runInNewContext('gc')()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
-}
-
-interface Event {
-  readonly id: string
-  readonly name: string
-  readonly data: Record<string, unknown>
-}
-
-/** Reads server-sent events as a browser would. */
-async function follow(headers: Record<string, string>, deploymentId = id) {
-  const gone = new AbortController()
-  const response = await server.client.deployments.logs({
-    params: { project_id: projectId, id: deploymentId },
-    headers: { accept: 'text/event-stream', ...headers },
-    signal: gone.signal,
-  })
-  expect(response.headers.get('content-type')).toContain('text/event-stream')
-  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
-  let text = ''
-  const next = async (): Promise<Event> => {
-    for (;;) {
-      const end = text.indexOf('\n\n')
-      if (end < 0) {
-        const { value, done } = await reader.read()
-        if (done) throw new Error('the stream has ended')
-        text += value
-        continue
-      }
-      const fields = new Map(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => line.split(/: (.*)/s) as [string, string]),
-      )
-      text = text.slice(end + 2)
-      const data = fields.get('data')
-      if (data !== undefined)
-        return { id: fields.get('id') ?? '', name: fields.get('event') ?? '', data: JSON.parse(data) }
-    }
-  }
-  const until = async (fits: (event: Event) => boolean): Promise<Event> => {
-    for (;;) {
-      const event = await next()
-      if (fits(event)) return event
-    }
-  }
-  return { next, until, close: () => gone.abort() }
 }

@@ -14,7 +14,7 @@ export interface LogExtent {
  * never in the way of this, nor this in the way of an app.
  */
 export interface LogKeeper {
-  /** Notes what is new in a log, so that every line up to `end` has its time as far as that is known. */
+  /** Notes what is new in a log, so that every line up to `end` has its time as far as that is known. Never rejects. */
   look(path: string): Promise<LogExtent>
   /** Looks at a log several times a second for as long as something `lives` that may write to it. */
   watch(path: string, lives: () => boolean): Promise<void>
@@ -130,8 +130,11 @@ export function createLogKeeper(options: {
 
   return {
     async look(path) {
-      const { start, last } = await look(path)
-      return { start, end: last.end }
+      const state = await look(path).catch(() => null)
+      if (state !== null) return { start: state.start, end: state.last.end }
+      // A full disk takes no times; the log can be read all the same.
+      const [known, stats] = await Promise.all([load(path), lstat(path).catch(() => null)])
+      return { start: known?.start ?? 0, end: stats?.isFile() ? stats.size : 0 }
     },
 
     async watch(path, lives) {

@@ -49,6 +49,8 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
   const children = new Map<string, Child>()
   const inspectRunning = createInspector()
   const logKeeper = createLogKeeper({ mostBytes: mostLogBytes })
+  /** The logs of the apps that run, by their releases. */
+  const runtimeLogs = new Map<string, string>()
 
   const run = async (
     release: Release,
@@ -92,10 +94,24 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     for (const [key, child] of children) if (child.releaseId === releaseId && child.hasExited) children.delete(key)
   }
 
+  const watchRuntimeLog = (release: Pick<Release, 'id' | 'logDirectory'>, lives: () => boolean): Promise<void> => {
+    const path = logOf(release, 'runtime')
+    runtimeLogs.set(release.id, path)
+    return logKeeper.watch(path, lives)
+  }
+
+  /** Notes the last words of an app that has been ended: the server may stop before it looks again. */
+  const noteLastWords = async (releaseId: string): Promise<void> => {
+    const path = runtimeLogs.get(releaseId)
+    runtimeLogs.delete(releaseId)
+    if (path !== undefined) await logKeeper.look(path)
+  }
+
   const halt: Runner['halt'] = async ({ id }, { graceMs } = { graceMs: 0 }) => {
     const own = [...children.values()].filter((child) => child.releaseId === id)
     await killAll({ marker: markerOf(id), leaders: own.map((child) => child.process) }, { graceMs })
     await Promise.all(own.map((child) => child.exited))
+    await noteLastWords(id)
     forget(id)
   }
 
@@ -114,6 +130,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
         return { ok: true }
       } finally {
         isBuilding = false
+        await logKeeper.look(logOf(release, 'build'))
         await log.close()
       }
     },
@@ -128,7 +145,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       })
       let lives = () => true
       try {
-        await logKeeper.watch(logOf(release, 'runtime'), () => lives())
+        await watchRuntimeLog(release, () => lives())
         const launched = await run(release, plan.start, log, { port })
         const process = launched.ok ? launched.process : NO_PROCESS
         const exited = launched.ok ? launched.exited : Promise.resolve({ code: launched.code, signal: null })
@@ -164,6 +181,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     stop: async (instance, { graceMs }) => {
       await killAll({ marker: markerOf(instance.releaseId), leaders: [instance] }, { graceMs })
       await children.get(keyOf(instance))?.exited
+      await noteLastWords(instance.releaseId)
     },
 
     logs: async (release, stream, { lines }) => {
@@ -189,7 +207,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       const path = logOf(release, stream)
       return readLines(path, await logKeeper.look(path), wanted)
     },
-    watchLog: (release, instance) => logKeeper.watch(logOf(release, 'runtime'), () => isRunning(instance)),
+    watchLog: (release, instance) => watchRuntimeLog(release, () => isRunning(instance)),
 
     halt,
 

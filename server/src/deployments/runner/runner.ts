@@ -89,7 +89,7 @@ export interface Runner {
     options: { from: number; masker: Masker; isFinal: boolean },
   ): Promise<LogPart>
   /** Notes the times of what an app writes that an earlier server started; `start` does so by itself. */
-  watchLog(release: LogPlace, instance: Instance): Promise<void>
+  watchLog(release: Pick<Release, 'id' | 'logDirectory'>, instance: Instance): Promise<void>
   /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay. */
   halt(release: Pick<Release, 'id'>, options?: { graceMs: number }): Promise<void>
   /** Kills whatever still runs of the release and deletes its folder; its logs stay. */
