@@ -87,6 +87,16 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect((await followed.until((event) => event.name === 'end')).data).toEqual({ status: 'failed' })
   })
 
+  it('shows no part of a secret in the reason of a failure, wherever its output is cut', async () => {
+    await using broken = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
+      'build.js': "console.log('x'.repeat(495) + process.env.SECRET); process.exit(1)",
+    })
+    const given = { name: 'telltale', git_url: broken.url, env_vars: { SECRET: secret } }
+    const { failure } = await deployAndSettle(server.client, projectId, given)
+    expect(failure?.message).toMatch(/x{495}\*\*\*$/)
+  })
+
   it.each([
     ['a word as tail', { tail: 'all' }, 'tail'],
     ['too large a tail', { tail: '99999' }, 'tail'],
