@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { deployAndSettle } from '../harness/deployments.ts'
+import { followLog } from '../harness/logs.ts'
 import { type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
@@ -35,7 +38,10 @@ afterAll(async () => {
   await source[Symbol.asyncDispose]()
 })
 
-type Query = { tail?: string; stream?: 'build' | 'runtime' }
+const follow = (headers: Record<string, string>, deploymentId = id) =>
+  followLog(server.client, projectId, deploymentId, headers)
+
+type Query = { tail?: string; stream?: 'build' | 'runtime'; since?: string }
 const read = async (query: Query = {}) => {
   const response = await server.client.deployments.logs({ params: { project_id: projectId, id }, query })
   expect(response.headers.get('content-type')).toContain('text/plain')
@@ -54,6 +60,21 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(await read({ tail: '0' })).toEqual([])
   })
 
+  it('gives only the lines that were written at a time or later', async () => {
+    expect(await read({ since: '2020-01-01T00:00:00+01:00' })).toEqual(await read())
+    await fetch(`${url}/before`)
+    const followed = await follow({ 'last-event-id': '0-0' })
+    const before = await followed.until(({ data }) => data['text'] === 'asked for /before')
+    const at = String(before.data['at'])
+    await vi.waitUntil(() => Date.now() > Date.parse(at))
+    await fetch(`${url}/later`)
+    await followed.until(({ data }) => data['text'] === 'asked for /later')
+    followed.close()
+    const lines = await read({ since: new Date(Date.parse(at) + 1).toISOString() })
+    expect(lines).toEqual(['asked for /later'])
+    expect(await read({ since: at, tail: '1' })).toEqual(['asked for /later'])
+  })
+
   it('keeps the log of a build that failed', async () => {
     await using broken = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
@@ -66,9 +87,20 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect((await followed.until((event) => event.name === 'end')).data).toEqual({ status: 'failed' })
   })
 
+  it('shows no part of a secret in the reason of a failure, wherever its output is cut', async () => {
+    await using broken = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
+      'build.js': "console.log('x'.repeat(495) + process.env.SECRET); process.exit(1)",
+    })
+    const given = { name: 'telltale', git_url: broken.url, env_vars: { SECRET: secret } }
+    const { failure } = await deployAndSettle(server.client, projectId, given)
+    expect(failure?.message).toMatch(/x{495}\*\*\*$/)
+  })
+
   it.each([
     ['a word as tail', { tail: 'all' }, 'tail'],
     ['too large a tail', { tail: '99999' }, 'tail'],
+    ['a time without a zone', { since: '2026-01-01T00:00:00' }, 'since'],
     ['another stream', { stream: 'other' as 'build' }, 'stream'],
   ])('refuses %s', async (_, query, field) => {
     await expect(
@@ -81,62 +113,80 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     await first.until(({ data }) => data['text'] === 'started')
     await fetch(`${url}/one`)
     const seen = await first.until(({ data }) => data['text'] === 'asked for /one')
-    expect(seen.data).toEqual({ stream: 'runtime', text: 'asked for /one' })
+    expect(seen.data).toEqual({
+      at: expect.stringMatching(/^[\d-]{10}T[\d:]{8}\.\d{3}Z$/),
+      stream: 'runtime',
+      text: 'asked for /one',
+    })
     first.close()
 
     await fetch(`${url}/two`)
     const again = await follow({ 'last-event-id': seen.id })
-    expect((await again.next()).data).toEqual({ stream: 'runtime', text: 'asked for /two' })
+    expect((await again.next()).data).toMatchObject({ stream: 'runtime', text: 'asked for /two' })
     await fetch(`${url}/three`)
-    expect((await again.next()).data).toEqual({ stream: 'runtime', text: 'asked for /three' })
+    expect((await again.next()).data).toMatchObject({ stream: 'runtime', text: 'asked for /three' })
     await server.client.deployments.stop({ params: { project_id: projectId, id } })
     expect((await again.until((event) => event.name === 'end')).data).toEqual({ status: 'stopped' })
   })
+
+  it('follows on after a restart of the server, each line once', async () => {
+    const made = await deployAndSettle(server.client, projectId, { name: 'restarted', git_url: source.url })
+    const first = await follow({}, made.id)
+    await fetch(`${made.url}/one`)
+    const seen = await first.until(({ data }) => data['text'] === 'asked for /one')
+    first.close()
+    await fetch(`${made.url}/two`)
+    await server.restart()
+    const again = await follow({ 'last-event-id': seen.id }, made.id)
+    const told: unknown[] = []
+    const tell = async () => {
+      const { data } = await again.next()
+      expect(data).toMatchObject({ at: expect.any(String), stream: 'runtime' })
+      // The server asks for `/` to see how the app is.
+      if (data['text'] !== 'asked for /') told.push(data['text'])
+    }
+    while (!told.includes('started')) await tell()
+    await expect.poll(() => fetch(`${made.url}/three`).then(({ status }) => status), { timeout: 30_000 }).toBe(200)
+    while (!told.includes('asked for /three')) await tell()
+    expect(told).toEqual(['asked for /two', 'started', 'asked for /three'])
+    again.close()
+  })
+
+  it('tells a flood of 100,000 lines to ten followers without a loss, and does not pile it up in memory', async () => {
+    await using flooder = await repository({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js': `require('node:http').createServer((request, response) => {
+  if (request.url === '/flood') for (let n = 0; n < 100000; n += 1) console.log('line ' + n + ' ' + 'x'.repeat(60))
+  response.end()
+}).listen(process.env.PORT)`,
+    })
+    const made = await deployAndSettle(server.client, projectId, { name: 'flood', git_url: flooder.url })
+    const idle = await follow({ 'last-event-id': '0-0' }, made.id)
+    const followers = await Promise.all(Array.from({ length: 10 }, () => follow({ 'last-event-id': '0-0' }, made.id)))
+    const before = memoryInUse()
+    await (await fetch(`${made.url}/flood`)).text()
+    let most = 0
+    await Promise.all(
+      followers.map(async (follower, index) => {
+        for (let expected = 0; expected < 100_000; ) {
+          const text = String((await follower.next()).data['text'])
+          if (!text.startsWith('line ')) continue
+          if (text !== `line ${expected} ${'x'.repeat(60)}`) throw new Error(`${text} in place of ${expected}`)
+          expected += 1
+          if (index === 0 && expected % 20_000 === 0) most = Math.max(most, memoryInUse())
+        }
+      }),
+    )
+    for (const follower of [...followers, idle]) follower.close()
+    // What passed was over 100 MB; server and followers, all in this process, have kept a small part of it at any time.
+    expect(most - before).toBeLessThan(32 * 1024 * 1024)
+  })
 })
 
-interface Event {
-  readonly id: string
-  readonly name: string
-  readonly data: Record<string, unknown>
-}
-
-/** Reads server-sent events as a browser would. */
-async function follow(headers: Record<string, string>, deploymentId = id) {
-  const gone = new AbortController()
-  const response = await server.client.deployments.logs({
-    params: { project_id: projectId, id: deploymentId },
-    headers: { accept: 'text/event-stream', ...headers },
-    signal: gone.signal,
-  })
-  expect(response.headers.get('content-type')).toContain('text/event-stream')
-  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
-  let text = ''
-  const next = async (): Promise<Event> => {
-    for (;;) {
-      const end = text.indexOf('\n\n')
-      if (end < 0) {
-        const { value, done } = await reader.read()
-        if (done) throw new Error('the stream has ended')
-        text += value
-        continue
-      }
-      const fields = new Map(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => line.split(/: (.*)/s) as [string, string]),
-      )
-      text = text.slice(end + 2)
-      const data = fields.get('data')
-      if (data !== undefined)
-        return { id: fields.get('id') ?? '', name: fields.get('event') ?? '', data: JSON.parse(data) }
-    }
-  }
-  const until = async (fits: (event: Event) => boolean): Promise<Event> => {
-    for (;;) {
-      const event = await next()
-      if (fits(event)) return event
-    }
-  }
-  return { next, until, close: () => gone.abort() }
+/** In bytes, without what is garbage. */
+function memoryInUse(): number {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
 }

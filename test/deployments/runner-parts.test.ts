@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { appendFile, chmod, mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { commandEnvironment } from '../../server/src/deployments/runner/environment.ts'
 import { removeFolder } from '../../server/src/deployments/runner/folders.ts'
 import { stateOf } from '../../server/src/deployments/runner/inspect.ts'
-import { readLastLines } from '../../server/src/deployments/runner/log-files.ts'
 import { createPorts } from '../../server/src/deployments/runner/ports.ts'
 import { prepareBin } from '../../server/src/deployments/runner/toolchain.ts'
 
@@ -67,47 +66,6 @@ describe('the state of sockets', () => {
     [[socket(4000, '10.0.0.7')], { state: 'elsewhere', ports: [4000] }],
   ])('%j is %j', (sockets, state) => {
     expect(stateOf(4000, sockets)).toEqual(state)
-  })
-})
-
-describe('the last lines of a log', () => {
-  const write = async (name: string, text: string): Promise<string> => {
-    const path = join(directory, name)
-    await writeFile(path, text)
-    return path
-  }
-
-  test.each([
-    ['', 5, []],
-    ['a\nb\nc\n', 2, ['b', 'c']],
-    ['a\nb\nc', 2, ['b', 'c']],
-    ['a\r\n\r\nb\r\n', 5, ['a', '', 'b']],
-    ['a\n', 0, []],
-  ])('of %j: %i are %j', async (text, lines, expected) => {
-    expect(await readLastLines(await write('small.log', text), lines)).toEqual(expected)
-  })
-
-  test('are none when there is no log', async () => {
-    expect(await readLastLines(join(directory, 'missing.log'), 5)).toEqual([])
-    await mkdir(join(directory, 'folder.log'))
-    expect(await readLastLines(join(directory, 'folder.log'), 5)).toEqual([])
-  })
-
-  test('are whole in a log much longer than what is read', async () => {
-    const all = Array.from({ length: 100_000 }, (_, index) => `line ${index} with some more text`)
-    const path = await write('long.log', `${all.join('\n')}\n`)
-    expect(await readLastLines(path, 5_000)).toEqual(all.slice(-5_000))
-  })
-
-  test('are cut at 4 KB, between characters', async () => {
-    const path = await write('wide.log', `${'x'.repeat(4095)}é${'y'.repeat(100_000)}\nlast\n`)
-    expect(await readLastLines(path, 2)).toEqual([`${'x'.repeat(4095)}…`, 'last'])
-  })
-
-  test('come from the last 8 MB at most', async () => {
-    const path = await write('endless.log', 'first\n')
-    await appendFile(path, Buffer.alloc(20 * 1024 * 1024, 'z'))
-    expect(await readLastLines(path, 2)).toEqual([`${'z'.repeat(4096)}…`])
   })
 })
 

@@ -5,8 +5,9 @@ import type { QueryOutput } from '../contract/operations.ts'
 import type { TextAnswer } from '../http/call.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Database } from '../platform/database.ts'
-import { maskValues } from './masking.ts'
+import { createMasker } from './masking.ts'
 import type { Releases } from './releases.ts'
+import type { LogLine } from './runner/log-reader.ts'
 import type { LogStream, Runner } from './runner/runner.ts'
 import type { DeploymentRow, DeploymentStore } from './store/store.ts'
 
@@ -14,11 +15,11 @@ export type LogsWanted = QueryOutput<'deployments.logs'> & { readonly lastEventI
 
 /** What deployments have written. The values of their variables are masked. Both throw `not_found`. */
 export interface Logs {
-  /** The last lines as text, those of the build first. */
+  /** The last lines as text, those of the build first; with `since`, only those written then or later. */
   tail(project: TenantProject, id: string, wanted: LogsWanted): Promise<TextAnswer>
   /**
    * The last lines, or those after `lastEventId`, and all that come, as server-sent events (WHATWG HTML, 9.2): a message
-   * for each line, with `{"stream","text"}` as its data; the event `end` with `{"status"}` when no more will come.
+   * for each line, with `{"at","stream","text"}` as its data; the event `end` with `{"status"}` when no more will come.
    */
   follow(project: TenantProject, id: string, wanted: LogsWanted, gone: AbortSignal): Promise<TextAnswer>
 }
@@ -46,25 +47,52 @@ export function createLogs(parts: {
     return row
   }
 
+  /** Where each stream begins, so that the last `tail` lines of them together are told, and where it ends now. */
+  const begin = async (row: DeploymentRow, wanted: LogsWanted) => {
+    const place = releases.placeOf(row)
+    const since = wanted.since === undefined ? undefined : Date.parse(wanted.since)
+    const starts: { stream: LogStream; position: number; end: number }[] = []
+    let left = wanted.tail
+    for (const stream of followed(wanted).toReversed()) {
+      const start = await runner.logStart(place, stream, { lines: left, since })
+      starts.unshift({ stream, ...start })
+      left -= start.lines
+    }
+    return starts
+  }
+
+  async function* text(row: DeploymentRow, wanted: LogsWanted): AsyncGenerator<string, void> {
+    const place = releases.placeOf(row)
+    const masker = createMasker(releases.secretsOf(row))
+    for (const { stream, position, end } of await begin(row, wanted)) {
+      for (let from = position; from < end; ) {
+        const { lines, next } = await runner.readLog(place, stream, { from, masker, isFinal: true })
+        const asked = lines.filter((line) => line.end <= end)
+        if (asked.length > 0) yield asked.map((line) => `${line.text}\n`).join('')
+        if (next <= from) break
+        from = next
+      }
+    }
+  }
+
   async function* events(row: DeploymentRow, wanted: LogsWanted, signal: AbortSignal): AsyncGenerator<string, void> {
     const place = releases.placeOf(row)
-    const secrets = releases.secretsOf(row)
-    const followed = streams.filter((stream) => (wanted.stream ?? stream) === stream)
+    const masker = createMasker(releases.secretsOf(row))
     const positions = parsePositions(wanted.lastEventId) ?? { build: 0, runtime: 0 }
     if (parsePositions(wanted.lastEventId) === undefined) {
-      for (const stream of followed) positions[stream] = await runner.logPosition(place, stream, { lines: wanted.tail })
+      for (const { stream, position } of await begin(row, wanted)) positions[stream] = position
     }
-    const news = async (): Promise<string> => {
-      let text = ''
-      for (const stream of followed) {
-        const part = await runner.readLog(place, stream, positions[stream])
+    const news = async (isFinal: boolean): Promise<string> => {
+      let told = ''
+      for (const stream of followed(wanted)) {
+        const part = await runner.readLog(place, stream, { from: positions[stream], masker, isFinal })
         for (const line of part.lines) {
           positions[stream] = line.end
-          text += eventOf(positions, stream, maskValues(line.text, secrets))
+          told += eventOf(positions, stream, line)
         }
         positions[stream] = part.next
       }
-      return text
+      return told
     }
 
     yield ': the log begins\n\n'
@@ -73,13 +101,16 @@ export function createLogs(parts: {
     while (!signal.aborted) {
       // Asked before the log is read: what it says at its end has been written by then.
       const status = performance.now() >= askAt ? ((await store.find(row.id))?.status ?? 'deleted') : 'building'
-      const text = await news()
-      if (text !== '') {
-        yield text
+      const isLast = isOver(status, wanted.stream)
+      const before = idOf(positions)
+      const told = await news(isLast)
+      if (told !== '') {
+        yield told
         spokenAt = performance.now()
-        continue
       }
-      if (isOver(status, wanted.stream)) {
+      // There may be more of a line that is left out.
+      if (before !== idOf(positions)) continue
+      if (isLast) {
         yield `event: end\ndata: ${JSON.stringify({ status })}\n\n`
         return
       }
@@ -95,16 +126,7 @@ export function createLogs(parts: {
   return {
     async tail(project, id, wanted) {
       const row = await find(project, id)
-      const place = releases.placeOf(row)
-      const lines: string[] = []
-      for (const stream of streams) {
-        if ((wanted.stream ?? stream) === stream) {
-          lines.push(...(await runner.logs(place, stream, { lines: wanted.tail })))
-        }
-      }
-      const last = wanted.tail === 0 ? [] : lines.slice(-wanted.tail)
-      const text = last.map((line) => `${line}\n`).join('')
-      return { type: 'text/plain; charset=utf-8', body: maskValues(text, releases.secretsOf(row)) }
+      return { type: 'text/plain; charset=utf-8', body: Readable.from(text(row, wanted)) }
     },
 
     async follow(project, id, wanted, gone) {
@@ -120,11 +142,16 @@ function isOver(status: DeploymentRow['status'] | 'deleted', stream: LogStream |
   return stream === 'build' || status !== 'running'
 }
 
+const followed = ({ stream }: LogsWanted): LogStream[] => streams.filter((one) => (stream ?? one) === one)
+
 type Positions = Record<LogStream, number>
 
 /** An event's id says how far both logs have been told, in bytes. */
-function eventOf(positions: Positions, stream: LogStream, text: string): string {
-  return `id: ${positions.build}-${positions.runtime}\ndata: ${JSON.stringify({ stream, text })}\n\n`
+const idOf = ({ build, runtime }: Positions): string => `${build}-${runtime}`
+
+function eventOf(positions: Positions, stream: LogStream, line: LogLine): string {
+  const at = line.at === null ? null : new Date(line.at).toISOString()
+  return `id: ${idOf(positions)}\ndata: ${JSON.stringify({ at, stream, text: line.text })}\n\n`
 }
 
 function parsePositions(id: string | undefined): Positions | undefined {

@@ -1,12 +1,202 @@
 /** Shorter values (`1`, `true`, `debug`) are no secrets, and masking them would make any text unreadable. */
 const shortestSecret = 8
+/** A longer value is looked for in pieces of at least this many bytes: a piece of a secret is a secret, too. */
+const pieceLength = 64
+/** How much of a form is looked up at once; none is shorter. */
+const prefixLength = 8
 
-/** Replaces the values of an app's variables in a text, as they are and in their base64 and URL-encoded forms. */
-export function maskValues(text: string, values: readonly string[]): string {
-  const forms = values
-    .filter((value) => value.length >= shortestSecret)
-    .flatMap((value) => [value, Buffer.from(value).toString('base64'), encodeURIComponent(value.toWellFormed())])
-  // The longest first: one value may be part of another.
-  const ordered = [...new Set(forms)].sort((a, b) => b.length - a.length)
-  return ordered.reduce((masked, form) => masked.replaceAll(form, '***'), text)
+/** A part of a text in bytes: the first one, and the one after the last. */
+export interface Range {
+  readonly from: number
+  readonly to: number
 }
+
+/** Finds secrets as they are, in JSON, in base64 (also broken into lines, or inside of something longer) or URL-encoded. */
+export interface Masker {
+  /** No form of a secret is longer than this, in bytes: so much must be seen around a part of a text to mask it. */
+  readonly reach: number
+  /** Where secrets lie, in order and without overlaps. */
+  find(text: Buffer): readonly Range[]
+  /** The text with `***` in place of each. */
+  mask(text: string): string
+}
+
+interface Form {
+  readonly text: string
+  /** Neighbours that hold some bits of the secret, too. */
+  readonly before: 0 | 1
+  readonly after: 0 | 1
+}
+
+/** A text in another spelling, and where in the text each of its characters begins and ends. */
+interface Respelled {
+  readonly bytes: Buffer
+  readonly starts: Uint32Array
+  readonly ends: Uint32Array
+}
+
+export function createMasker(values: readonly string[]): Masker {
+  const secrets = [...new Set(values.flatMap((value) => [value, ...value.split(/\r?\n/)]))]
+    .filter((value) => value.length >= shortestSecret)
+    .map((value) => Buffer.from(value))
+  const inJson = secrets.map((secret) => Buffer.from(JSON.stringify(secret.toString()).slice(1, -1)))
+  const plainForms = [...secrets, ...inJson].flatMap(piecesOf).map((piece) => exact(piece.toString('latin1')))
+  const base64Forms = secrets.flatMap(piecesOf).flatMap(inBase64)
+  const findPlain = createFinder(plainForms)
+  const findDecoded = createFinder(plainForms.map(({ text }) => exact(text.replaceAll('+', ' '))))
+  const findBase64 = createFinder(base64Forms)
+  // A character takes three bytes in a URL; base64 in lines takes a break for each, though nobody makes lines of one.
+  const reach = Math.max(
+    0,
+    ...plainForms.map(({ text }) => text.length * 3),
+    ...base64Forms.map(({ text }) => text.length * 2),
+  )
+
+  const find: Masker['find'] = (bytes) => {
+    if (secrets.length === 0) return []
+    const found = [...findPlain(bytes), ...placesOf(findBase64, unwrapped(bytes))]
+    if (bytes.includes('%') || bytes.includes('+')) found.push(...placesOf(findDecoded, urlDecoded(bytes)))
+    return merged(found)
+  }
+
+  return {
+    reach,
+    find,
+    mask(text) {
+      const bytes = Buffer.from(text)
+      return maskRanges(bytes, find(bytes), { from: 0, to: bytes.length })
+    },
+  }
+}
+
+/** Replaces the values of an app's variables in a text. */
+export function maskValues(text: string, values: readonly string[]): string {
+  return createMasker(values).mask(text)
+}
+
+/** A part of a text, with `***` in place of every range, or of as much of it as lies in the part. */
+export function maskRanges(text: Buffer, ranges: readonly Range[], part: Range): string {
+  let masked = ''
+  let at = part.from
+  for (const { from, to } of ranges) {
+    if (to <= at) continue
+    if (from >= part.to) break
+    if (from > at) masked += text.toString('utf8', at, from)
+    masked += '***'
+    at = Math.min(to, part.to)
+  }
+  return masked + text.toString('utf8', at, part.to)
+}
+
+function piecesOf(secret: Buffer): Buffer[] {
+  const count = Math.max(1, Math.floor(secret.length / pieceLength))
+  return Array.from({ length: count }, (_, index) =>
+    secret.subarray(index * pieceLength, index === count - 1 ? undefined : (index + 1) * pieceLength),
+  )
+}
+
+/** The characters of the base64 form that the secret alone decides, for each of the three places it can begin at. */
+function inBase64(secret: Buffer): Form[] {
+  return ([0, 1, 2] as const).map((shift) => {
+    const encoded = Buffer.concat([Buffer.alloc(shift), secret])
+      .toString('base64')
+      .replace(/=+$/, '')
+    const isWhole = (shift + secret.length) % 3 === 0
+    const text = encoded.slice(shift === 0 ? 0 : shift + 1, isWhole ? undefined : -1)
+    return { text, before: shift === 0 ? 0 : 1, after: isWhole ? 0 : 1 }
+  })
+}
+
+/** Without line breaks and in the first of the two alphabets (RFC 4648, sections 4 and 5). */
+function unwrapped(bytes: Buffer): Respelled {
+  const spelled = emptyFor(bytes)
+  let length = 0
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte === 0x0a || byte === 0x0d) continue
+    spelled.bytes[length] = byte === 0x2d ? 0x2b : byte === 0x5f ? 0x2f : byte
+    spelled.starts[length] = at
+    spelled.ends[length] = at + 1
+    length += 1
+  }
+  return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
+}
+
+/** With what stands for `%41` in a URL, and with a space for every `+`, however it is written: in a form it is one. */
+function urlDecoded(bytes: Buffer): Respelled {
+  const spelled = emptyFor(bytes)
+  let length = 0
+  for (let at = 0; at < bytes.length; ) {
+    const code = bytes[at] === 0x25 ? hexDigit(bytes[at + 1]) * 16 + hexDigit(bytes[at + 2]) : Number.NaN
+    const byte = Number.isNaN(code) ? (bytes[at] ?? 0) : code
+    spelled.bytes[length] = byte === 0x2b ? 0x20 : byte
+    spelled.starts[length] = at
+    at += Number.isNaN(code) ? 1 : 3
+    spelled.ends[length] = at
+    length += 1
+  }
+  return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
+}
+
+const emptyFor = ({ length }: Buffer): Respelled => ({
+  bytes: Buffer.alloc(length),
+  starts: new Uint32Array(length),
+  ends: new Uint32Array(length),
+})
+
+type Finder = (bytes: Buffer) => Range[]
+
+function placesOf(find: Finder, { bytes, starts, ends }: Respelled): Range[] {
+  return find(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
+}
+
+/**
+ * Finds every place of every form in one pass. The text and the forms may be made by somebody who means harm: what is
+ * done at one place does not grow with the number of forms, only with that of their lengths.
+ */
+function createFinder(forms: readonly Form[]): Finder {
+  const known = new Map(forms.map((form) => [form.text, form]))
+  const lengths = new Map<string, Set<number>>()
+  const mayBegin = new Uint8Array(0x10000)
+  for (const text of known.keys()) {
+    const prefix = text.slice(0, prefixLength)
+    lengths.set(prefix, (lengths.get(prefix) ?? new Set()).add(text.length))
+    mayBegin[hashAt(Buffer.from(prefix, 'latin1'), 0)] = 1
+  }
+  return (bytes) => {
+    const text = bytes.toString('latin1')
+    const found: Range[] = []
+    for (let at = 0; at + prefixLength <= bytes.length; at += 1) {
+      if (mayBegin[hashAt(bytes, at)] === 0) continue
+      for (const length of lengths.get(text.slice(at, at + prefixLength)) ?? []) {
+        const form = known.get(text.slice(at, at + length))
+        if (form === undefined) continue
+        found.push({ from: Math.max(0, at - form.before), to: Math.min(bytes.length, at + length + form.after) })
+      }
+    }
+    return found
+  }
+}
+
+/** Of the first four bytes. */
+const hashAt = (bytes: Buffer, at: number): number =>
+  ((bytes[at] ?? 0) ^ ((bytes[at + 1] ?? 0) << 3) ^ ((bytes[at + 2] ?? 0) << 6) ^ ((bytes[at + 3] ?? 0) << 8)) & 0xffff
+
+function merged(ranges: Range[]): Range[] {
+  const result: { from: number; to: number }[] = []
+  for (const range of ranges.sort((a, b) => a.from - b.from)) {
+    const last = result.at(-1)
+    if (last !== undefined && range.from <= last.to) last.to = Math.max(last.to, range.to)
+    else result.push({ ...range })
+  }
+  return result
+}
+
+/** `NaN` for what is none. */
+function hexDigit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const letter = byte | 0x20
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
+}
+
+const exact = (text: string): Form => ({ text, before: 0, after: 0 })

@@ -54,6 +54,7 @@ export function createKeeper(parts: DeployParts): Keeper {
     if (answers(row)) return true
     const seen = await parts.runner.inspect(row.instance)
     if (seen.state !== 'listening') return false
+    await parts.runner.watchLog(parts.releases.placeOf(row), row.instance)
     return routeTo(row, seen.host, row.instance.port)
   }
 
@@ -91,7 +92,8 @@ export function createKeeper(parts: DeployParts): Keeper {
   }
 
   const crashed = async (row: DeploymentRow): Promise<DeploymentError> => {
-    const lines = await parts.runner.logs(parts.releases.placeOf(row), 'runtime', { lines: linesInFailure })
+    const release = await parts.releases.of(row, (await parts.apps.get(row.app_id)).number)
+    const lines = await parts.runner.logs(release, 'runtime', { lines: linesInFailure })
     return new DeploymentError('run', 'crash_loop', withLastLines('Put right what its output says.', lines))
   }
 

@@ -92,6 +92,7 @@ const logsQuery = z.object({
     .transform(Number)
     .refine((lines) => lines <= mostLogLines, `must be at most ${mostLogLines}`)
     .default(usualLogLines),
+  since: z.iso.datetime({ offset: true, error: 'must be a time such as 2026-07-01T12:00:00Z (RFC 3339)' }).optional(),
   stream: z.enum(['build', 'runtime'], { error: 'must be build or runtime' }).optional(),
 })
 
@@ -162,9 +163,10 @@ export const deploymentOperations = {
   'deployments.logs': {
     summary: 'Read the log of a deployment',
     description:
-      'The last `tail` lines of the build and of the app, or of the one named by `stream`. With ' +
-      '`Accept: text/event-stream` the lines are followed as they come, as server-sent events from `Last-Event-ID` on; ' +
-      'the event `end` tells that no further line will come. Values of the variables are masked.',
+      'The last `tail` lines of the build and of the app, or of the one named by `stream`; with `since` only those ' +
+      'written then or later. With `Accept: text/event-stream` the lines are followed as they come, as server-sent ' +
+      'events from `Last-Event-ID` on, each with its time; the event `end` tells that no further line will come. ' +
+      'Values of the variables are masked.',
     query: logsQuery,
   },
 } as const satisfies Declarations<'deployments'>

@@ -4,14 +4,17 @@ import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../platform/logger.ts'
 import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
+import { createMasker } from '../masking.ts'
 import type { Confinement, Entry } from './confinement.ts'
 import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
 import { ensurePrivateFolder, removeFolder } from './folders.ts'
 import { createInspector } from './inspect.ts'
 import { type Exit, type Launch, launch } from './launch.ts'
-import { openLog, positionOfLastLines, readLastLines, readLinesFrom } from './log-files.ts'
+import { openLog } from './log-files.ts'
+import { createLogKeeper } from './log-keeper.ts'
+import { findStart, readLines } from './log-reader.ts'
 import { createPorts } from './ports.ts'
-import type { Command, Instance, LogStream, Release, Runner } from './runner.ts'
+import type { Command, Instance, LogPlace, LogStream, Release, Runner } from './runner.ts'
 
 export interface ProcessRunnerOptions {
   /** Absolute path of the Node that apps run on. */
@@ -28,6 +31,9 @@ export interface ProcessRunnerOptions {
   readonly enter: string
   readonly logger: Pick<Logger, 'info'>
 }
+
+/** What the log of a build may take on the disk, and so much again what the app writes as it runs. */
+const mostLogBytes = 16 * 1024 * 1024
 
 /** What is known of an instance that this server process started. */
 interface Child {
@@ -48,6 +54,9 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
   const ports = createPorts(options.ports)
   const children = new Map<string, Child>()
   const inspectRunning = createInspector()
+  const logKeeper = createLogKeeper({ mostBytes: mostLogBytes })
+  /** The logs of the apps that run, by their releases. */
+  const runtimeLogs = new Map<string, string>()
 
   const run = async (
     release: Release,
@@ -112,11 +121,25 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     }
   }
 
+  const watchRuntimeLog = (release: Pick<Release, 'id' | 'logDirectory'>, lives: () => boolean): Promise<void> => {
+    const path = logOf(release, 'runtime')
+    runtimeLogs.set(release.id, path)
+    return logKeeper.watch(path, lives)
+  }
+
+  /** Notes the last words of an app that has been ended: the server may stop before it looks again. */
+  const noteLastWords = async (releaseId: string): Promise<void> => {
+    const path = runtimeLogs.get(releaseId)
+    runtimeLogs.delete(releaseId)
+    if (path !== undefined) await logKeeper.look(path)
+  }
+
   const halt: Runner['halt'] = async ({ id }, { graceMs } = { graceMs: 0 }) => {
     const own = [...children.values()].filter((child) => child.releaseId === id)
     const leaders = own.map((child) => child.process)
     await endAll(id, leaders, graceMs)
     await Promise.all(own.map((child) => child.exited))
+    await noteLastWords(id)
     forget(id)
   }
 
@@ -125,7 +148,9 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       signal.throwIfAborted()
       await prepareFolders(release)
       const log = await openLog(logOf(release, 'build'), release.user)
+      let isBuilding = true
       try {
+        await logKeeper.watch(logOf(release, 'build'), () => isBuilding)
         if (confinement.warning !== null) await log.write(`warning: ${confinement.warning}\n`)
         for (const command of plan.build) {
           const exit = await runBuildStep(release, command, log, signal)
@@ -135,6 +160,8 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
         }
         return { ok: true }
       } finally {
+        isBuilding = false
+        await logKeeper.look(logOf(release, 'build'))
         await log.close()
       }
     },
@@ -147,12 +174,15 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
         await log.close()
         throw error
       })
+      let lives = () => true
       try {
+        await watchRuntimeLog(release, () => lives())
         const entry = await confinement.open(release, 'app')
         const launched = await run(release, plan.start, log, entry, { port })
         const process = launched.ok ? launched.process : NO_PROCESS
         const exited = launched.ok ? launched.exited : Promise.resolve({ code: launched.code, signal: null })
         const instance = { releaseId: release.id, ...process, port }
+        lives = () => isRunning(process)
         const child: Child = { releaseId: release.id, process, exited, hasExited: false }
         children.set(keyOf(instance), child)
         if (launched.ok) launched.unref()
@@ -165,6 +195,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
         })
         return instance
       } catch (error) {
+        lives = () => false
         ports.release(port)
         throw error
       } finally {
@@ -185,11 +216,33 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     stop: async (instance, { graceMs }) => {
       await endAll(instance.releaseId, [instance], graceMs)
       await children.get(keyOf(instance))?.exited
+      await noteLastWords(instance.releaseId)
     },
 
-    logs: (release, stream, { lines }) => readLastLines(logOf(release, stream), lines),
-    logPosition: (release, stream, { lines }) => positionOfLastLines(logOf(release, stream), lines),
-    readLog: (release, stream, from) => readLinesFrom(logOf(release, stream), from),
+    logs: async (release, stream, { lines }) => {
+      const path = logOf(release, stream)
+      const masker = createMasker(Object.values(release.variables))
+      const extent = await logKeeper.look(path)
+      const { position } = await findStart(path, extent, { count: lines })
+      const last: string[] = []
+      for (let from = position, before = -1; from !== before; ) {
+        const part = await readLines(path, extent, { from, masker, isFinal: true })
+        last.push(...part.lines.map(({ text }) => text))
+        before = from
+        from = part.next
+      }
+      return last
+    },
+    logStart: async (release, stream, { lines, since }) => {
+      const path = logOf(release, stream)
+      const extent = await logKeeper.look(path)
+      return { ...(await findStart(path, extent, { count: lines, since })), end: extent.end }
+    },
+    readLog: async (release, stream, wanted) => {
+      const path = logOf(release, stream)
+      return readLines(path, await logKeeper.look(path), wanted)
+    },
+    watchLog: (release, instance) => watchRuntimeLog(release, () => isRunning(instance)),
 
     halt,
 
@@ -208,8 +261,7 @@ const NO_PROCESS: ProcessIdentity = { pid: 0, startTime: '' }
 
 const markerOf = (releaseId: string) => ({ name: RELEASE_MARKER, value: releaseId })
 const keyOf = (instance: Instance): string => `${instance.releaseId}:${instance.pid}:${instance.startTime}`
-const logOf = (release: Pick<Release, 'logDirectory'>, stream: LogStream): string =>
-  join(release.logDirectory, `${stream}.log`)
+const logOf = ({ logDirectory }: LogPlace, stream: LogStream): string => join(logDirectory, `${stream}.log`)
 
 async function prepareFolders(release: Release): Promise<void> {
   await mkdir(release.logDirectory, { recursive: true, mode: 0o700 })

@@ -1,6 +1,7 @@
 import type { OsUser } from '../../platform/users.ts'
+import type { Masker } from '../masking.ts'
 import type { LimitCode, Limits } from './limits.ts'
-import type { LogPart } from './log-files.ts'
+import type { LogPart } from './log-reader.ts'
 
 /** What a runner needs to know of a release: where it lies and whom it runs as. */
 export interface Release {
@@ -75,6 +76,8 @@ export type BuildOutcome =
 /** What a log is of: the build, or the app as it runs. */
 export type LogStream = 'build' | 'runtime'
 
+export type LogPlace = Pick<Release, 'logDirectory'>
+
 /**
  * Runs what tenants bring. One small interface, so that containers can stand beside processes later.
  * Every method is safe to call again, and for things that are already gone.
@@ -89,12 +92,22 @@ export interface Runner {
   lives(instance: Instance): boolean
   /** SIGTERM, then SIGKILL after `graceMs`; resolves when no process of the release is left. */
   stop(instance: Instance, options: { graceMs: number }): Promise<void>
-  /** The last lines that the build or the app wrote, oldest first. */
-  logs(release: Pick<Release, 'logDirectory'>, stream: LogStream, options: { lines: number }): Promise<string[]>
-  /** Where its last lines begin, for `readLog`. */
-  logPosition(release: Pick<Release, 'logDirectory'>, stream: LogStream, options: { lines: number }): Promise<number>
-  /** Some of the whole lines from a position on. */
-  readLog(release: Pick<Release, 'logDirectory'>, stream: LogStream, from: number): Promise<LogPart>
+  /** The last lines that the build or the app wrote, oldest first, with the values of its variables masked. */
+  logs(release: LogPlace & Pick<Release, 'variables'>, stream: LogStream, options: { lines: number }): Promise<string[]>
+  /** Where its last lines begin, of those written at `since` (milliseconds) or later; how many they are; its end. */
+  logStart(
+    release: LogPlace,
+    stream: LogStream,
+    options: { lines: number; since?: number | undefined },
+  ): Promise<{ position: number; lines: number; end: number }>
+  /** Some of the whole lines from a position on; of a log that nobody writes any more `isFinal` gives the last one, too. */
+  readLog(
+    release: LogPlace,
+    stream: LogStream,
+    options: { from: number; masker: Masker; isFinal: boolean },
+  ): Promise<LogPart>
+  /** Notes the times of what an app writes that an earlier server started; `start` does so by itself. */
+  watchLog(release: Pick<Release, 'id' | 'logDirectory'>, instance: Instance): Promise<void>
   /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay. */
   halt(release: Pick<Release, 'id'>, options?: { graceMs: number }): Promise<void>
   /** Kills whatever still runs of the release and deletes its folder; its logs stay. */

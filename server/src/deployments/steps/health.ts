@@ -25,7 +25,7 @@ const linesInFailure = 20
  */
 export async function untilHealthy(
   runner: Runner,
-  release: Pick<Release, 'logDirectory' | 'limits'>,
+  release: Pick<Release, 'logDirectory' | 'limits' | 'variables'>,
   instance: Instance,
   options: HealthOptions,
   signal: AbortSignal,

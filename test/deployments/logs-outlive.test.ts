@@ -1,0 +1,52 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { followLog } from '../harness/logs.ts'
+import { fairlead, serverProcess } from '../harness/process.ts'
+import { repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+it('keeps every line of an app that goes on when its server is killed, and follows on from any line', async () => {
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
+  await using source = await repository({
+    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+    'server.js': `console.log('port ' + process.env.PORT)
+require('node:http').createServer((request, response) => {
+  if (request.url !== '/') console.log('asked for ' + request.url)
+  response.end()
+}).listen(process.env.PORT)`,
+  })
+  const killed = await serverProcess(data)
+  const client = killed.clientFor(key)
+  const projectId = (await client.projects.create({ body: { name: 'p' } })).id
+  const { id, url } = await deployAndSettle(client, projectId, { name: 'web', git_url: source.url })
+  await fetch(`${url}/before`)
+  const first = await followLog(client, projectId, id)
+  const port = await first.until(({ data }) => String(data['text']).startsWith('port '))
+  await first.until(({ data }) => data['text'] === 'asked for /before')
+  await killed.kill()
+
+  // The app itself is asked: nothing of the server is there.
+  const app = `http://127.0.0.1:${String(port.data['text']).slice(5)}`
+  for (const path of ['/alone', '/still-alone']) expect((await fetch(app + path)).status).toBe(200)
+
+  await using server = await serverProcess(data, { FAIRLEAD_PORT: new URL(killed.url).port })
+  await expect.poll(() => fetch(`${url}/`).then(({ status }) => status)).toBe(200)
+  await fetch(`${url}/after`)
+  const again = await followLog(server.clientFor(key), projectId, id, { 'last-event-id': port.id })
+  const lines = []
+  for (let text = ''; text !== 'asked for /after'; ) {
+    const { data } = await again.next()
+    text = String(data['text'])
+    lines.push([text, data['at'] === null ? 'at a time not known' : 'with its time'])
+  }
+  again.close()
+  expect(lines).toEqual([
+    ['asked for /before', 'with its time'],
+    ['asked for /alone', 'at a time not known'],
+    ['asked for /still-alone', 'at a time not known'],
+    ['asked for /after', 'with its time'],
+  ])
+})
