@@ -16,6 +16,10 @@ const themes = [
   { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: "{ runOnly: ['color-contrast'] }" },
 ] as const
 
+/** By how many pixels an open window's content is wider than the window. */
+const beyondWindow =
+  "[...document.querySelectorAll('[role=dialog]')].reduce((most, box) => Math.max(most, box.scrollWidth - box.clientWidth), 0)"
+
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
   let dashboard: Dashboard
   let seeded: Seeded
@@ -65,9 +69,14 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('are accessible where something is typed in', async () => {
-    const { context, page } = await dashboard.signedIn()
+  it('are accessible where a window opens, which fits a phone', async () => {
+    const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 } })
     const found: string[] = []
+    const lookAt = async (name: string) => {
+      found.push(...(await serious(page)).map((violation) => `${name}: ${violation}`))
+      const beyond = await page.evaluate<number>(beyondWindow)
+      if (beyond > 0) found.push(`${name}: ${beyond} pixels wider than the window`)
+    }
     for (const [path, button] of [
       ['/projects', 'New project'],
       ['/settings/api-keys', 'Create new key'],
@@ -78,12 +87,12 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await open(page, path)
       await page.getByRole('button', { name: button }).click()
       await page.getByRole('dialog').waitFor()
-      found.push(...(await serious(page)).map((violation) => `${button}: ${violation}`))
+      await lookAt(button)
     }
     await open(page, `/webhooks/${seeded.webhookId}`)
     await page.getByRole('button', { name: 'ping' }).click()
     await page.getByText('Attempt 1').waitFor()
-    found.push(...(await serious(page)))
+    await lookAt('delivery')
     await context.clearCookies()
     for (const path of ['/sign-in', '/setup#nothing']) {
       await open(page, path)

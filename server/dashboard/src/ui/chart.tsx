@@ -14,12 +14,16 @@ interface BarChartProps {
 
 const height = 64
 const gap = 1
+/** Fewer bars than this stand at the right, as wide as these would be. */
+const leastSlots = 14
 
 /** A small stacked bar chart, drawn as SVG; its summary says the same in words, each bar its numbers on hover. */
 export function BarChart({ summary, series, bars }: BarChartProps) {
   const totals = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
   const most = Math.max(1, ...totals)
-  const width = bars.length * 8
+  const slots = Math.max(leastSlots, bars.length)
+  const width = slots * 8
+  const left = (index: number) => (slots - bars.length + index) * 8
   return (
     <figure className="grid gap-1.5">
       <svg
@@ -34,12 +38,12 @@ export function BarChart({ summary, series, bars }: BarChartProps) {
             <title>
               {`${bar.label}: ${series.map(({ name }, at) => `${bar.values[at] ?? 0} ${name}`).join(', ')}`}
             </title>
-            <rect x={index * 8} y={0} width={8 - gap} height={height} fill="transparent" />
-            <rect x={index * 8} y={height - 1} width={8 - gap} height={1} className="fill-line" />
+            <rect x={left(index)} y={0} width={8 - gap} height={height} fill="transparent" />
+            <rect x={left(index)} y={height - 1} width={8 - gap} height={1} className="fill-line" />
             {stack(bar.values, most).map(({ from, size, at }) => (
               <rect
                 key={series[at]?.name}
-                x={index * 8}
+                x={left(index)}
                 y={height - from - size}
                 width={8 - gap}
                 height={size}
@@ -50,7 +54,7 @@ export function BarChart({ summary, series, bars }: BarChartProps) {
         ))}
       </svg>
       <div aria-hidden="true" className="flex justify-between text-[12px] text-muted">
-        <span>{bars[0]?.label}</span>
+        <span>{bars.length === slots && bars[0]?.label}</span>
         <span>{bars.at(-1)?.label}</span>
       </div>
       <figcaption className="text-[13px] text-muted">{summary}</figcaption>

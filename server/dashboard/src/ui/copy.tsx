@@ -41,7 +41,7 @@ async function copyText(text: string): Promise<boolean> {
 /** A piece of code or a secret with its button. */
 export function CodeBlock({ code, label }: { readonly code: string; readonly label: string }) {
   return (
-    <div className="relative rounded-md border border-line bg-canvas">
+    <div className="relative min-w-0 rounded-md border border-line bg-canvas">
       <section
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
         tabIndex={0}

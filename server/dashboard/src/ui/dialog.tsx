@@ -5,7 +5,8 @@ import { Button } from './button.tsx'
 
 interface DialogProps {
   readonly open: boolean
-  readonly onOpenChange: (open: boolean) => void
+  /** Without it neither Escape nor a click beside it closes the window. */
+  readonly onOpenChange?: (open: boolean) => void
   readonly title: string
   readonly description?: ReactNode
   readonly children: ReactNode
@@ -14,7 +15,7 @@ interface DialogProps {
 /** A modal window: a sheet from below on a phone. Escape and a click beside it close it. */
 export function Dialog({ open, onOpenChange, title, description, children }: DialogProps) {
   return (
-    <Radix.Root open={open} onOpenChange={onOpenChange}>
+    <Radix.Root open={open} {...(onOpenChange && { onOpenChange })}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/50" />
         <Radix.Content
@@ -29,11 +30,13 @@ export function Dialog({ open, onOpenChange, title, description, children }: Dia
                 <Radix.Description className="mt-0.5 text-muted">{description}</Radix.Description>
               )}
             </div>
-            <Radix.Close asChild>
-              <Button look="quiet" size="icon" aria-label="Close">
-                <X size={16} />
-              </Button>
-            </Radix.Close>
+            {onOpenChange !== undefined && (
+              <Radix.Close asChild>
+                <Button look="quiet" size="icon" aria-label="Close">
+                  <X size={16} />
+                </Button>
+              </Radix.Close>
+            )}
           </div>
           {children}
         </Radix.Content>

@@ -14,13 +14,8 @@ interface SecretProps {
 /** A secret that is shown this one time. It goes away only by a click on the button, not by a click beside it. */
 export function SecretDialog({ title, secret, onDone, children }: SecretProps) {
   return (
-    <Dialog
-      open={secret !== undefined}
-      onOpenChange={() => undefined}
-      title={title}
-      description="Copy it now: it is not shown again."
-    >
-      <div className="grid gap-3">
+    <Dialog open={secret !== undefined} title={title} description="Copy it now: it is not shown again.">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-3">
         <CodeBlock code={secret ?? ''} label={title} />
         {children}
       </div>

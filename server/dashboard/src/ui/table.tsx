@@ -20,7 +20,12 @@ export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
   const classOf = (column: Column<Row>) =>
     `px-2 py-2 first:pl-4 last:pr-4 md:px-4 ${column.wide ? 'hidden md:table-cell' : ''} ${column.align === 'right' ? 'text-right' : 'text-left'}`
   return (
-    <div className="overflow-x-auto">
+    <section
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
+      tabIndex={0}
+      aria-label={`${label}, scrollable`}
+      className="overflow-x-auto -outline-offset-2"
+    >
       <table className="w-full border-collapse" aria-label={label}>
         <thead>
           <tr className="text-[12px] text-muted">
@@ -43,6 +48,6 @@ export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   )
 }

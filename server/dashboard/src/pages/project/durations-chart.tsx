@@ -31,7 +31,7 @@ export function DurationsChart({ projectId, deployments }: DurationsChartProps) 
     <BarChart
       summary={`${duration(mean)} on average, ${duration(longest)} at most`}
       series={series}
-      bars={took.map(({ id, name, ms }) => ({ key: id, label: name, values: [Math.round(ms / 1000)] }))}
+      bars={took.map(({ id, name, ms }) => ({ key: id, label: name, values: [Math.round(ms / 100) / 10] }))}
     />
   )
 }

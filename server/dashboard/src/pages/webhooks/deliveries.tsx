@@ -133,7 +133,7 @@ function DeliveryView({ webhookId, id }: { readonly webhookId: string; readonly 
             <details
               key={number}
               open={number === latest_attempts[0]?.number}
-              className="rounded-md border border-line"
+              className="min-w-0 rounded-md border border-line"
             >
               <summary className="flex cursor-pointer gap-3 px-3 py-2">
                 <span className="flex-1">
