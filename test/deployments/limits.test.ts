@@ -6,6 +6,7 @@ import { groupLimits, limitsOf, mostProcesses, prlimitArguments } from '../../se
 import { groupName, readHierarchy } from '../../server/src/deployments/runner/means.ts'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { parseStat } from '../../server/src/platform/processes.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -122,7 +123,9 @@ const look = setInterval(() => existsSync(${JSON.stringify(file)}) && clearInter
     expect(status).toBe('running')
     const pid = Number(await readFile(file, 'utf8'))
     expect(pid).toBeGreaterThan(1)
-    expect(existsSync(`/proc/${pid}`)).toBe(false)
+    // What has ended may wait for whoever inherited it to notice.
+    const stat = parseStat(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
+    expect(stat?.ended ?? true).toBe(true)
   })
 
   /** Of every group of the deployment that is there. */
