@@ -27,6 +27,12 @@ function entryOf(operation: Operation): OperationObject {
 
 const table = operations.map((operation) => [operation.name, operation] as const)
 
+it('/fairlead.schema.json is the schema for editors, and open to everybody', async () => {
+  const response = await fetch(`${server.url}/fairlead.schema.json`)
+  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
+  expect(await response.json()).toMatchObject({ title: 'fairlead.json', properties: { root: { type: 'string' } } })
+})
+
 describe('/openapi.json', () => {
   it('is the document made of the table, and open to everybody', async () => {
     const response = await fetch(`${server.url}/openapi.json`)
