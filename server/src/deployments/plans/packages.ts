@@ -21,7 +21,7 @@ const npm: PackageManager = {
   install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],
 }
 
-/** It would download, or insist on, what `packageManager` names; the lock files of 8 to 11 are all the same to it. */
+/** It would download, or insist on, what `packageManager` names; those of 9 to 11 write the same lock file. */
 const pnpm: PackageManager = {
   name: 'pnpm',
   env: {
