@@ -33,7 +33,7 @@ export interface Instance {
   sizes(names: readonly string[]): Promise<Map<string, number>>
   connections(name: string): Promise<number>
   /** Ends the sessions of databases that hold more than `most` locks; says which. */
-  endLockHogs(most: number): Promise<string[]>
+  endLockHogs(most: number): Promise<number[]>
   close(): Promise<void>
 }
 
@@ -284,15 +284,20 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
     },
 
     async endLockHogs(most) {
-      const rows = await ask<{ name: string }>(
-        `with held as (
-           select a.datname as name, count(*) as locks from pg_locks l join pg_stat_activity a using (pid)
-           where a.usename <> current_user group by a.datname having count(*) > $1
+      // Only what needs no lock itself: with the table full, a look into a catalogue that all databases share would fail,
+      // and so would asking PostgreSQL to end a session, which looks up whose it is.
+      const rows = await ask<{ database: number; pid: number }>(
+        `with sessions as (select datid, pid, usesysid from pg_stat_get_activity(null)),
+         own as (select usesysid from sessions where pid = pg_backend_pid()),
+         held as (
+           select s.datid from pg_lock_status() l join sessions s using (pid)
+           where s.usesysid <> (select usesysid from own) group by s.datid having count(*) > $1
          )
-         select h.name, pg_terminate_backend(a.pid) from held h join pg_stat_activity a on a.datname = h.name`,
+         select s.datid::integer as database, s.pid from held join sessions s using (datid)`,
         [most],
       )
-      return [...new Set(rows.map(({ name }) => name))]
+      for (const { pid } of rows) endSession(pid)
+      return [...new Set(rows.map(({ database }) => database))]
     },
 
     close: () => pool.end(),
@@ -305,6 +310,15 @@ function toDatabase(connection: pg.PoolConfig, database: string): pg.ClientConfi
   const url = new URL(connection.connectionString)
   url.pathname = `/${database}`
   return { connectionString: url.href }
+}
+
+/** As `pg_terminate_backend` does it; the engine is on this machine. */
+function endSession(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM')
+  } catch {
+    // It has ended by itself.
+  }
 }
 
 const objectInUse = '55006'

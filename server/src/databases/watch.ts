@@ -58,8 +58,8 @@ export function watchDatabases(parts: DatabaseParts, work: DatabaseWork): Databa
     // An operator's own server has an operator's own guards.
     if (engine.name !== 'embedded') return
     for (const version of await engine.versions()) {
-      for (const name of (await engine.running(version)?.endLockHogs(mostLocks)) ?? []) {
-        logger.warn({ database: name, mostLocks }, 'sessions of a database were ended: they held too many locks')
+      for (const oid of (await engine.running(version)?.endLockHogs(mostLocks)) ?? []) {
+        logger.warn({ oid, mostLocks }, 'sessions of a database were ended: they held too many locks')
       }
     }
   }
