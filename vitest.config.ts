@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Much of the time goes to waiting for processes to start.
-    maxWorkers: 4,
+    maxWorkers: 3,
     globalSetup: ['test/harness/global-setup.ts'],
     // Real servers and builds share two cores; a slow machine must not be a failing one.
     testTimeout: 120_000,

@@ -94,6 +94,7 @@ export async function tell(terminal: Terminal, directory: string, running: Async
           'project-id': project.id,
           name: 'hello',
           'git-url': `file://${remote}`,
+          branch: 'main',
           'env-vars': 'GREETING=Hello from Fairlead',
         },
         onLine: (line) => {
