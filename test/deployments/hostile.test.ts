@@ -30,7 +30,12 @@ beforeAll(async () => {
   secret = join(trap, 'secret.txt')
   await writeFile(secret, 'the-secret-of-the-server', { mode: 0o600 })
   server = cleanup.use(
-    await testServer({ FAIRLEAD_UIDS: '52000-52999', FAIRLEAD_SOURCE_MB: '20', FAIRLEAD_RELEASE_MB: '60', FAIRLEAD_START_TIMEOUT: '3' }),
+    await testServer({
+      FAIRLEAD_UIDS: '52000-52999',
+      FAIRLEAD_SOURCE_MB: '20',
+      FAIRLEAD_RELEASE_MB: '60',
+      FAIRLEAD_START_TIMEOUT: '3',
+    }),
   )
   project = (await server.client.projects.create({ body: { name: 'hostile' } })).id
   honest = cleanup.use(await repository(nodeApp('honest')))

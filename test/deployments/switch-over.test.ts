@@ -49,7 +49,12 @@ async function switchThatBreaksOff(committed: boolean) {
       },
     },
   }
-  const request = { app: { id: 'app_1', address: { port: 1 } }, deployment: { id: 'dep_new' }, upstream, facts: { plan: {} } }
+  const request = {
+    app: { id: 'app_1', address: { port: 1 } },
+    deployment: { id: 'dep_new' },
+    upstream,
+    facts: { plan: {} },
+  }
   const outcome = await switchOver(
     parts as unknown as DeployParts,
     request as unknown as SwitchRequest,
