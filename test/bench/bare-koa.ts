@@ -18,12 +18,14 @@ const router = new Router()
 router.get('/projects/:id', async (ctx) => {
   const { rows } = await pool.query(
     `select id, name, region, plan, created_at,
-       (select count(*) from deployments where project_id = projects.id)::int as deployments
+       (select count(*) from deployments where project_id = projects.id)::int as deployments,
+       (select count(*) from databases where project_id = projects.id and status <> 'deleting')::int as databases,
+       coalesce((select bytes from storage_usage where project_id = projects.id), 0)::float8 as bytes
      from projects where id = $1 and account_id = $2 and status = 'active'`,
     [ctx.params['id'], accountId],
   )
-  const { deployments, ...project } = rows[0]
-  ctx.body = { ...project, resources: { deployments, databases: 0, storage_gb: 0 } }
+  const { deployments, databases, bytes, ...project } = rows[0]
+  ctx.body = { ...project, resources: { deployments, databases, storage_gb: bytes / 1e9 } }
 })
 router.post('/projects', koaBody(), async (ctx) => {
   const client = await pool.connect()

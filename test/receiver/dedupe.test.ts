@@ -16,6 +16,8 @@ let tables = 0
 beforeAll(async () => {
   database = await testDatabase()
   pool = new Pool({ connectionString: database.url })
+  // Dropping the database may end connections that are still saying goodbye; nobody listens to them any more.
+  pool.on('connect', (client) => client.on('error', () => undefined))
 })
 afterAll(async () => {
   await pool?.end()

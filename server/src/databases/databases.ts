@@ -4,7 +4,8 @@ import { isId } from '../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
-import type { Transaction } from '../platform/database.ts'
+import { createBatcher } from '../platform/batcher.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { planNamed, plansForTier } from '../platform/plans.ts'
 import { connectionString, newPassword, scramVerifier } from './credentials.ts'
@@ -73,7 +74,8 @@ export function createDatabases(parts: DatabaseParts): Databases {
   const takePlace = async (transaction: Transaction, project: TenantProject): Promise<void> => {
     await sql`select pg_advisory_xact_lock(hashtextextended(${`databases ${project.id}`}, 0))`.execute(transaction)
     const most = planNamed(plans, project.plan).databases
-    if ((await count(project.id, transaction)) < most) return
+    const { total } = await counted(transaction).where('project_id', '=', project.id).executeTakeFirstOrThrow()
+    if (Number(total) < most) return
     throw new ApiError(
       'invalid_request',
       `The plan ${project.plan} of this project allows ${most} databases. Delete one, or use a project with a larger plan.`,
@@ -81,15 +83,12 @@ export function createDatabases(parts: DatabaseParts): Databases {
     )
   }
 
-  const count = async (projectId: string, transaction?: Transaction): Promise<number> => {
-    const { total } = await (transaction?.withTables<DatabasesTables>() ?? db)
+  const counted = (on: Database | Transaction) =>
+    on
+      .withTables<DatabasesTables>()
       .selectFrom('databases')
       .select(({ fn }) => fn.countAll<string>().as('total'))
-      .where('project_id', '=', projectId)
       .where('status', '!=', 'deleting')
-      .executeTakeFirstOrThrow()
-    return Number(total)
-  }
 
   /** The snapshot that a new database begins with, held so that it is not removed meanwhile. */
   const sourceOf = async (transaction: Transaction, project: TenantProject, snapshotId: string) => {
@@ -263,7 +262,15 @@ export function createDatabases(parts: DatabaseParts): Databases {
       return { id, name, type: 'postgresql', version, connection_string: address, status }
     },
 
-    count: (projectId) => count(projectId),
+    count: createBatcher(async (projectIds: readonly string[]) => {
+      const rows = await counted(parts.database)
+        .select('project_id')
+        .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
+        .groupBy('project_id')
+        .execute()
+      const totals = new Map(rows.map(({ project_id, total }) => [project_id, Number(total)]))
+      return projectIds.map((id) => totals.get(id) ?? 0)
+    }),
   }
 }
 

@@ -22,12 +22,7 @@ export function createChanges(dependencies: { readonly database: Database; reado
   const idempotency = createIdempotency(dependencies)
   return ({ id, claim }, work) => {
     const transact = (inside: (transaction: Transaction) => Promise<Answer>) =>
-      places(() =>
-        dependencies.database.transaction().execute(async (transaction) => {
-          await nameRequest(transaction, id)
-          return inside(transaction)
-        }),
-      )
+      places(() => dependencies.database.transaction().execute((transaction) => inside(nameRequest(transaction, id))))
     return claim === undefined ? transact(work) : idempotency.once(claim, transact, work)
   }
 }

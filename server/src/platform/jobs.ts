@@ -8,7 +8,7 @@ import {
   type TaskList,
   type WorkerEvents,
 } from 'graphile-worker'
-import { sql } from 'kysely'
+import { type KyselyPlugin, sql } from 'kysely'
 import type { Pool } from 'pg'
 import type { Database, Transaction } from './database.ts'
 import type { Logger } from './logger.ts'
@@ -34,17 +34,31 @@ export interface Lane {
   readonly tasks: Readonly<Record<string, Task>>
 }
 
-/** Lets the jobs that a transaction adds carry the id of the request that it works for. */
-export async function nameRequest(transaction: Transaction, requestId: string): Promise<void> {
-  await sql`select set_config('fairlead.request_id', ${requestId}, true)`.execute(transaction)
+/** Rides along with a transaction, which has no place of its own for what it works for. */
+interface RequestName extends KyselyPlugin {
+  readonly requestId: string
+}
+
+/** The same transaction; the jobs that are added in it carry the id of the request that it works for. */
+export function nameRequest(transaction: Transaction, requestId: string): Transaction {
+  const name: RequestName = {
+    requestId,
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => result,
+  }
+  return transaction.withPlugin(name)
+}
+
+function requestOf(db: Database | Transaction): string | undefined {
+  return db.getExecutor().plugins.find((plugin): plugin is RequestName => 'requestId' in plugin)?.requestId
 }
 
 /** Adds a job in the caller's transaction: it exists exactly when what it is about exists. */
 export async function enqueue(db: Database | Transaction, job: NewJob): Promise<void> {
+  const requestId = requestOf(db)
+  const payload = requestId === undefined ? job.payload : { ...job.payload, request_id: requestId }
   await sql`select graphile_worker.add_job(
-    ${job.task}::text,
-    (${JSON.stringify(job.payload)}::jsonb || jsonb_strip_nulls(
-      jsonb_build_object('request_id', nullif(current_setting('fairlead.request_id', true), ''))))::json,
+    ${job.task}::text, ${JSON.stringify(payload)}::json,
     queue_name => ${job.queue ?? null}::text, run_at => ${job.runAt ?? null}::timestamptz,
     job_key => ${job.key ?? null}::text, priority => ${job.priority ?? 0}::integer
   )`.execute(db)

@@ -3,6 +3,7 @@ import { notFound } from '../contract/errors.ts'
 import type { ResponseBody } from '../contract/operations.ts'
 import { cutPage, type Page, type PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
+import { createBatcher } from '../platform/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
 import { fileUrl, sameToken } from './address.ts'
 import { mediaType } from './media-type.ts'
@@ -46,7 +47,8 @@ const deletedAtOnce = 100
 export function createFiles(parts: StorageParts): Files {
   const { database, store, secrets } = parts
   const db = database.withTables<StorageTables>()
-  const space = createSpace({ storedBytes: (projectId) => storedBytes(database, projectId) })
+  const stored = createBatcher((projectIds: readonly string[]) => storedBytes(database, projectIds))
+  const space = createSpace({ storedBytes: stored })
   const ofProject = (projectId: string) => db.selectFrom('files').where('project_id', '=', projectId)
 
   const shown = (row: Pick<Selectable<StorageTables['files']>, (typeof fileFields)[number]>) => ({
@@ -100,7 +102,7 @@ export function createFiles(parts: StorageParts): Files {
       return { id, name, contentType: content_type, size, sha256, uploadedAt: row.uploaded_at }
     },
 
-    storedBytes: (projectId) => storedBytes(database, projectId),
+    storedBytes: stored,
 
     async removeProject(projectId) {
       for (;;) {

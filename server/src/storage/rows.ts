@@ -67,13 +67,14 @@ export async function deleteFile(
   return { size }
 }
 
-/** Bytes that the files of a project take. */
-export async function storedBytes(database: Database, projectId: string): Promise<number> {
-  const row = await database
+/** Bytes that the files of each of these projects take, in their order. */
+export async function storedBytes(database: Database, projectIds: readonly string[]): Promise<number[]> {
+  const rows = await database
     .withTables<StorageTables>()
     .selectFrom('storage_usage')
-    .select('bytes')
-    .where('project_id', '=', projectId)
-    .executeTakeFirst()
-  return Number(row?.bytes ?? 0)
+    .select(['project_id', 'bytes'])
+    .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
+    .execute()
+  const stored = new Map(rows.map(({ project_id, bytes }) => [project_id, Number(bytes)]))
+  return projectIds.map((id) => stored.get(id) ?? 0)
 }
