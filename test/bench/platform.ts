@@ -11,7 +11,7 @@ export interface Platform extends AsyncDisposable {
   readonly dataDirectory: string
 }
 
-/** A server as users run it, with its own PostgreSQL, and an empty project. */
+/** A server as users run it, with its own PostgreSQL, and an empty project whose plan limits nothing that is measured. */
 export async function startPlatform(environment: Readonly<Record<string, string>>): Promise<Platform> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -21,7 +21,7 @@ export async function startPlatform(environment: Readonly<Record<string, string>
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
   const apiKey = made.stdout.trim()
   const client = server.clientFor(apiKey)
-  const project = await client.projects.create({ body: { name: 'Bench' } })
+  const project = await client.projects.create({ body: { name: 'Bench', plan: 'enterprise' } })
   const owned = cleanup.move()
   return {
     server,
