@@ -30,7 +30,7 @@ export type Claim =
  * Does the work unless it was done before, and remembers that it is done.
  * @throws ReceiverError `in_progress`; whatever the work or the store throws
  */
-export async function once(
+export async function onceOnly(
   store: DedupeStore,
   key: string,
   lease: number,

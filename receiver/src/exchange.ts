@@ -2,12 +2,15 @@ import { ReceiverError } from './errors.ts'
 import type { Outcome } from './handlers.ts'
 import type { WebhookHeaders } from './headers.ts'
 
+/** What became of a genuine webhook. */
+export type Taken = Outcome | 'enqueued'
+
 /** What the sender is told, whatever the framework. */
 export interface WebhookAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   /** For JSON. */
-  readonly body: { outcome: Outcome | 'enqueued' } | { error: { code: string; message: string } }
+  readonly body: { outcome: Taken } | { error: { code: string; message: string } }
 }
 
 /**
@@ -22,7 +25,7 @@ export type Respond = (
 
 const noHeaders = {}
 
-export const successAnswer = (outcome: Outcome | 'enqueued'): WebhookAnswer => ({
+export const successAnswer = (outcome: Taken): WebhookAnswer => ({
   status: 200,
   headers: noHeaders,
   body: { outcome },

@@ -1,6 +1,6 @@
 import type { Catalogue, EventOf, NoSchemas, PatternOf, Schemas } from './catalogue.ts'
 import { Deadline } from './deadline.ts'
-import { type DedupeStore, once } from './dedupe.ts'
+import { type DedupeStore, onceOnly } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 import { matches } from './patterns.ts'
 
@@ -35,7 +35,7 @@ export interface Handlers {
    * Runs every handler of the event at once. With a dedupe store, those that succeeded before are left out.
    * @throws ReceiverError `handler_failed`, `deadline_exceeded`, `in_progress`
    */
-  run(event: AnyEvent): Promise<Outcome>
+  run(event: AnyEvent): Outcome | Promise<Outcome>
 }
 
 interface Registered {
@@ -57,25 +57,26 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
   // A handler that heeds its signal has long ended when the lease does.
   const lease = 2 * seconds * 1000
 
-  const attempt = async (event: AnyEvent, { pattern, handler }: Registered): Promise<Outcome> => {
+  /** At once where the handler is done at once: every wait costs as much as checking a small event. */
+  const attempt = (event: AnyEvent, { pattern, handler }: Registered): Outcome | Promise<Outcome> => {
     const deadline = new Deadline(seconds)
+    const fail = (cause: unknown): never => {
+      throw isOwn(cause) ? cause : handlerFailed(event.event, cause)
+    }
     try {
       if (dedupe) {
-        return await deadline.limit(once(dedupe, `${event.id} ${pattern}`, lease, () => handler(event, deadline)))
+        const once = onceOnly(dedupe, `${event.id} ${pattern}`, lease, () => handler(event, deadline))
+        return deadline.limit(once).catch(fail)
       }
       const running = handler(event, deadline)
-      if (running !== undefined) await deadline.limit(running)
-      return 'handled'
+      return isThenable(running) ? deadline.limit(running).then(() => 'handled', fail) : 'handled'
     } catch (cause) {
-      if (cause instanceof ReceiverError && (cause.code === 'in_progress' || cause.code === 'deadline_exceeded')) {
-        throw cause
-      }
-      throw handlerFailed(event.event, cause)
+      return fail(cause)
     }
   }
 
   const attemptAll = async (event: AnyEvent, route: readonly Registered[]): Promise<Outcome> => {
-    const results = await Promise.allSettled(route.map((registered) => attempt(event, registered)))
+    const results = await Promise.allSettled(route.map(async (registered) => attempt(event, registered)))
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
     if (failures.length > 1) throw handlerFailed(event.event, new AggregateError(failures, 'Several handlers failed.'))
     if (failures.length === 1) throw failures[0]
@@ -100,12 +101,20 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
 
     run(event) {
       const route = routes.get(event.event)
-      if (!route) return Promise.resolve('ignored')
+      if (!route) return 'ignored'
       const [only] = route
       return only && route.length === 1 ? attempt(event, only) : attemptAll(event, route)
     },
   }
 }
+
+/** Whether it tells by itself what became of the webhook. */
+const isOwn = (cause: unknown): boolean =>
+  cause instanceof ReceiverError && (cause.code === 'in_progress' || cause.code === 'deadline_exceeded')
+
+// Plain JavaScript may return anything.
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
 /** @param cause the handler's own error */
 export const handlerFailed = (name: string, cause: unknown): ReceiverError =>

@@ -10,7 +10,7 @@ import {
 import { Deadline } from './deadline.ts'
 import type { DedupeStore } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
-import { errorAnswer, type Respond, successAnswer, type WebhookAnswer } from './exchange.ts'
+import { errorAnswer, type Respond, successAnswer, type Taken, type WebhookAnswer } from './exchange.ts'
 import { fetchHandler } from './fetch.ts'
 import {
   type AnyEvent,
@@ -144,13 +144,19 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
     return 'ignored'
   }
 
-  const store = async (webhook: Webhook, keep: AckEnqueue['enqueue']): Promise<void> => {
+  const store = async (webhook: Webhook, keep: AckEnqueue['enqueue']): Promise<'enqueued'> => {
     const time = new Deadline(deadline)
     try {
       await time.limit(Promise.resolve(keep(webhook, time)))
     } catch (cause) {
       throw new ReceiverError('enqueue_failed', 'The webhook could not be queued. Send it again.', { cause })
     }
+    return 'enqueued'
+  }
+
+  const take = ({ webhook, known }: Authentic): Taken | Promise<Taken> => {
+    if (!known) return ignore(webhook)
+    return enqueue ? store(webhook, enqueue) : handlers.run(known)
   }
 
   const report = async (error: ReceiverError, unheard: (error: ReceiverError) => void): Promise<void> => {
@@ -169,11 +175,8 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
     started = true
     try {
       const authentic = proceed(body(), (bytes) => authenticate(headers, bytes))
-      const { webhook, known } = authentic instanceof Promise ? await authentic : authentic
-      if (!known) return successAnswer(await ignore(webhook))
-      if (!enqueue) return successAnswer(await handlers.run(known))
-      await store(webhook, enqueue)
-      return successAnswer('enqueued')
+      const taken = proceed(authentic, take)
+      return successAnswer(taken instanceof Promise ? await taken : taken)
     } catch (thrown) {
       const error = asReceiverError(thrown)
       await report(error, unheard)

@@ -77,7 +77,7 @@ export function sign({ key, id, timestamp, body }: SignInput): string {
   const seconds = String(timestamp)
   requireId(id)
   requireTimestamp(seconds)
-  return VERSION_PREFIX + digest(key, id, seconds, body)
+  return entryOf(key, id, seconds, body)
 }
 
 /**
@@ -107,12 +107,11 @@ export function requireTimely({ id, timestamp }: SignatureHeaders, now: number, 
  * @throws ReceiverError `no_matching_signature`
  */
 export function findSigner(keys: readonly KeyObject[], headers: SignatureHeaders, body: Uint8Array): number {
-  const entries = entriesOf(headers.signature)
-  if (entries.length > 0) {
-    for (let index = 0; index < keys.length; index++) {
-      const expected = Buffer.from(digest(keys[index] as KeyObject, headers.id, headers.timestamp, body))
-      for (const entry of entries) if (equal(entry, expected)) return index
-    }
+  const entries = headers.signature.split(' ', MAX_SIGNATURES)
+  for (let index = 0; index < keys.length; index++) {
+    const expected = Buffer.from(entryOf(keys[index] as KeyObject, headers.id, headers.timestamp, body))
+    // Entries of other versions are never equal.
+    for (const entry of entries) if (equal(entry, expected)) return index
   }
   throw new ReceiverError(
     'no_matching_signature',
@@ -121,15 +120,9 @@ export function findSigner(keys: readonly KeyObject[], headers: SignatureHeaders
   )
 }
 
-/** The signatures of version 1 among the first 32, without their version. */
-function entriesOf(signatures: string): readonly string[] {
-  // Nearly every webhook has just one.
-  const entries = signatures.includes(' ') ? signatures.split(' ', MAX_SIGNATURES) : [signatures]
-  return entries.filter((entry) => entry.startsWith(VERSION_PREFIX)).map((entry) => entry.slice(VERSION_PREFIX.length))
-}
-
-const digest = (key: KeyObject, id: string, timestamp: string, body: Uint8Array): string =>
-  createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
+/** The entry of version 1 that a key gives in `webhook-signature`. */
+const entryOf = (key: KeyObject, id: string, timestamp: string, body: Uint8Array): string =>
+  VERSION_PREFIX + createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
 
 // Texts are compared, not what they decode to: base64 spells some bytes in several ways, and one of them was signed.
 function equal(entry: string, expected: Buffer): boolean {

@@ -45,6 +45,15 @@ describe('on', () => {
     expect(runs).toBe(1)
   })
 
+  it('takes whatever a handler of plain JavaScript returns for done', async () => {
+    const list: string[] = []
+    for (const result of [() => list.push('a'), () => null, () => 'text']) {
+      const receiver = createReceiver(options)
+      receiver.on('ping', result as () => void)
+      expect(await answered(receiver, 'ping', { webhook_id: 'wh_1' })).toEqual([200, 'handled'])
+    }
+  })
+
   it('runs the others when a handler fails, and says so', async () => {
     const errors: ReceiverError[] = []
     const receiver = createReceiver({ ...options, onError: (error) => void errors.push(error) })
