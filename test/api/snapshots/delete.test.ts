@@ -4,8 +4,10 @@ import { createdDatabase, takenSnapshot } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
+let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
   server = await testServer()
+  database = await newDatabase()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -20,7 +22,7 @@ async function newDatabase() {
 
 describe('DELETE /projects/:project_id/databases/:database_id/snapshots/:id', () => {
   it('takes it away for good', async () => {
-    const { params } = await newDatabase()
+    const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await succeed(caller(), 'snapshots.delete', { ...params, id })
     expect((await server.client.snapshots.list({ params })).snapshots).toEqual([])
@@ -30,7 +32,7 @@ describe('DELETE /projects/:project_id/databases/:database_id/snapshots/:id', ()
   })
 
   it('answers 404 with the body of an id that never existed, and the snapshot stays', async () => {
-    const { params } = await newDatabase()
+    const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await expectNotFound(server, 'snapshots.delete', { ...params, id })
     expect((await server.client.snapshots.get({ params: { ...params, id } })).status).toBe('available')

@@ -4,8 +4,10 @@ import { createdDatabase, takenSnapshot } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
+let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
   server = await testServer()
+  database = await newDatabase()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -20,7 +22,7 @@ async function newDatabase() {
 
 describe('GET /projects/:project_id/databases/:database_id/snapshots/:id', () => {
   it('answers with its size once it is there', async () => {
-    const { params } = await newDatabase()
+    const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     const snapshot = await succeed(caller(), 'snapshots.get', { ...params, id })
     expect(snapshot).toEqual({
@@ -35,7 +37,7 @@ describe('GET /projects/:project_id/databases/:database_id/snapshots/:id', () =>
   })
 
   it('answers 404 with the body of an id that never existed', async () => {
-    const { params } = await newDatabase()
+    const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await expectNotFound(server, 'snapshots.get', { ...params, id })
   })

@@ -4,8 +4,10 @@ import { createdDatabase, takenSnapshot } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
+let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
   server = await testServer()
+  database = await newDatabase()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -20,7 +22,7 @@ async function newDatabase() {
 
 describe('GET /projects/:project_id/databases/:database_id/snapshots', () => {
   it('lists newest first with sizes, page by page', async () => {
-    const { params } = await newDatabase()
+    const { params } = database
     expect(await succeed(caller(), 'snapshots.list', params)).toEqual({ snapshots: [] })
     const taken: string[] = []
     for (let n = 0; n < 2; n++) {
@@ -49,7 +51,7 @@ describe('GET /projects/:project_id/databases/:database_id/snapshots', () => {
     [{ limit: 0 }, 'limit'],
     [{ cursor: 'nonsense' }, 'cursor'],
   ])('refuses %j', async (query, field) => {
-    const { params } = await newDatabase()
+    const { params } = database
     await expect(server.client.snapshots.list({ params, query })).rejects.toMatchObject({
       code: 'invalid_request',
       details: { field },
@@ -57,7 +59,7 @@ describe('GET /projects/:project_id/databases/:database_id/snapshots', () => {
   })
 
   it('answers 404 with the body of a database that never existed', async () => {
-    const { params } = await newDatabase()
+    const { params } = database
     await expectNotFound(server, 'snapshots.list', params)
   })
 })

@@ -4,8 +4,10 @@ import { createdDatabase, query, takenSnapshot, untilDatabase } from '../../harn
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
+let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
   server = await testServer()
+  database = await newDatabase()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -20,12 +22,12 @@ async function newDatabase() {
 
 describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restore', () => {
   it('puts the database back: what was written since is gone, the connection string stays', async () => {
-    const { connection_string, params: database } = await newDatabase()
-    const { project_id: project, database_id: id } = database
+    const { connection_string } = database
+    const { project_id: project, database_id: id } = database.params
     await query(connection_string, 'create table notes as select 1 as n')
     const snapshot = await takenSnapshot(server.client, project, id)
     await query(connection_string, 'update notes set n = 2; create table later ()')
-    const params = { ...database, id: snapshot }
+    const params = { ...database.params, id: snapshot }
     expect(await succeed(caller(), 'snapshots.restore', params)).toMatchObject({ id, status: 'provisioning' })
     await untilDatabase(server.client, project, id)
     expect(await query(connection_string, 'select n from notes')).toEqual([[1]])
@@ -38,7 +40,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
   })
 
   it('answers 404 with the body of an id that never existed, and what was written stays', async () => {
-    const { connection_string, params } = await newDatabase()
+    const { connection_string, params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await query(connection_string, 'create table later as select 1 as n')
     await expectNotFound(server, 'snapshots.restore', { ...params, id })
