@@ -49,6 +49,7 @@ interface Run {
 const rules: Readonly<Record<string, (run: Run) => Code>> = {
   push: (run) => (at(run.payload, 'deleted') === true ? deleted(run.env['GITHUB_REF']) : ofRef(run)),
   delete: ({ payload }) => deleted(text(payload, 'ref')),
+  release: ofRelease,
   pull_request: ofPullRequest,
   pull_request_target: ofPullRequest,
   pull_request_review: ofPullRequest,
@@ -71,7 +72,7 @@ export function readEvent(env: Environment, payload: unknown): WorkflowEvent {
   return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code }
 }
 
-/** Pushes, tags, releases, `workflow_dispatch`, `schedule` and whatever else runs on a ref. */
+/** Pushes, tags, `workflow_dispatch`, `schedule` and whatever else runs on a ref. */
 function ofRef({ env, payload }: Run): Code {
   const ref = env['GITHUB_REF'] ?? ''
   // Of an annotated tag, `after` is the tag itself; its commit is the head commit.
@@ -80,6 +81,14 @@ function ofRef({ env, payload }: Run): Code {
     ...optional('branch', branchOfRef(ref)),
     ...optional('commit', hash(env['GITHUB_SHA']) ?? hash(pushed)),
   }
+}
+
+/** The commit of its tag, unless there is no release any more. */
+function ofRelease(run: Run): Code {
+  const action = text(run.payload, 'action') ?? ''
+  if (!['deleted', 'unpublished'].includes(action)) return ofRef(run)
+  const release = ['The release', text(run.payload, 'release', 'tag_name')].filter(Boolean).join(' ')
+  return { skip: `${release} was ${action}: there is nothing to deploy.` }
 }
 
 function ofPullRequest({ payload, repository }: Run): Code {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
+import { apiCommand } from './commands/api.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
@@ -18,6 +19,7 @@ const program = new Command('fairlead')
   .addCommand(accountsCommand())
   .addCommand(usersCommand())
   .addCommand(postgresCommand())
+  .addCommand(apiCommand())
 
 try {
   await program.parseAsync()

@@ -2,17 +2,211 @@ import { expect, test } from 'vitest'
 import { readEvent, type WorkflowEvent } from '../../action/src/event.ts'
 import { pushEnvironment } from '../harness/run-action.ts'
 import * as payloads from './payloads.ts'
+import { type Recorded, recorded, recordedEvents } from './recorded.ts'
 
 const { HEAD, MERGE } = payloads
 
 type Expected = Omit<WorkflowEvent, 'name' | 'repository'>
+/** The event's name, its payload, GITHUB_REF, GITHUB_SHA, and the code that is meant. */
+type Row = readonly [title: string, event: string, payload: unknown, ref: string, sha: string, expected: Expected]
+
+const hello = 'https://github.com/Codertocat/Hello-World.git'
+const octo = 'https://github.com/octo-org/octo-repo.git'
+const change = '6113728f27ae82c7b1a177c8d03f9e96e0adf246'
+const head = 'ec26c3e57ca3a959ca5aad62de7213c562f8c821'
+const run = '3484a3fb816e0859fd6e1cea078d76385ff50625'
+const changes = { gitUrl: hello, branch: 'changes', commit: head, pullRequest: { number: 2, closed: false } }
+const queue = 'gh-readonly-queue/main/pr-104-929f8209d40f77f4abc622a499c93a83babdbe64'
+const isAction = (action: string) => (payload: Recorded) => payload.action === action
+const isRef = (ref: string) => (payload: Recorded) => payload.ref === ref && payload.deleted === false
+
+/** Of a schedule, a deleted branch and a pull request from a fork there are no recordings; they stand in `written`. */
+const received: readonly Row[] = [
+  [
+    'a push',
+    'push',
+    recorded('push', isRef('refs/heads/master')),
+    'refs/heads/master',
+    change,
+    { gitUrl: hello, branch: 'master', commit: change },
+  ],
+  [
+    'a push without a hash in the environment',
+    'push',
+    recorded('push', isRef('refs/heads/master')),
+    'refs/heads/master',
+    '',
+    { gitUrl: hello, branch: 'master', commit: change },
+  ],
+  [
+    'a tag',
+    'push',
+    recorded('push', isRef('refs/tags/simple-tag')),
+    'refs/tags/simple-tag',
+    change,
+    { gitUrl: hello, commit: change },
+  ],
+  [
+    'a pushed deletion of a tag',
+    'push',
+    recorded('push', ({ deleted }) => deleted === true),
+    'refs/tags/simple-tag',
+    '0'.repeat(40),
+    { gitUrl: hello, skip: 'simple-tag was deleted: there is nothing to deploy.' },
+  ],
+  [
+    'a deletion',
+    'delete',
+    recorded('delete'),
+    'refs/heads/master',
+    MERGE,
+    { gitUrl: hello, skip: 'simple-tag was deleted: there is nothing to deploy.' },
+  ],
+  ['a new tag', 'create', recorded('create'), 'refs/tags/simple-tag', change, { gitUrl: hello, commit: change }],
+  ...['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled'].map(
+    (action): Row => [
+      `a pull request, ${action}`,
+      'pull_request',
+      recorded('pull_request', isAction(action)),
+      'refs/pull/2/merge',
+      MERGE,
+      changes,
+    ],
+  ),
+  [
+    'one that is closed',
+    'pull_request',
+    recorded('pull_request', isAction('closed')),
+    'refs/pull/2/merge',
+    MERGE,
+    { ...changes, pullRequest: { number: 2, closed: true } },
+  ],
+  [
+    'one in the base',
+    'pull_request_target',
+    recorded('pull_request', isAction('opened')),
+    'refs/heads/master',
+    MERGE,
+    changes,
+  ],
+  [
+    'its review',
+    'pull_request_review',
+    recorded('pull_request_review', isAction('submitted')),
+    'refs/pull/2/merge',
+    MERGE,
+    changes,
+  ],
+  [
+    'a comment in its review',
+    'pull_request_review_comment',
+    recorded('pull_request_review_comment'),
+    'refs/pull/2/merge',
+    MERGE,
+    changes,
+  ],
+  ...['published', 'released', 'prereleased', 'created', 'edited'].map(
+    (action): Row => [
+      `a release, ${action}`,
+      'release',
+      recorded('release', isAction(action)),
+      'refs/tags/0.0.1',
+      change,
+      { gitUrl: hello, commit: change },
+    ],
+  ),
+  [
+    'a release that is deleted',
+    'release',
+    recorded('release', isAction('deleted')),
+    'refs/tags/0.0.1',
+    change,
+    { gitUrl: hello, skip: 'The release 0.0.1 was deleted: there is nothing to deploy.' },
+  ],
+  [
+    'a merge group',
+    'merge_group',
+    recorded('merge_group'),
+    `refs/heads/${queue}`,
+    '2ffea6db159f6b6c47a24e778fb9ef40cf6b1c7d',
+    { gitUrl: octo, branch: queue, commit: '2ffea6db159f6b6c47a24e778fb9ef40cf6b1c7d', mergeGroup: true },
+  ],
+  [
+    'a workflow after another one',
+    'workflow_run',
+    recorded('workflow_run', (payload) => payload.workflow_run?.conclusion === 'success'),
+    'refs/heads/main',
+    MERGE,
+    { gitUrl: octo, branch: 'master', commit: run },
+  ],
+  [
+    'one whose commit is in a pull request as well',
+    'workflow_run',
+    recorded('workflow_run', (payload) => payload.workflow_run?.pull_requests.length === 1),
+    'refs/heads/main',
+    MERGE,
+    { gitUrl: octo, branch: 'master', commit: run },
+  ],
+  [
+    'one after a run that waits for somebody',
+    'workflow_run',
+    recorded('workflow_run', (payload) => payload.workflow_run?.conclusion === 'action_required'),
+    'refs/heads/main',
+    MERGE,
+    {
+      gitUrl: octo,
+      branch: 'master',
+      commit: run,
+      skip: 'The workflow that this run follows has ended with "action_required".',
+    },
+  ],
+  [
+    'one beside a run',
+    'workflow_run',
+    recorded('workflow_run', (payload) => payload.action === 'requested' && payload.workflow_run?.conclusion === null),
+    'refs/heads/main',
+    MERGE,
+    { gitUrl: octo, branch: 'master', commit: run },
+  ],
+  [
+    'one after a run of another repository',
+    'workflow_run',
+    recorded('workflow_run', ({ repository }) => repository?.full_name === 'Codertocat/Hello-World'),
+    'refs/heads/main',
+    MERGE,
+    { gitUrl: octo, branch: 'main', commit: '5779607b49aab1200488439f02372c57b4f75444', fork: 'octo-org/octo-repo' },
+  ],
+  [
+    'a workflow started by hand',
+    'workflow_dispatch',
+    recorded('workflow_dispatch'),
+    'refs/heads/main',
+    change,
+    { gitUrl: octo, branch: 'main', commit: change },
+  ],
+  [
+    'one started by hand on a tag',
+    'workflow_dispatch',
+    recorded('workflow_dispatch'),
+    'refs/tags/v1',
+    change,
+    { gitUrl: octo, commit: change },
+  ],
+  [
+    'one started through the API',
+    'repository_dispatch',
+    recorded('repository_dispatch'),
+    'refs/heads/main',
+    change,
+    { gitUrl: octo, branch: 'main', commit: change },
+  ],
+]
+
 const own = 'https://github.com/acme/shop.git'
 const forked = 'https://github.com/mallory/shop.git'
 const open = { number: 12, closed: false }
 
-/** The event's name, its payload, GITHUB_REF, GITHUB_SHA, and the code that is meant. */
-const table: readonly (readonly [string, string, unknown, string, string, Expected])[] = [
-  ['a push', 'push', payloads.push, 'refs/heads/main', HEAD, { gitUrl: own, branch: 'main', commit: HEAD }],
+const written: readonly Row[] = [
   ['a branch in a folder', 'push', payloads.push, 'refs/heads/a/b', HEAD, { gitUrl: own, branch: 'a/b', commit: HEAD }],
   [
     'a branch named as a merge',
@@ -23,15 +217,6 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
     { gitUrl: own, branch: '1/merge', commit: HEAD },
   ],
   [
-    'a push without a hash in the environment',
-    'push',
-    payloads.push,
-    'refs/heads/main',
-    '',
-    { gitUrl: own, branch: 'main', commit: HEAD },
-  ],
-  ['a tag', 'push', payloads.tagPush, 'refs/tags/v1', HEAD, { gitUrl: own, commit: HEAD }],
-  [
     'an annotated tag without a hash in the environment',
     'push',
     payloads.tagPush,
@@ -40,7 +225,7 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
     { gitUrl: own, commit: HEAD },
   ],
   [
-    'a pushed deletion',
+    'a pushed deletion of a branch',
     'push',
     payloads.branchDeletion,
     'refs/heads/old',
@@ -48,39 +233,15 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
     { gitUrl: own, skip: 'old was deleted: there is nothing to deploy.' },
   ],
   [
-    'a deletion',
-    'delete',
-    payloads.deletion,
-    'refs/heads/main',
-    MERGE,
-    { gitUrl: own, skip: 'old was deleted: there is nothing to deploy.' },
+    'a release that is taken back',
+    'release',
+    { action: 'unpublished', release: {} },
+    'refs/tags/v1',
+    HEAD,
+    { gitUrl: own, skip: 'The release was unpublished: there is nothing to deploy.' },
   ],
   [
-    'a pull request',
-    'pull_request',
-    payloads.pullRequest('opened'),
-    'refs/pull/12/merge',
-    MERGE,
-    { gitUrl: own, branch: 'fix', commit: HEAD, pullRequest: open },
-  ],
-  [
-    'its review',
-    'pull_request_review',
-    payloads.pullRequest('submitted'),
-    'refs/pull/12/merge',
-    MERGE,
-    { gitUrl: own, branch: 'fix', commit: HEAD, pullRequest: open },
-  ],
-  [
-    'a closed one',
-    'pull_request',
-    payloads.pullRequest('closed'),
-    'refs/heads/main',
-    MERGE,
-    { gitUrl: own, branch: 'fix', commit: HEAD, pullRequest: { number: 12, closed: true } },
-  ],
-  [
-    'one of a fork',
+    'a pull request of a fork',
     'pull_request',
     payloads.pullRequest('opened', 'fork'),
     'refs/pull/12/merge',
@@ -111,23 +272,6 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
     MERGE,
     { gitUrl: own, unknownPullRequest: true },
   ],
-  ['a release', 'release', payloads.release, 'refs/tags/v1', HEAD, { gitUrl: own, commit: HEAD }],
-  [
-    'a merge group',
-    'merge_group',
-    payloads.mergeGroup,
-    'refs/heads/gh-readonly-queue/main/pr-12-b',
-    HEAD,
-    { gitUrl: own, branch: 'gh-readonly-queue/main/pr-12-b', commit: HEAD, mergeGroup: true },
-  ],
-  [
-    'a workflow after a push',
-    'workflow_run',
-    payloads.workflowRun(),
-    'refs/heads/main',
-    MERGE,
-    { gitUrl: own, branch: 'fix', commit: HEAD },
-  ],
   [
     'a workflow after one that failed',
     'workflow_run',
@@ -135,14 +279,6 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
     'refs/heads/main',
     MERGE,
     { gitUrl: own, branch: 'fix', commit: HEAD, skip: 'The workflow that this run follows has ended with "failure".' },
-  ],
-  [
-    'a workflow beside one that runs',
-    'workflow_run',
-    payloads.workflowRun({ conclusion: null }),
-    'refs/heads/main',
-    MERGE,
-    { gitUrl: own, branch: 'fix', commit: HEAD },
   ],
   [
     'a workflow after a pull request',
@@ -161,22 +297,13 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
     { gitUrl: forked, branch: 'fix', commit: HEAD, unknownPullRequest: true, fork: 'mallory/shop' },
   ],
   [
-    'a workflow started by hand',
-    'workflow_dispatch',
-    payloads.dispatch,
-    'refs/heads/next',
+    'a schedule',
+    'schedule',
+    { schedule: '0 3 * * *' },
+    'refs/heads/main',
     HEAD,
-    { gitUrl: own, branch: 'next', commit: HEAD },
+    { gitUrl: own, branch: 'main', commit: HEAD },
   ],
-  [
-    'one started by hand on a tag',
-    'workflow_dispatch',
-    payloads.dispatch,
-    'refs/tags/v1',
-    HEAD,
-    { gitUrl: own, commit: HEAD },
-  ],
-  ['a schedule', 'schedule', payloads.schedule, 'refs/heads/main', HEAD, { gitUrl: own, branch: 'main', commit: HEAD }],
   [
     'an event named as what all objects have',
     'constructor',
@@ -187,10 +314,27 @@ const table: readonly (readonly [string, string, unknown, string, string, Expect
   ],
 ]
 
-test.each(table)('%s', (_, name, payload, ref, sha, expected) => {
-  const env = { ...pushEnvironment, GITHUB_EVENT_NAME: name, GITHUB_REF: ref, GITHUB_SHA: sha }
-  const repository = { fullName: 'acme/shop', name: 'shop', gitUrl: own }
-  expect(readEvent(env, payload)).toEqual({ name, repository, ...expected })
+const environmentOf = (event: string, payload: unknown, ref: string, sha: string) => ({
+  ...pushEnvironment,
+  GITHUB_REPOSITORY: (payload as Recorded | undefined)?.repository?.full_name ?? 'acme/shop',
+  GITHUB_EVENT_NAME: event,
+  GITHUB_REF: ref,
+  GITHUB_SHA: sha,
+})
+
+test.each([...received, ...written])('%s', (_, name, payload, ref, sha, expected) => {
+  const env = environmentOf(name, payload, ref, sha)
+  const { repository, ...event } = readEvent(env, payload)
+  expect(event).toEqual({ name, ...expected })
+  expect(repository?.fullName).toBe(env.GITHUB_REPOSITORY)
+  expect(repository?.gitUrl).toBe(`https://github.com/${env.GITHUB_REPOSITORY}.git`)
+})
+
+test.each(recordedEvents)('whatever GitHub sends of $name says nothing or names its code', ({ name, examples }) => {
+  for (const payload of examples) {
+    const event = readEvent(environmentOf(name, payload, 'refs/heads/main', HEAD), payload)
+    expect(event.skip ?? event.commit).toEqual(expect.any(String))
+  }
 })
 
 test('on an own server, repositories and forks are there', () => {

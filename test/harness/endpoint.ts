@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { parseSecret, verify } from '@fairlead/receiver'
 import type { Client, ResponseBody } from '@fairlead/server/client'
 
 export interface EndpointRequest {
@@ -71,6 +72,23 @@ export const answers =
   (status: number, headers: Record<string, string> = {}): EndpointAnswer =>
   (response) =>
     void response.writeHead(status, headers).end()
+
+/** Whether a request carries a signature of this secret. */
+export function isSignedBy(secret: string, { headers, body }: EndpointRequest): boolean {
+  try {
+    verify({
+      keys: [parseSecret(secret)],
+      id: String(headers['webhook-id']),
+      timestamp: String(headers['webhook-timestamp']),
+      signature: String(headers['webhook-signature']),
+      body: Buffer.from(body),
+      now: Date.now,
+    })
+    return true
+  } catch {
+    return false
+  }
+}
 
 type Delivery = ResponseBody<'deliveries.get'>
 

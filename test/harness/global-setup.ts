@@ -6,12 +6,15 @@ import { migrate, openDatabase } from '../../server/src/platform/database.ts'
 import { prepareJobs } from '../../server/src/platform/jobs.ts'
 import { migrations } from '../../server/src/platform/migrations/index.ts'
 import { openCluster } from '../../server/src/platform/postgres/cluster.ts'
+import { buildEnvironment } from './environment.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** The cluster that every test file gets its databases from. */
     cluster: { host: string; port: number; user: string }
+    /** What builds are given: asking npm for it takes as long as starting a server. */
+    buildEnvironment: Record<string, string>
   }
 }
 
@@ -40,6 +43,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
   const { host, port, user } = cluster.connection
   project.provide('cluster', { host, port, user })
+  project.provide('buildEnvironment', buildEnvironment())
   return async () => {
     await cluster.close()
     await directory[Symbol.asyncDispose]()

@@ -14,16 +14,18 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs the command `fairlead` to its end. */
+/** Runs the command `fairlead` to its end, with this on its standard input. */
 export function fairlead(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  input = '',
 ): Promise<CommandResult> {
   return new Promise((done) => {
     const env = { PATH: process.env['PATH'], ...environment }
-    execFile(process.execPath, [command, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    const child = execFile(process.execPath, [command, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })
+    child.stdin?.end(input)
   })
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { type Client, createClient } from '@fairlead/server/client'
 import { pino } from 'pino'
+import { inject } from 'vitest'
 import { type Accounts, createAccounts } from '../../server/src/accounts/accounts.ts'
 import { createKeys, type Keys } from '../../server/src/accounts/keys.ts'
 import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
@@ -11,7 +12,6 @@ import { openDatabase } from '../../server/src/platform/database.ts'
 import { startServer } from '../../server/src/server.ts'
 import { type Browser, browser } from './browser.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
-import { buildEnvironment } from './environment.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 export interface TestServer extends AsyncDisposable {
@@ -61,7 +61,7 @@ export async function testServer(environment: Readonly<Record<string, string>> =
         DATABASE_URL: database.url,
         FAIRLEAD_PORT: port,
         FAIRLEAD_DATA_DIR: dataDirectory,
-        FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
+        FAIRLEAD_BUILD_ENV: JSON.stringify(inject('buildEnvironment')),
         FAIRLEAD_STABLE_TIME: '0.1',
         ...environment,
       },

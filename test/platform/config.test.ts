@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, loadConfig } from '../../server/src/platform/config.ts'
+import { ConfigError, loadClientConfig, loadConfig } from '../../server/src/platform/config.ts'
 
 describe('the configuration', () => {
   it('has the documented defaults', () => {
@@ -100,5 +100,40 @@ describe('the configuration', () => {
         }
       }),
     )
+  })
+})
+
+describe('the configuration of fairlead api', () => {
+  const apiKey = 'fl_secret'
+
+  it.each([
+    ['https://fairlead.example.com', 'https://fairlead.example.com/v1'],
+    ['https://fairlead.example.com/', 'https://fairlead.example.com/v1'],
+    ['https://fairlead.example.com/v1/', 'https://fairlead.example.com/v1'],
+    ['http://127.0.0.1:3000/v1', 'http://127.0.0.1:3000/v1'],
+  ])('takes %s', (url, baseUrl) => {
+    expect(loadClientConfig({ FAIRLEAD_URL: url, FAIRLEAD_API_KEY: apiKey })).toEqual({ baseUrl, apiKey })
+  })
+
+  it.each([
+    { FAIRLEAD_API_KEY: apiKey },
+    { FAIRLEAD_URL: 'fairlead.example.com', FAIRLEAD_API_KEY: apiKey },
+    { FAIRLEAD_URL: 'file:///etc', FAIRLEAD_API_KEY: apiKey },
+    { FAIRLEAD_URL: 'https://user:secret@fairlead.example.com', FAIRLEAD_API_KEY: apiKey },
+    { FAIRLEAD_URL: 'https://fairlead.example.com?a', FAIRLEAD_API_KEY: apiKey },
+  ])('refuses %j without a word of it', (environment) => {
+    expect(() => loadClientConfig(environment)).toThrow(/FAIRLEAD_URL must (?!.*secret)/)
+  })
+
+  it.each([{}, { FAIRLEAD_API_KEY: '' }, { FAIRLEAD_API_KEY: 'fl_secret\nX-Other: 1' }])(
+    'refuses the key of %j',
+    (given) => {
+      const environment = { FAIRLEAD_URL: 'http://localhost', ...given }
+      expect(() => loadClientConfig(environment)).toThrow(/FAIRLEAD_API_KEY must (?!.*secret)/)
+    },
+  )
+
+  it('does not disturb a server that is started beside it', () => {
+    loadConfig({}, { FAIRLEAD_URL: 'http://localhost', FAIRLEAD_API_KEY: apiKey })
   })
 })

@@ -1,14 +1,5 @@
-import { parseSecret, verify } from '@fairlead/receiver'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  answers,
-  deliveryThat,
-  type EndpointAnswer,
-  type EndpointRequest,
-  endpoint,
-  ping,
-  takes,
-} from '../harness/endpoint.ts'
+import { answers, deliveryThat, type EndpointAnswer, endpoint, isSignedBy, ping, takes } from '../harness/endpoint.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
 let server: TestServer
@@ -19,22 +10,6 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const hook = (url: string) => server.client.webhooks.create({ body: { url } })
 const read = (id: string) => server.client.webhooks.get({ params: { id } })
-
-const isSignedBy = (secret: string, { headers, body }: EndpointRequest): boolean => {
-  try {
-    verify({
-      keys: [parseSecret(secret)],
-      id: String(headers['webhook-id']),
-      timestamp: String(headers['webhook-timestamp']),
-      signature: String(headers['webhook-signature']),
-      body: Buffer.from(body),
-      now: Date.now,
-    })
-    return true
-  } catch {
-    return false
-  }
-}
 
 describe('an attempt', () => {
   it('is a success with any 2xx and goes on record with its request and answer', async () => {

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { type Finding, findings } from '../doctor.ts'
+import type { Finding } from '../doctor.ts'
 import { loadConfig } from '../platform/config.ts'
 import { dataDirOption, printTable, type StateFlags } from './shared.ts'
 
@@ -16,6 +16,7 @@ export function doctorCommand(): Command {
     .option('--port <port>', 'the port to listen on (FAIRLEAD_PORT; 3000)')
     .addOption(dataDirOption())
     .action(async (flags: DoctorFlags) => {
+      const { findings } = await import('../doctor.ts')
       const found = await findings(loadConfig(flags))
       printTable([['', 'what', 'found'], ...found.map(({ state, what, found }) => [words[state], what, found])])
       const costs = found.filter(({ cost }) => cost !== undefined)

@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { installBinaries } from '../administration.ts'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger } from '../platform/logger.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
@@ -17,6 +16,7 @@ export function postgresCommand(): Command {
       const logger = createLogger({ level: 'error', destination: 'stderr' })
       const stop = new AbortController()
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+      const { installBinaries } = await import('../administration.ts')
       const version = await installBinaries({ config, logger, signal: stop.signal }, major)
       process.stdout.write(`PostgreSQL ${version} is installed\n`)
     })

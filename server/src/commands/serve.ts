@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
-import { startServer } from '../server.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
@@ -29,6 +28,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   stopOnSignals(stop, logger)
+  // Loaded here alone: no other command should wait for a whole server.
+  const { startServer } = await import('../server.ts')
 
   const server = await startServer({
     config,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { InvalidArgumentError, Option } from 'commander'
-import { type Administration, administer } from '../administration.ts'
+import type { Administration } from '../administration.ts'
 import type { AuditEntry } from '../http/audit.ts'
 import { loadConfig } from '../platform/config.ts'
 import type { Transaction } from '../platform/database.ts'
@@ -22,12 +22,17 @@ export function dataDirOption(): Option {
 }
 
 /** Runs a command's work on the data directory that its flags or the environment name. */
-export function withState<T>(flags: StateFlags, work: (administration: Administration) => Promise<T>): Promise<T> {
+export async function withState<T>(
+  flags: StateFlags,
+  work: (administration: Administration) => Promise<T>,
+): Promise<T> {
   const config = loadConfig({ dataDir: flags.dataDir })
   if (!existsSync(config.dataDirectory)) {
     // Said, because it may be the wrong place: a server elsewhere will not know what is made here.
     process.stderr.write(`fairlead: there was no data in ${config.dataDirectory} yet; a new data directory is made\n`)
   }
+  // What needs no database should not wait for what is needed to open one.
+  const { administer } = await import('../administration.ts')
   return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
 }
 

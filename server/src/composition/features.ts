@@ -33,7 +33,7 @@ import type { Transaction } from '../platform/database.ts'
 import { startWorkers } from '../platform/jobs.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
-import { planNamed } from '../platform/plans.ts'
+import { planNamed, webhooksOf } from '../platform/plans.ts'
 import { projectHandlers } from '../projects/handlers.ts'
 import { createProjects } from '../projects/projects.ts'
 import { removeProject, removeProjectTask } from '../projects/removal.ts'
@@ -121,6 +121,7 @@ export async function compose(composition: Composition): Promise<void> {
     outbound,
     ownsProject: async (transaction, principal, id) =>
       (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined,
+    mostReceivers: async (transaction, accountId) => webhooksOf(config.plans, await tierOf(transaction, accountId)),
   })
 
   const parts = await deployParts(composition, {

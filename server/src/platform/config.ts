@@ -99,6 +99,13 @@ export interface DatabasesConfig {
   readonly registryEnvironment: Readonly<Record<string, string>>
 }
 
+/** What `fairlead api` is told of the server that it asks. */
+export interface ClientConfig {
+  /** Ends with `/v1`. */
+  readonly baseUrl: string
+  readonly apiKey: string
+}
+
 /** Flags of the command line; each wins over its variable. */
 export interface ConfigFlags {
   readonly host?: string | undefined
@@ -281,6 +288,40 @@ const variables = z.object({
     .default({}),
 })
 
+const clientVariables = z.object({
+  FAIRLEAD_URL: z
+    .string('must be set to the address of the server, such as https://fairlead.example.com')
+    .refine((value) => URL.canParse(value) && isPlainHttp(new URL(value)), 'must be an http:// or https:// address')
+    .transform((value) => `${value.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1`),
+  FAIRLEAD_API_KEY: z
+    .string('must be set to an API key')
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII characters without spaces'),
+})
+
+function isPlainHttp({ protocol, search, hash, username, password }: URL): boolean {
+  return /^https?:$/.test(protocol) && `${search}${hash}${username}${password}` === ''
+}
+
+/**
+ * Reads where `fairlead api` asks, and with which key. Nothing of the server's own configuration is needed for it.
+ * Throws `ConfigError` that names what is wrong, without its value.
+ */
+export function loadClientConfig(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): ClientConfig {
+  const parsed = clientVariables.safeParse(environment)
+  if (!parsed.success) throw configError(problemsOf(parsed.error))
+  return { baseUrl: parsed.data.FAIRLEAD_URL, apiKey: parsed.data.FAIRLEAD_API_KEY }
+}
+
+function problemsOf(error: z.ZodError): string[] {
+  return error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`)
+}
+
+function configError(problems: readonly string[]): ConfigError {
+  return new ConfigError(`The configuration is not right:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
+}
+
 /**
  * Reads the configuration from the environment and the command line's flags.
  * Throws `ConfigError` that names every wrong variable with what it must be.
@@ -295,15 +336,14 @@ export function loadConfig(
     ...(flags.port === undefined ? {} : { FAIRLEAD_PORT: flags.port }),
     ...(flags.dataDir === undefined ? {} : { FAIRLEAD_DATA_DIR: flags.dataDir }),
   }
-  const unknown = Object.keys(environment).filter((key) => key.startsWith('FAIRLEAD_') && !(key in variables.shape))
+  const known = { ...variables.shape, ...clientVariables.shape }
+  const unknown = Object.keys(environment).filter((key) => key.startsWith('FAIRLEAD_') && !(key in known))
   const parsed = variables.safeParse(given)
   const problems = [
     ...unknown.map((key) => `${key} is not a setting of Fairlead`),
-    ...(parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`)),
+    ...(parsed.success ? [] : problemsOf(parsed.error)),
   ]
-  if (!parsed.success || problems.length > 0) {
-    throw new ConfigError(`The configuration is not right:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
-  }
+  if (!parsed.success || problems.length > 0) throw configError(problems)
   return assemble(parsed.data, environment)
 }
 
@@ -383,9 +423,9 @@ function appsConfig(set: z.output<typeof variables>): AppsConfig {
   }
   const publicHost = set.FAIRLEAD_PUBLIC_HOST ?? set.FAIRLEAD_HOST
   if (publicHost === '0.0.0.0' || publicHost === '::') {
-    throw new ConfigError(
-      'The configuration is not right:\n  FAIRLEAD_PUBLIC_HOST or FAIRLEAD_APPS_DOMAIN must be set when the server listens on every address, so that apps have addresses that others can use',
-    )
+    throw configError([
+      'FAIRLEAD_PUBLIC_HOST or FAIRLEAD_APPS_DOMAIN must be set when the server listens on every address, so that apps have addresses that others can use',
+    ])
   }
   return { mode: 'ports', publicHost, ports: set.FAIRLEAD_APP_PORTS }
 }

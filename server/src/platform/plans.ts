@@ -27,6 +27,8 @@ const plan = z.strictObject({
   file_mb: z.number().positive(),
   /** Of an account whose tier has this plan's name; its own limit goes before. */
   requests_per_hour: count.min(1).optional(),
+  /** Webhook receivers of such an account. */
+  webhooks: count.optional(),
 })
 
 export type Plan = z.output<typeof plan>
@@ -55,6 +57,7 @@ export const shippedPlans: Plans = {
     storage_gb: 2,
     file_mb: 500,
     requests_per_hour: 1_000,
+    webhooks: 100,
   },
   starter: {
     tiers: ['free', 'pro', 'enterprise'],
@@ -76,6 +79,7 @@ export const shippedPlans: Plans = {
     storage_gb: 100,
     file_mb: 5_000,
     requests_per_hour: 10_000,
+    webhooks: 100,
   },
   enterprise: {
     tiers: ['enterprise'],
@@ -87,6 +91,7 @@ export const shippedPlans: Plans = {
     storage_gb: 1_000,
     file_mb: 50_000,
     requests_per_hour: 100_000,
+    webhooks: 100,
   },
 }
 
@@ -105,4 +110,9 @@ export function planNamed(plans: Plans, name: string): Plan {
 /** Requests an hour of an account of this tier. */
 export function requestsPerHour(plans: Plans, tier: Tier): number {
   return plans[tier]?.requests_per_hour ?? 1_000
+}
+
+/** Webhook receivers that an account of this tier may have. */
+export function webhooksOf(plans: Plans, tier: Tier): number {
+  return plans[tier]?.webhooks ?? 100
 }

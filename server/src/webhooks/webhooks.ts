@@ -20,11 +20,16 @@ export interface WebhooksDependencies {
   readonly outbound: Outbound
   /** Whether the principal's account has this project. */
   readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
+  /** How many receivers an account may have. */
+  readonly mostReceivers: (transaction: Transaction, accountId: string) => Promise<number>
 }
 
 /** The receivers of an account. Those that the principal may not see are `not_found`. */
 export interface Webhooks {
-  /** Throws `invalid_request` on an address that nothing may be sent to, or a project that is not the account's. */
+  /**
+   * Throws `invalid_request` on an address that nothing may be sent to, a project that is not the account's, and when
+   * the account has as many receivers as it may have.
+   */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -32,7 +37,7 @@ export interface Webhooks {
   ): Promise<ResponseBody<'webhooks.create'>>
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'webhooks.list'>>>
   get(principal: Principal, id: string): Promise<ResponseBody<'webhooks.get'>>
-  /** Throws as `create` does. */
+  /** Throws as `create` does of addresses and projects. */
   update(
     transaction: Transaction,
     principal: Principal,
@@ -70,11 +75,30 @@ export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
     }
   }
 
+  /** One after the other within an account, so that two at once cannot both take the last place. */
+  const takePlace = async (trx: Transaction, accountId: string): Promise<void> => {
+    await sql`select pg_advisory_xact_lock(hashtextextended(${`webhooks ${accountId}`}, 0))`.execute(trx)
+    const most = await dependencies.mostReceivers(trx, accountId)
+    const { count } = await trx
+      .withTables<WebhooksTables>()
+      .selectFrom('webhooks')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('account_id', '=', accountId)
+      .executeTakeFirstOrThrow()
+    if (Number(count) < most) return
+    throw new ApiError(
+      'invalid_request',
+      `The account may have ${most} webhook receivers, and it has them. Delete one that is not needed any more.`,
+      { max_webhooks: most },
+    )
+  }
+
   return {
     async create(transaction, principal, input) {
       const projectId = input.project_id ?? null
       await checkProject(transaction, principal, projectId)
       checkUrl(input.url)
+      await takePlace(transaction, principal.accountId)
       const id = newId('webhook')
       const secret = generateSecret()
       const row = await transaction

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { expectNotFound } from '../../harness/conformance.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
@@ -20,7 +21,7 @@ const gone = (id: string) =>
     { timeout: 60_000, interval: 50 },
   )
 
-describe('DELETE /projects/:id', () => {
+describe('DELETE /projects/:project_id', () => {
   it('stops its apps and leaves nothing of them, and no other project is touched', async () => {
     await using repo = await repository(nodeApp('hello'))
     const [doomed, kept] = await Promise.all(
@@ -67,5 +68,11 @@ describe('DELETE /projects/:id', () => {
     await server.client.storage.delete({ params: { project_id: id, id: file.id } })
     await server.client.projects.delete({ params: { project_id: id } })
     await gone(id)
+  })
+
+  it('answers 404 with the body of an id that never existed', async () => {
+    const { id } = await server.client.projects.create({ body: { name: 'mine' } })
+    await expectNotFound(server, 'projects.delete', { project_id: id })
+    expect(await server.client.projects.get({ params: { project_id: id } })).toMatchObject({ name: 'mine' })
   })
 })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectNotFound } from '../../harness/conformance.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -7,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-describe('PATCH /projects/:id', () => {
+describe('PATCH /projects/:project_id', () => {
   it('changes what is given and leaves the rest', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'old', region: 'eu-1' } })
     const params = { project_id: id }
@@ -39,5 +40,11 @@ describe('PATCH /projects/:id', () => {
     const { id } = await client.projects.create({ body: { name: 'a' } })
     const changing = client.projects.update({ params: { project_id: id }, body: { plan: 'pro' } })
     await expect(changing).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'plan' } })
+  })
+
+  it('answers 404 with the body of an id that never existed', async () => {
+    const { id } = await server.client.projects.create({ body: { name: 'mine' } })
+    await expectNotFound(server, 'projects.update', { project_id: id })
+    expect(await server.client.projects.get({ params: { project_id: id } })).toMatchObject({ name: 'mine' })
   })
 })

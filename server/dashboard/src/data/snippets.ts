@@ -18,7 +18,7 @@ jobs:
   deploy:
     runs-on: ubuntu-latest
     steps:
-      - uses: OWNER/fairlead@main
+      - uses: OWNER/fairlead@v1
         with:
           api-url: ${origin}
           api-key: \${{ secrets.FAIRLEAD_API_KEY }}

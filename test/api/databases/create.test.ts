@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { connect, createdDatabase, query, untilDatabase } from '../harness/databases.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { expectNotFound } from '../../harness/conformance.ts'
+import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {
-  server = await testServer()
+  // What is deleted is gone at once.
+  server = await testServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -122,95 +124,45 @@ describe('POST /projects/:project_id/databases', () => {
     expect(rows.some(({ row }) => row.includes(password))).toBe(false)
     expect(JSON.stringify(server.log)).not.toContain(password)
   })
-})
 
-describe('databases of a project', () => {
-  it('are listed newest first, in pages, without their passwords', async () => {
+  it('begins with what a snapshot holds; its role owns everything in it and nothing elsewhere', async () => {
     const project = await newProject()
-    const one = await createdDatabase(server.client, project, { name: 'one' })
-    const two = await createdDatabase(server.client, project, { name: 'two' })
-    const params = { project_id: project }
-    const { databases } = await server.client.databases.list({ params })
-    expect(databases.map(({ id }) => id)).toEqual([two.id, one.id])
-    expect(Object.keys(databases[0] ?? {}).sort()).toEqual([
-      'created_at',
-      'id',
-      'name',
-      'plan',
-      'status',
-      'type',
-      'version',
+    const source = await createdDatabase(server.client, project)
+    await query(
+      source.connection_string,
+      `create schema s; create table s.notes as select 1 as n; create function public.f() returns int return 7;
+       create type public.mood as enum ('fine'); alter default privileges grant select on tables to public`,
+    )
+    const snapshot = await takenSnapshot(server.client, project, source.id)
+    const copy = await createdDatabase(server.client, project, { name: 'copy', snapshot_id: snapshot })
+    const { connection_string } = copy
+    expect(await query(connection_string, 'select n, f() from s.notes')).toEqual([[1, 7]])
+    await query(connection_string, "alter table s.notes add column m mood default 'fine'; drop function f()")
+    expect(await query(connection_string, 'select pg_get_userbyid(datdba) = datname from pg_database')).toContainEqual([
+      true,
     ])
-    const headers = { authorization: `Bearer ${server.apiKey}` }
-    const first = await fetch(`${server.baseUrl}/projects/${project}/databases?limit=1`, { headers })
-    expect(await first.json()).toMatchObject({ databases: [{ id: two.id }] })
-    const [, next = ''] = /^<(.*)>; rel="next"$/.exec(first.headers.get('link') ?? '') ?? []
-    const second = await fetch(new URL(next, server.url), { headers })
-    expect(await second.json()).toMatchObject({ databases: [{ id: one.id }] })
-    expect(second.headers.get('link')).toBeNull()
+    // The source goes on as it was, and its role lost nothing.
+    await query(source.connection_string, 'insert into s.notes values (2); drop function f()')
+
+    // The source goes for good, with its role, although the copy was made from it.
+    await server.client.databases.delete({ params: { project_id: project, id: source.id } })
+    const gone = untilDatabase(server.client, project, source.id, () => false)
+    await expect(gone).rejects.toMatchObject({ code: 'not_found' })
+    expect(await query(connection_string, 'select n, m from s.notes')).toEqual([[1, 'fine']])
   })
 
-  it('cannot be seen from another project or account', async () => {
+  it("refuses a snapshot of another project's database", async () => {
     const project = await newProject()
     const { id } = await createdDatabase(server.client, project)
-    const other = await newProject()
-    await expect(server.client.databases.get({ params: { project_id: other, id } })).rejects.toMatchObject({
-      code: 'not_found',
+    const snapshot = await takenSnapshot(server.client, project, id)
+    const creating = server.client.databases.create({
+      params: { project_id: await newProject() },
+      body: { name: 'x', snapshot_id: snapshot },
     })
-    const account = await server.accounts.create({ name: 'other', plan: 'free' })
-    const foreign = server.clientFor(await server.key({ accountId: account.id }))
-    await expect(foreign.databases.get({ params: { project_id: project, id } })).rejects.toMatchObject({
-      code: 'not_found',
-    })
+    await expect(creating).rejects.toMatchObject({ details: { field: 'snapshot_id' } })
   })
 
-  it('get a new password, with which the old one ends', async () => {
-    const project = await newProject()
-    const { id, connection_string } = await createdDatabase(server.client, project)
-    const rotated = await server.client.databases.rotatePassword({ params: { project_id: project, id } })
-    expect(rotated).toMatchObject({ id, name: 'db', type: 'postgresql', version: '18', status: 'available' })
-    expect(await query(rotated.connection_string, 'select 1')).toEqual([[1]])
-    await expect(query(connection_string, 'select 1')).rejects.toMatchObject({ code: '28P01' })
-  })
-})
-
-describe('a deleted database', () => {
-  it('lets nobody in, can be restored with what it held, and keeps its connection string', async () => {
-    const project = await newProject()
-    const params = { project_id: project }
-    const { id, connection_string } = await createdDatabase(server.client, project)
-    await query(connection_string, 'create table kept as select 42 as answer')
-    await using open = await connect(connection_string)
-    const ended = new Promise((done) => open.once('end', done))
-    await server.client.databases.delete({ params: { ...params, id } })
-    await ended
-    await expect(connect(connection_string)).rejects.toMatchObject({ code: expect.stringMatching(/^(28000|3D000)$/) })
-    const deleted = await server.client.databases.get({ params: { ...params, id } })
-    expect(deleted.status).toBe('deleting')
-    const days = (Date.parse(deleted.restorable_until ?? '') - Date.now()) / 86_400_000
-    expect(days).toBeGreaterThan(6.9)
-    expect((await server.client.databases.list({ params })).databases).toMatchObject([{ id, status: 'deleting' }])
-    expect((await server.client.projects.get({ params })).resources.databases).toBe(0)
-    // Twice is the same as once.
-    await server.client.databases.delete({ params: { ...params, id } })
-
-    expect(await server.client.databases.restore({ params: { ...params, id } })).toMatchObject({
-      status: 'provisioning',
-      restorable_until: null,
-    })
-    await untilDatabase(server.client, project, id)
-    expect(await query(connection_string, 'select answer from kept')).toEqual([[42]])
-    await expect(server.client.databases.restore({ params: { ...params, id } })).rejects.toMatchObject({
-      code: 'invalid_request',
-    })
-  })
-
-  it('is gone for good when its time is over', async () => {
-    await using other = await testServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
-    const project = (await other.client.projects.create({ body: { name: 'p' } })).id
-    const { id, connection_string } = await createdDatabase(other.client, project)
-    await other.client.databases.delete({ params: { project_id: project, id } })
-    await expect(untilDatabase(other.client, project, id, () => false)).rejects.toMatchObject({ code: 'not_found' })
-    await expect(connect(connection_string)).rejects.toMatchObject({ code: '28P01' })
+  it('answers 404 with the body of a project that never existed', async () => {
+    await expectNotFound(server, 'databases.create', { project_id: await newProject() })
   })
 })

@@ -20,72 +20,6 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]()
 })
 
-const post = (body: unknown) =>
-  fetch(`${server.baseUrl}/projects/${projectId}/deployments`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-
-describe('POST /projects/:project_id/deployments', () => {
-  it('answers 201 building with exactly the specified fields, and the address answers later', async () => {
-    const response = await post({ name: 'web', git_url: app.url })
-    expect(response.status).toBe(201)
-    const body = (await response.json()) as Record<string, string>
-    expect(Object.keys(body).sort()).toEqual(['created_at', 'id', 'name', 'status', 'url'])
-    expect(body).toMatchObject({ name: 'web', status: 'building' })
-    expect(response.headers.get('location')).toBe(`/v1/projects/${projectId}/deployments/${body['id']}`)
-    expect((await fetch(String(body['url']))).status).toBe(503)
-
-    const again = await deployAndSettle(server.client, projectId, { name: 'web', git_url: app.url })
-    expect(again).toMatchObject({ status: 'running', url: body['url'], branch: 'main', failure: null })
-    expect(await (await fetch(again.url)).text()).toBe('hello')
-  })
-
-  it.each([
-    ['no name', { git_url: 'https://example.com/a.git' }, 'name'],
-    ['no git_url', { name: 'a' }, 'git_url'],
-    ['an option as git_url', { name: 'a', git_url: '--upload-pack=touch /tmp/x' }, 'git_url'],
-    ['an option without a space', { name: 'a', git_url: '--upload-pack=x' }, 'git_url'],
-    ["git's helper ext", { name: 'a', git_url: 'ext::sh -c touch% /tmp/x' }, 'git_url'],
-    ["git's helper ext, short", { name: 'a', git_url: 'ext::x' }, 'git_url'],
-    ['a semicolon and a command', { name: 'a', git_url: 'https://example.com/a.git; touch /tmp/x' }, 'git_url'],
-    ['a newline', { name: 'a', git_url: 'https://example.com/a.git\ntouch /tmp/x' }, 'git_url'],
-    ['a folder that is no repository', { name: 'a', git_url: 'file:///etc' }, 'git_url'],
-    ['a host in a file address', { name: 'a', git_url: 'file://host/etc' }, 'git_url'],
-    ['a plain path', { name: 'a', git_url: '/etc' }, 'git_url'],
-    ['another protocol', { name: 'a', git_url: 'git://example.com/a.git' }, 'git_url'],
-    ['a host that is an option', { name: 'a', git_url: 'ssh://-oProxyCommand=x/a' }, 'git_url'],
-    ['an scp path that is an option', { name: 'a', git_url: 'git@example.com:-x' }, 'git_url'],
-    ['credentials', { name: 'a', git_url: 'https://user:token@example.com/a.git' }, 'git_url'],
-    ['a backslash', { name: 'a', git_url: 'https://example.com\\@evil.example/a.git' }, 'git_url'],
-    [
-      'a branch that is an option',
-      { name: 'a', git_url: 'https://example.com/a.git', branch: '--upload-pack=x' },
-      'branch',
-    ],
-    ['a branch with a newline', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a\nb' }, 'branch'],
-    ['a branch with dots', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a..b' }, 'branch'],
-    ['a refspec as branch', { name: 'a', git_url: 'https://example.com/a.git', branch: 'main:refs/x' }, 'branch'],
-    ['an empty branch', { name: 'a', git_url: 'https://example.com/a.git', branch: '' }, 'branch'],
-    ['a variable that is no name', { name: 'a', git_url: 'https://e.com/a', env_vars: { '1A': 'x' } }, 'env_vars.1A'],
-    ['a variable that is no string', { name: 'a', git_url: 'https://e.com/a', env_vars: { A: 1 } }, 'env_vars.A'],
-    ["the platform's variable", { name: 'a', git_url: 'https://e.com/a', env_vars: { PORT: '1' } }, 'env_vars.PORT'],
-  ])('refuses %s and names the field', async (_, body, field) => {
-    const response = await post(body)
-    expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', details: { field } } })
-    expect(response.status).toBe(400)
-  })
-
-  it('refuses file: addresses outside local mode', async () => {
-    await using other = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
-    const project = await other.client.projects.create({ body: { name: 'p' } })
-    await expect(
-      other.client.deployments.create({ params: { project_id: project.id }, body: { name: 'a', git_url: app.url } }),
-    ).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'git_url' } })
-  })
-})
-
 describe('a deployment that cannot succeed', () => {
   const failureOf = async (files: Record<string, string>, branch?: string) => {
     await using source = await repository(files)
@@ -253,32 +187,14 @@ describe('kinds of apps', () => {
   })
 })
 
-describe('GET /projects/:project_id/deployments', () => {
-  it('lists newest first with exactly the specified fields', async () => {
-    const project = await server.client.projects.create({ body: { name: 'listed' } })
-    const params = { project_id: project.id }
-    const first = await server.client.deployments.create({ params, body: { name: 'a', git_url: app.url } })
-    const second = await server.client.deployments.create({ params, body: { name: 'b', git_url: app.url } })
-    const { deployments } = await server.client.deployments.list({ params })
-    expect(deployments.map(({ id }) => id)).toEqual([second.id, first.id])
-    expect(Object.keys(deployments[0] ?? {}).sort()).toEqual(['created_at', 'id', 'name', 'status', 'url'])
-    const { resources } = await server.client.projects.get({ params })
-    expect(resources.deployments).toBe(2)
-  })
-})
-
 describe('a hostile app', () => {
-  const deployServer = async (serverJs: string, environment: Record<string, string> = {}) => {
+  const deployServer = async (serverJs: string) => {
     await using source = await repository({
       'package.json': JSON.stringify({ name: 'a\u0000b', scripts: { start: 'node server.js' } }),
       'server.js': serverJs,
     })
     // Awaited here, or the repository is gone before it is fetched.
-    return await deployAndSettle(server.client, projectId, {
-      name: 'hostile',
-      git_url: source.url,
-      env_vars: environment,
-    })
+    return await deployAndSettle(server.client, projectId, { name: 'hostile', git_url: source.url })
   }
 
   it.each([
@@ -298,14 +214,6 @@ describe('a hostile app', () => {
         'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: foo\\r\\nConnection: Upgrade\\r\\n\\r\\n')) }).listen(process.env.PORT)`,
     )
     expect(deployment.failure).toMatchObject({ stage: 'start', code: 'unhealthy' })
-  })
-
-  it.each([
-    ['a lone surrogate', { SECRET: 'aaaaaaaaaa\ud800' }, 'env_vars.SECRET'],
-    ['more than a process can be given', { LARGE: 'x'.repeat(40_000) }, 'env_vars.LARGE'],
-    ['too many', Object.fromEntries(Array.from({ length: 201 }, (_, i) => [`A${i}`, ''])), 'env_vars'],
-  ])('cannot be given variables with %s', async (_, environment, field) => {
-    await expect(deployServer('', environment)).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 })
 

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle, hangingBuild, settled } from '../harness/deployments.ts'
-import { testReceiver } from '../harness/receiver.ts'
-import { releasesOnDisk } from '../harness/releases.ts'
-import { nodeApp, type Repository, repository } from '../harness/repository.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { findProcesses } from '../../../server/src/platform/processes.ts'
+import { expectNotFound } from '../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild, settled } from '../../harness/deployments.ts'
+import { testReceiver } from '../../harness/receiver.ts'
+import { releasesOnDisk } from '../../harness/releases.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 let projectId: string
@@ -136,6 +137,12 @@ require('node:http').createServer((q, r) => r.end('once')).listen(process.env.PO
       message: expect.stringContaining('Create a new deployment'),
     })
     expect((await server.client.deployments.get(paramsOf(two.id))).status).toBe('running')
+  })
+
+  it('answers 404 with the body of an id that never existed', async () => {
+    const body = { name: 'mine', git_url: 'https://127.0.0.1:1/a.git' }
+    const { id } = await server.client.deployments.create({ params: { project_id: projectId }, body })
+    await expectNotFound(server, 'deployments.rollback', { project_id: projectId, id })
   })
 })
 

@@ -2,12 +2,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle, hangingBuild, hangingStart } from '../harness/deployments.ts'
-import { testReceiver } from '../harness/receiver.ts'
-import { releasesOnDisk } from '../harness/releases.ts'
-import { nodeApp, repository } from '../harness/repository.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { findProcesses } from '../../../server/src/platform/processes.ts'
+import { expectNotFound } from '../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild, hangingStart } from '../../harness/deployments.ts'
+import { testReceiver } from '../../harness/receiver.ts'
+import { releasesOnDisk } from '../../harness/releases.ts'
+import { nodeApp, repository } from '../../harness/repository.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 let projectId: string
@@ -119,13 +120,9 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     })
   })
 
-  it('does not find those of other projects', async () => {
-    const other = await server.client.projects.create({ body: { name: 'other' } })
-    await using source = await repository(hangingStart)
-    const { id } = await create('foreign', source.url)
-    await expect(server.client.deployments.cancel({ params: { project_id: other.id, id } })).rejects.toMatchObject({
-      code: 'not_found',
-    })
-    await cancelAndSee(id)
+  it('answers 404 with the body of an id that never existed', async () => {
+    const body = { name: 'mine', git_url: 'https://127.0.0.1:1/a.git' }
+    const { id } = await server.client.deployments.create({ params: { project_id: projectId }, body })
+    await expectNotFound(server, 'deployments.cancel', { project_id: projectId, id })
   })
 })

@@ -1,12 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readdir, stat } from 'node:fs/promises'
-import { request } from 'node:http'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ApiError } from '@fairlead/server/client'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type TestServer, testServer } from '../harness/server.ts'
-import { filesOnDisk, form, plansFile, upload } from '../harness/storage.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectNotFound } from '../../harness/conformance.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+import { form, upload } from '../../harness/storage.ts'
 
 let server: TestServer
 let projectId: string
@@ -166,134 +165,6 @@ describe('POST /projects/:project_id/storage/upload', () => {
     expect((await stat(join(path, '..'))).mode & 0o777).toBe(0o700)
   })
 
-  it('needs the right to write files, and to the project', async () => {
-    const reader = server.clientFor(await server.key({ preset: 'read' }))
-    await expect(upload(reader, projectId, 'a', 'x')).rejects.toMatchObject({ code: 'forbidden' })
-    const other = await server.accounts.create({ name: 'other', plan: 'free' })
-    const stranger = server.clientFor(await server.key({ accountId: other.id }))
-    await expect(upload(stranger, projectId, 'a', 'x')).rejects.toMatchObject({ code: 'not_found' })
-  })
-})
-
-describe('files of a project', () => {
-  it('are listed newest first and in pages, read and deleted', async () => {
-    const { id: project_id } = await server.client.projects.create({ body: { name: 'Listed' } })
-    const made = []
-    for (const name of ['a', 'b', 'c']) made.unshift(await upload(server.client, project_id, name, name))
-    const all = await server.client.storage.list({ params: { project_id } })
-    expect(all.total).toBe(3)
-    expect(all.files.map(({ content_type, sha256, ...file }) => file)).toEqual(made)
-    const pages = []
-    for await (const page of server.client.storage.list.pages({ params: { project_id }, query: { limit: 2 } })) {
-      pages.push(page.files.map(({ name }) => name))
-    }
-    expect(pages).toEqual([['c', 'b'], ['a']])
-
-    const params = { project_id, id: made[0]?.id ?? '' }
-    expect(await server.client.storage.get({ params })).toEqual(all.files[0])
-    await server.client.storage.delete({ params })
-    for (const ask of [server.client.storage.get, server.client.storage.delete]) {
-      await expect(ask({ params })).rejects.toMatchObject({ code: 'not_found' })
-    }
-    expect((await server.client.storage.list({ params: { project_id } })).total).toBe(2)
-  })
-
-  it('are not seen from another project', async () => {
-    const { id } = await put('mine.txt', 'x')
-    const other = await server.client.projects.create({ body: { name: 'Other' } })
-    const params = { project_id: other.id, id }
-    await expect(server.client.storage.get({ params })).rejects.toMatchObject({ code: 'not_found' })
-    await expect(server.client.storage.delete({ params })).rejects.toMatchObject({ code: 'not_found' })
-    expect((await get(id)).name).toBe('mine.txt')
-  })
-
-  it('are gone from the disk when deleted', async () => {
-    const { id } = await put('gone.txt', 'x')
-    expect(await filesOnDisk(server.dataDirectory)).toContain(id)
-    await server.client.storage.delete({ params: { project_id: projectId, id } })
-    await vi.waitFor(async () => expect(await filesOnDisk(server.dataDirectory)).not.toContain(id))
-    await vi.waitFor(async () => expect(await readdir(join(server.dataDirectory, 'files', 'doubtful'))).toEqual([]))
-  })
-})
-
-describe('limits', () => {
-  const megabyte = 1_000_000
-  let small: TestServer
-  let plans: Awaited<ReturnType<typeof plansFile>>
-  beforeAll(async () => {
-    plans = await plansFile({ storage_gb: 0.004, file_mb: 2 })
-    small = await testServer({ FAIRLEAD_PLANS_FILE: plans.path })
-  })
-  afterAll(async () => {
-    await small[Symbol.asyncDispose]()
-    await plans[Symbol.asyncDispose]()
-  })
-  const newProject = async () => (await small.client.projects.create({ body: { name: 'Small' } })).id
-
-  it('takes a file of exactly the largest size and refuses one byte more', async () => {
-    const id = await newProject()
-    expect((await upload(small.client, id, 'a', 'x'.repeat(2 * megabyte))).size).toBe(2 * megabyte)
-    await expect(upload(small.client, id, 'b', 'x'.repeat(2 * megabyte + 1))).rejects.toMatchObject({
-      code: 'invalid_request',
-      details: { field: 'file', max_bytes: 2 * megabyte },
-    })
-  })
-
-  it('refuses by the length alone what cannot fit, before it is sent', async () => {
-    const id = await newProject()
-    const answer = await new Promise<{ status: number; body: string }>((done, fail) => {
-      const outgoing = request(`${small.baseUrl}/projects/${id}/storage/upload`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${small.apiKey}`,
-          'content-type': 'multipart/form-data; boundary=b',
-          'content-length': 10 * megabyte,
-        },
-      })
-      outgoing.on('error', fail)
-      outgoing.on('response', async (response) => {
-        const body = Buffer.concat(await response.toArray()).toString()
-        outgoing.destroy()
-        done({ status: response.statusCode ?? 0, body })
-      })
-      outgoing.flushHeaders()
-    })
-    expect(answer.status).toBe(400)
-    expect(JSON.parse(answer.body)).toMatchObject({ error: { details: { field: 'file', max_bytes: 2 * megabyte } } })
-  })
-
-  it('never lets uploads exceed the storage of a project together', async () => {
-    const project = await newProject()
-    const uploads = await Promise.allSettled(
-      Array.from({ length: 8 }, (_, at) => upload(small.client, project, `${at}`, 'x'.repeat(1.5 * megabyte))),
-    )
-    const kept = uploads.filter(({ status }) => status === 'fulfilled').length
-    expect(kept).toBeLessThanOrEqual(2)
-    for (const result of uploads) {
-      if (result.status === 'rejected') {
-        expect(result.reason).toBeInstanceOf(ApiError)
-        expect(result.reason).toMatchObject({ code: 'invalid_request', details: { max_bytes: expect.any(Number) } })
-      }
-    }
-    const { total } = await small.client.storage.list({ params: { project_id: project } })
-    expect(total).toBe(kept)
-    // What was refused has given its room back.
-    const rest = 4 * megabyte - kept * 1.5 * megabyte
-    await upload(small.client, project, 'rest', 'x'.repeat(Math.min(rest, 2 * megabyte)))
-  })
-
-  it('gives room back when a file is deleted', async () => {
-    const project = await newProject()
-    const first = await upload(small.client, project, 'a', 'x'.repeat(2 * megabyte))
-    await upload(small.client, project, 'b', 'x'.repeat(2 * megabyte))
-    await expect(upload(small.client, project, 'c', 'x')).rejects.toMatchObject({ details: { max_bytes: 0 } })
-    expect((await upload(small.client, project, 'empty', '')).size).toBe(0)
-    await small.client.storage.delete({ params: { project_id: project, id: first.id } })
-    expect((await upload(small.client, project, 'c', 'x'.repeat(2 * megabyte))).size).toBe(2 * megabyte)
-  })
-
-  it('leaves nothing of what was refused', async () => {
-    const rows = await small.database.query<{ id: string }>('select id from files')
-    expect((await filesOnDisk(small.dataDirectory)).sort()).toEqual(rows.map((row) => row.id).sort())
-  })
+  it('answers 404 with the body of a project that never existed', () =>
+    expectNotFound(server, 'storage.upload', { project_id: projectId }))
 })

@@ -1,10 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { deployAndSettle } from '../harness/deployments.ts'
-import { followLog } from '../harness/logs.ts'
-import { type Repository, repository } from '../harness/repository.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { expectNotFound } from '../../harness/conformance.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { followLog } from '../../harness/logs.ts'
+import { type Repository, repository } from '../../harness/repository.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
 const secret = 'a secret value'
 
@@ -181,6 +182,9 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     // What passed was over 100 MB; server and followers, all in this process, have kept a small part of it at any time.
     expect(most - before).toBeLessThan(32 * 1024 * 1024)
   })
+
+  it('answers 404 with the body of an id that never existed', () =>
+    expectNotFound(server, 'deployments.logs', { project_id: projectId, id }))
 })
 
 /** In bytes, without what is garbage. */

@@ -1,0 +1,152 @@
+import { openAsBlob } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Command, Option } from 'commander'
+import { lookup } from 'mrmime'
+import { createClient } from '../contract/client.ts'
+import { ApiError } from '../contract/errors.ts'
+import { type Operation, operations } from '../contract/operations.ts'
+import { type ClientConfig, loadClientConfig } from '../platform/config.ts'
+import { CommandError } from './shared.ts'
+
+type Flags = Readonly<Record<string, string | undefined>>
+
+/** One flag, and the part of a request that its value belongs to. */
+interface Parameter {
+  readonly part: 'params' | 'query'
+  /** As the API names it, such as `project_id`. */
+  readonly name: string
+  readonly option: Option
+}
+
+/** `fairlead api <operation>`: every operation that a key may ask for, made of the table of operations. */
+export function apiCommand(): Command {
+  const api = new Command('api')
+    .description('call an operation of the API, on this server or another one')
+    .usage('<operation> [options]')
+    .addHelpText(
+      'after',
+      '\nFAIRLEAD_URL is the address of the server, FAIRLEAD_API_KEY the key. The answer is JSON on standard output.',
+    )
+  for (const operation of operations) {
+    if (operation.access !== 'user') api.addCommand(operationCommand(operation))
+  }
+  return api
+}
+
+function operationCommand(operation: Operation): Command {
+  const { name, summary, description } = operation
+  const command = new Command(name).summary(summary).description(description)
+  const parameters = parametersOf(operation)
+  for (const { option } of parameters) command.addOption(option)
+  if (operation.body !== undefined) {
+    command.option('--data <json>', 'the body; @file reads it from a file, - from standard input')
+  }
+  if (operation.upload) {
+    command.requiredOption('--file <path>', 'the file to upload')
+    command.option('--name <name>', 'another name for it')
+  }
+  return command.action((flags: Flags) => call(operation, parameters, flags))
+}
+
+function parametersOf({ path, list, query }: Operation): Parameter[] {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']): Parameter => {
+    const option = new Option(`${flag(name)} <id>`, `of ${path}`).makeOptionMandatory()
+    return { part: 'params', name, option }
+  })
+  const ofLists = list ? ['limit', 'cursor'] : []
+  const inQuery = [...ofLists, ...Object.keys(query?.shape ?? {})].map(
+    (name): Parameter => ({ part: 'query', name, option: new Option(`${flag(name)} <value>`, 'of the query') }),
+  )
+  return [...inPath, ...inQuery]
+}
+
+const flag = (name: string) => `--${name.replaceAll('_', '-')}`
+
+async function call(operation: Operation, parameters: readonly Parameter[], flags: Flags): Promise<void> {
+  const config = loadClientConfig()
+  const partOf = (part: Parameter['part']) =>
+    Object.fromEntries(
+      parameters
+        .filter((parameter) => parameter.part === part)
+        .map(({ name, option }) => [name, flags[option.attributeName()]]),
+    )
+  const body = await bodyOf(operation, flags)
+  const input = { params: partOf('params'), query: partOf('query'), ...(body === undefined ? {} : { body }) }
+  const last: { response?: Response } = {}
+  const client = createClient({
+    ...config,
+    async fetch(...asked) {
+      last.response = await fetch(...asked)
+      return last.response
+    },
+  })
+  const answer = await methodOf(
+    client,
+    operation,
+  )(input).catch((error: unknown) => {
+    throw explained(error, config)
+  })
+  if (answer instanceof Response) process.stdout.write(await answer.text())
+  else if (answer !== undefined) process.stdout.write(`${JSON.stringify(answer, null, 2)}\n`)
+  const cursor = /[?&]cursor=([^&>]+)/.exec(last.response?.headers.get('link') ?? '')?.[1]
+  if (cursor !== undefined) process.stderr.write(`fairlead: there are more: --cursor ${decodeURIComponent(cursor)}\n`)
+}
+
+/** The client's method for an operation of the table; which one, and so its types, is known only now. */
+function methodOf(client: unknown, { name }: Operation): (input: unknown) => Promise<unknown> {
+  const [group = '', verb = ''] = name.split('.')
+  const method = (client as Record<string, Record<string, (input: unknown) => Promise<unknown>>>)[group]?.[verb]
+  if (method === undefined) throw new Error(`the client has no ${name}`)
+  return method
+}
+
+async function bodyOf(operation: Operation, { data, file, name }: Flags): Promise<unknown> {
+  if (operation.upload && file !== undefined) return formOf(file, name)
+  if (data === undefined) return undefined
+  const given = data === '-' ? await text(process.stdin) : data.startsWith('@') ? await readText(data.slice(1)) : data
+  try {
+    return JSON.parse(given) as unknown
+  } catch {
+    // What the parser says would quote the text, which may hold secrets.
+    throw new CommandError('--data is not JSON.')
+  }
+}
+
+async function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(`${path} cannot be read: ${error.code}`)
+  })
+}
+
+/** A form with the file, which is read as it is sent. */
+async function formOf(path: string, name: string | undefined): Promise<FormData> {
+  const found = await stat(path).catch(() => undefined)
+  if (!found?.isFile()) throw new CommandError(`There is no file ${path}.`)
+  const form = new FormData()
+  if (name !== undefined) form.append('name', name)
+  form.append('file', await openAsBlob(path, { type: lookup(path) ?? '' }), basename(path))
+  return form
+}
+
+/** What is wrong, in words for the user of the command. */
+function explained(error: unknown, { baseUrl }: ClientConfig): unknown {
+  if (error instanceof ApiError) {
+    const { field, errors = [] } = error.details
+    return new CommandError(
+      [
+        error.message,
+        ...(field === undefined ? [] : [`field: ${field}`]),
+        ...errors.slice(1).map((other) => `also: ${other.field}: ${other.message}`),
+        ...(error.requestId === undefined ? [] : [`request id: ${error.requestId}`]),
+      ].join('\n  '),
+    )
+  }
+  // What `fetch` throws without an answer says only in its cause why.
+  if (error instanceof TypeError && error.cause instanceof Error) {
+    const { code = error.cause.message } = error.cause as NodeJS.ErrnoException
+    return new CommandError(`${baseUrl} does not answer: ${code}`)
+  }
+  return error
+}

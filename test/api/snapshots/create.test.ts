@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, expectNotFound, withKey } from '../../harness/conformance.ts'
+import { connect, createdDatabase, query, takenSnapshot } from '../../harness/databases.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await testServer()
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const caller = () => withKey(server, server.apiKey)
+
+/** A database, and the parameters of its snapshots' paths. */
+async function newDatabase() {
+  const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
+  const { id: database_id, connection_string } = await createdDatabase(server.client, project_id)
+  return { connection_string, params: { project_id, database_id } }
+}
+
+describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
+  it('answers 201 creating, and where the snapshot can be read', async () => {
+    const { params } = await newDatabase()
+    const made = await ask(caller(), 'snapshots.create', params)
+    expect(made.status).toBe(201)
+    const body = JSON.parse(made.text)
+    expect(body).toEqual({
+      id: expect.stringMatching(/^snap_[0-7][0-9a-hjkmnp-tv-z]{25}$/),
+      database_id: params.database_id,
+      status: 'creating',
+      size_bytes: null,
+      failure: null,
+      created_at: expect.stringMatching(/\.\d{3}Z$/),
+    })
+    const path = `/v1/projects/${params.project_id}/databases/${params.database_id}/snapshots/${body.id}`
+    expect(made.headers.get('location')).toBe(path)
+  })
+
+  it('ends the connections of the database for a moment, and they come back', async () => {
+    const { connection_string, params } = await newDatabase()
+    await using open = await connect(connection_string)
+    const ended = new Promise((done) => open.once('end', done))
+    await takenSnapshot(server.client, params.project_id, params.database_id)
+    await ended
+    expect(await query(connection_string, 'select 1')).toEqual([[1]])
+  })
+
+  it('lets the oldest give way when there are more than five', async () => {
+    const { params } = await newDatabase()
+    const taken: string[] = []
+    for (let n = 0; n < 6; n++) taken.push(await takenSnapshot(server.client, params.project_id, params.database_id))
+    const { snapshots } = await server.client.snapshots.list({ params })
+    expect(snapshots.map((each) => each.id)).toEqual(taken.slice(1).reverse())
+  })
+
+  it('answers 404 with the body of a database that never existed', async () => {
+    const { params } = await newDatabase()
+    await expectNotFound(server, 'snapshots.create', params)
+    expect((await server.client.snapshots.list({ params })).snapshots).toEqual([])
+  })
+})

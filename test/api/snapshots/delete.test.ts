@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
+import { createdDatabase, takenSnapshot } from '../../harness/databases.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+
+let server: TestServer
+let database: Awaited<ReturnType<typeof newDatabase>>
+beforeAll(async () => {
+  server = await testServer()
+  database = await newDatabase()
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const caller = () => withKey(server, server.apiKey)
+
+/** A database, and the parameters of its snapshots' paths. */
+async function newDatabase() {
+  const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
+  const { id: database_id, connection_string } = await createdDatabase(server.client, project_id)
+  return { connection_string, params: { project_id, database_id } }
+}
+
+describe('DELETE /projects/:project_id/databases/:database_id/snapshots/:id', () => {
+  it('takes it away for good', async () => {
+    const { params } = database
+    const id = await takenSnapshot(server.client, params.project_id, params.database_id)
+    await succeed(caller(), 'snapshots.delete', { ...params, id })
+    expect((await server.client.snapshots.list({ params })).snapshots).toEqual([])
+    for (const ask of [server.client.snapshots.get, server.client.snapshots.restore]) {
+      await expect(ask({ params: { ...params, id } })).rejects.toMatchObject({ code: 'not_found' })
+    }
+  })
+
+  it('answers 404 with the body of an id that never existed, and the snapshot stays', async () => {
+    const { params } = database
+    const id = await takenSnapshot(server.client, params.project_id, params.database_id)
+    await expectNotFound(server, 'snapshots.delete', { ...params, id })
+    expect((await server.client.snapshots.get({ params: { ...params, id } })).status).toBe('available')
+  })
+})

@@ -1,0 +1,35 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+import { filesOnDisk, upload } from '../../harness/storage.ts'
+
+let server: TestServer
+let project_id: string
+beforeAll(async () => {
+  server = await testServer()
+  project_id = (await server.client.projects.create({ body: { name: 'Files' } })).id
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+describe('DELETE /projects/:project_id/storage/files/:id', () => {
+  it('takes the file, its address and its place on the disk away', async () => {
+    const { id, url } = await upload(server.client, project_id, 'gone.txt', 'x')
+    expect(await filesOnDisk(server.dataDirectory)).toContain(id)
+    await succeed(withKey(server, server.apiKey), 'storage.delete', { project_id, id })
+    expect((await fetch(url)).status).toBe(404)
+    const params = { project_id, id }
+    for (const ask of [server.client.storage.get, server.client.storage.delete]) {
+      await expect(ask({ params })).rejects.toMatchObject({ code: 'not_found' })
+    }
+    await vi.waitFor(async () => expect(await filesOnDisk(server.dataDirectory)).not.toContain(id))
+    await vi.waitFor(async () => expect(await readdir(join(server.dataDirectory, 'files', 'doubtful'))).toEqual([]))
+  })
+
+  it('answers 404 with the body of an id that never existed, and the file stays', async () => {
+    const { id, url } = await upload(server.client, project_id, 'mine.txt', 'mine')
+    await expectNotFound(server, 'storage.delete', { project_id, id })
+    expect(await (await fetch(url)).text()).toBe('mine')
+  })
+})
