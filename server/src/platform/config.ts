@@ -82,6 +82,11 @@ export interface DeploysConfig {
   /** The most that the files of a commit, and a release with what its build made, may take on the disk. */
   readonly mostSourceBytes: number
   readonly mostReleaseBytes: number
+  /** The most that a running app may take on the disk: its release, `HOME`, `TMPDIR` and the packages of its builds. */
+  readonly mostAppBytes: number
+  /** The most that one cache may take on the disk (the packages of an app, a repository), and all of them together. */
+  readonly mostEachCacheBytes: number
+  readonly mostAllCachesBytes: number
   /** Free space of the disk below which nothing is accepted or built. */
   readonly reserveBytes: number
   /** Variables given to git and to builds, such as a package registry's address. */
@@ -266,6 +271,9 @@ const variables = z.object({
   FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
   FAIRLEAD_SOURCE_MB: megabytes.default(1_000_000_000),
   FAIRLEAD_RELEASE_MB: megabytes.default(4_000_000_000),
+  FAIRLEAD_APP_MB: megabytes.optional(),
+  FAIRLEAD_CACHE_MB: megabytes.default(2_000_000_000),
+  FAIRLEAD_ALL_CACHES_MB: megabytes.default(20_000_000_000),
   FAIRLEAD_RESERVE_MB: megabytes.default(1_000_000_000),
   FAIRLEAD_BUILD_ENV: z
     .string()
@@ -349,6 +357,10 @@ function assemble(set: z.output<typeof variables>, environment: Readonly<Record<
       drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
       mostSourceBytes: set.FAIRLEAD_SOURCE_MB,
       mostReleaseBytes: set.FAIRLEAD_RELEASE_MB,
+      // What was just built may run, and has room to write.
+      mostAppBytes: set.FAIRLEAD_APP_MB ?? 2 * set.FAIRLEAD_RELEASE_MB,
+      mostEachCacheBytes: set.FAIRLEAD_CACHE_MB,
+      mostAllCachesBytes: set.FAIRLEAD_ALL_CACHES_MB,
       reserveBytes: set.FAIRLEAD_RESERVE_MB,
       environment: set.FAIRLEAD_BUILD_ENV,
     },
