@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@fairlead/server/client'
+import type { OsUser } from '../../server/src/platform/users.ts'
 import { buildEnvironment } from './environment.ts'
 
 export const command = fileURLToPath(new URL('../../server/bin/fairlead.js', import.meta.url))
@@ -14,14 +15,19 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs the command `fairlead` to its end. */
+/**
+ * Runs the command `fairlead` to its end.
+ *
+ * @param user whom it runs as, when that is not the user of the tests
+ */
 export function fairlead(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  user: OsUser | null = null,
 ): Promise<CommandResult> {
   return new Promise((done) => {
     const env = { PATH: process.env['PATH'], ...environment }
-    execFile(process.execPath, [command, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    execFile(process.execPath, [command, ...args], { env, timeout: 60_000, ...user }, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })
   })
@@ -51,6 +57,7 @@ export interface ServerProcess extends AsyncDisposable {
 export async function serverProcess(
   dataDirectory: string,
   environment: Readonly<Record<string, string>> = {},
+  user: OsUser | null = null,
 ): Promise<ServerProcess> {
   // With the flag that `npm start` gives.
   const child = spawn(process.execPath, ['--max-semi-space-size=4', command, 'serve', '--data-dir', dataDirectory], {
@@ -63,6 +70,7 @@ export async function serverProcess(
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
     // Out of reach of a Ctrl+C in the terminal: whoever started it stops it.
     detached: true,
   })
