@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 const environment = () => ({ FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey })
-const api = (args: readonly string[], input?: string) => fairlead(['api', ...args], environment(), input)
+const api = (args: readonly string[], input = '') => fairlead(['api', ...args], environment(), { input })
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
 
 describe('fairlead api', () => {

@@ -1,52 +1,19 @@
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createConfinement, warningOf } from '../../server/src/deployments/runner/confinement.ts'
+import { createConfinement, noMeans, warningOf } from '../../server/src/deployments/runner/confinement.ts'
 import { findSandbox, sandboxArguments } from '../../server/src/deployments/runner/sandbox.ts'
 import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle } from '../harness/deployments.ts'
+import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
+import { type Findings, ownFolders, spy, successes } from '../harness/spy.ts'
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot) console.log('not root: users of their own for apps are not tested; bubblewrap is, where it works')
 const sandbox = isRoot ? null : await findSandbox(process.env['PATH'] ?? '')
 const isDivided = isRoot || sandbox !== null
-
-/** Tries all that it should not be able to do, and tells what it got. */
-const spy = `
-const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
-const { connect } = require('node:net')
-const { join } = require('node:path')
-const tried = {}
-const attempt = (name, what) => {
-  try { const got = what(); tried[name] = got === undefined ? 'done' : String(got) } catch (error) { tried[name] = error.code ?? 'error' }
-}
-const { DATA, SERVER_PID, OTHER_PID, OTHER_SOURCE, SOCKETS } = process.env
-for (const path of ['secret.key', 'postgres/data/PG_VERSION', 'git/config']) attempt('read ' + path, () => readFileSync(join(DATA, path)))
-for (const path of ['', 'apps', 'logs', 'git', 'files', 'postgres', 'databases']) attempt('list ' + path, () => readdirSync(join(DATA, path)))
-for (const path of ['', 'apps', 'runtime', 'runtime/bin', 'logs']) attempt('write ' + path, () => writeFileSync(join(DATA, path, 'planted'), ''))
-attempt('overwrite npm', () => writeFileSync(join(DATA, 'runtime/bin/npm'), 'x', { flag: 'a' }))
-for (const [who, pid] of [['server', SERVER_PID], ['other', OTHER_PID]]) {
-  attempt(who + ' variables', () => readFileSync('/proc/' + pid + '/environ'))
-  attempt(who + ' memory', () => readFileSync('/proc/' + pid + '/mem'))
-  attempt(who + ' files', () => readdirSync('/proc/' + pid + '/fd'))
-  attempt(who + ' folder', () => readdirSync('/proc/' + pid + '/cwd'))
-  attempt(who + ' root', () => readdirSync('/proc/' + pid + '/root'))
-  attempt(who + ' signal', () => { process.kill(Number(pid), 0) })
-}
-attempt('other source', () => readFileSync(join(OTHER_SOURCE, 'server.js')))
-attempt('list other source', () => readdirSync(OTHER_SOURCE))
-const environment = Object.keys(process.env).sort()
-let everyone = ''
-for (const pid of readdirSync('/proc')) { try { everyone += readFileSync('/proc/' + pid + '/environ', 'latin1') } catch {} }
-const socket = connect(SOCKETS)
-const finish = (state) => {
-  tried['server socket'] = state
-  require('node:http').createServer((request, response) => response.end(JSON.stringify({ tried, environment, sees: everyone.includes('the-others-secret'), groups: process.getgroups?.(), uid: process.getuid?.() }))).listen(process.env.PORT)
-}
-socket.once('connect', () => { socket.destroy(); finish('done') })
-socket.once('error', (error) => finish(error.code))
-`
 
 let server: TestServer
 let project: string
@@ -85,15 +52,9 @@ describe.skipIf(!isDivided)('an app', () => {
       },
     })
     expect(spied.failure).toBeNull()
-    const got = (await (await fetch(spied.url)).json()) as {
-      tried: Record<string, string>
-      environment: string[]
-      sees: boolean
-      groups: number[]
-      uid: number
-    }
-    const refusals = new Set(['EACCES', 'EPERM', 'ENOENT', 'ESRCH', 'ECONNREFUSED', 'ENOTDIR', 'EROFS'])
-    expect(Object.entries(got.tried).filter(([, outcome]) => !refusals.has(outcome))).toEqual([])
+    const got = (await (await fetch(spied.url)).json()) as Findings
+    expect(successes(got, isRoot ? {} : ownFolders)).toEqual([])
+    expect(got.tried['list apps']).not.toBe(apps[0])
     expect(got.sees).toBe(false)
     expect(got.environment).toEqual(
       [
@@ -107,6 +68,31 @@ describe.skipIf(!isDivided)('an app', () => {
       expect(got.groups).toEqual([got.uid])
     }
   })
+})
+
+test.skipIf(!isDivided)('an app has no way into releases of its own that are at rest', async () => {
+  const app = (old: string) => ({
+    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+    'server.js': `const { readdirSync, writeFileSync } = require('node:fs')
+const attempt = (what) => { try { what(); return 'done' } catch (error) { return error.code } }
+const old = ${JSON.stringify(old)}
+const got = () => [attempt(() => readdirSync(old)), attempt(() => writeFileSync(old + '/planted', ''))]
+require('node:http').createServer((request, response) => response.end(JSON.stringify(got()))).listen(process.env.PORT)`,
+  })
+  const { id } = await server.client.projects.create({ body: { name: 'releases' } })
+  await using source = await repository(app('/nowhere'))
+  const request = { name: 'a', git_url: source.url }
+  const first = await deployAndSettle(server.client, id, request)
+  const [folder = ''] = (await releasesOnDisk(server.dataDirectory)).filter((each) => each.endsWith(first.id))
+  await source.commit(app(join(folder, 'source')))
+  const second = await deployAndSettle(server.client, id, request)
+  const got = async () => (await fetch(second.url)).json()
+  // Once its requests and processes have ended.
+  await expect.poll(got).toEqual([expect.stringMatching(/EACCES|ENOENT/), expect.stringMatching(/EACCES|ENOENT/)])
+  const params = { project_id: id, id: first.id }
+  await server.client.deployments.rollback({ params })
+  expect((await settled(server.client, id, first.id)).status).toBe('running')
+  expect(await (await fetch(first.url)).json()).toEqual(['ENOENT', 'ENOENT'])
 })
 
 test('variables of an app have no hold on how it is started', async () => {
@@ -123,23 +109,38 @@ test('variables of an app have no hold on how it is started', async () => {
 
 test('who deploys where nothing divides apps is told so', () => {
   expect(warningOf({ sandbox: null }, false)).toContain('deploy only code that you trust')
-  expect(warningOf({ sandbox: '/usr/bin/bwrap' }, false)).toBeNull()
+  expect(warningOf({ sandbox: { program: '/usr/bin/bwrap', isModern: true } }, false)).toBeNull()
   expect(warningOf({ sandbox: null }, true)).toBeNull()
 })
 
 test('bubblewrap gets the release’s own folders and nothing else of the data directory', () => {
-  const args = sandboxArguments(
-    { directory: '/data/apps/a/releases/r', appDirectory: '/data/apps/a' },
-    { programs: ['/data/runtime/bin'], cwd: '/data/apps/a/releases/r/source' },
-  )
-  const bound = args.filter((each, at) => each.startsWith('/data') && args[at - 1]?.includes('bind'))
-  expect(bound).toEqual(['/data/runtime/bin', ...['/data/apps/a/releases/r', '/data/apps/a/home', '/data/apps/a/tmp']])
-  expect(args).toContain('--unshare-pid')
-  expect(args.at(-1)).toBe('--')
+  const argumentsOf = (kind: 'build' | 'app', isModern: boolean) =>
+    sandboxArguments({ directory: '/data/apps/a/releases/r', appDirectory: '/data/apps/a' }, kind, {
+      isModern,
+      programs: ['/data/runtime/bin'],
+      dataDirectory: '/data',
+      cwd: '/data/apps/a/releases/r/source',
+    })
+  const bound = (args: readonly string[]) =>
+    args.filter((each, at) => each.startsWith('/data') && args[at - 1]?.includes('bind'))
+  const own = ['/data/runtime/bin', '/data/apps/a/releases/r', '/data/apps/a/home', '/data/apps/a/tmp']
+  expect(bound(argumentsOf('app', true))).toEqual(own)
+  expect(bound(argumentsOf('build', true))).toEqual([...own, '/data/apps/a/cache'])
+  for (const isModern of [true, false]) {
+    const args = argumentsOf('app', isModern)
+    expect(args).toContain('--unshare-pid')
+    expect(args.includes('--size')).toBe(isModern)
+    // What lies in a folder of the system is hidden before anything in it is shown.
+    expect(args.indexOf('/data')).toBeLessThan(args.indexOf('/data/runtime/bin'))
+    expect(args.at(-1)).toBe('--')
+  }
 })
 
 test('a sandboxed command is started by bubblewrap', async () => {
-  const confinement = createConfinement({ cgroups: null, prlimit: null, sandbox: '/usr/bin/bwrap', programs: [] })
+  const confinement = createConfinement({
+    ...noMeans,
+    sandbox: { program: '/usr/bin/bwrap', isModern: true },
+  })
   const entry = await confinement.open(
     {
       id: 'dep_1',

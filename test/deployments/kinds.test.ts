@@ -73,29 +73,30 @@ describe('a Node app', () => {
 })
 
 describe('a static site', () => {
-  const built = {
-    'package.json': JSON.stringify({ type: 'module', scripts: { build: 'node build.js' } }),
-    'index.html': '<p>source</p>',
-    'build.js': `import { mkdirSync, writeFileSync } from 'node:fs'
-mkdirSync('dist/assets', { recursive: true })
-writeFileSync('dist/index.html', '<p>built for ' + process.env.AUDIENCE + '</p>')
-writeFileSync('dist/404.html', '<p>not here</p>')
-writeFileSync('dist/assets/app.js', 'run()')\n`,
-  }
-
-  it('is served as its build has made it, with its page for what is not there', async () => {
-    const url = await running(built, { AUDIENCE: 'all' })
-    expect(await read(url)).toBe('<p>built for all</p>')
-    const script = await fetch(new URL('/assets/app.js', url))
+  it('is served as Vite has built it, with its page for what is not there', async () => {
+    const url = await running(await filesOf('vite-site'), { VITE_AUDIENCE: 'everybody' })
+    const page = await read(url)
+    expect(page).toContain('<title>everybody</title>')
+    const [, source = ''] = /<script type="module" crossorigin src="(\/assets\/[^"]+\.js)">/.exec(page) ?? []
+    const script = await fetch(new URL(source, url))
     expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
+    const code = await script.text()
+    expect(code).toContain('built for ')
+    expect(code).toContain('everybody')
+    expect(code).not.toContain('left out')
+    const [, styles = ''] = /<link rel="stylesheet" crossorigin href="(\/assets\/[^"]+\.css)">/.exec(page) ?? []
+    expect(await read(new URL(styles, url).href)).toMatch(/#greeting\s*\{\s*color:\s*(rebeccapurple|#639)/)
     const again = await fetch(script.url, { headers: { 'if-none-match': script.headers.get('etag') ?? '' } })
     expect(again.status).toBe(304)
-    const missing = await fetch(new URL('/build.js', url))
-    expect([missing.status, await missing.text()]).toEqual([404, '<p>not here</p>'])
+    const missing = await fetch(new URL('/src/main.js', url))
+    expect([missing.status, await missing.text()]).toEqual([404, '<p>not here</p>\n'])
   })
 
   it('whose build makes no page fails and says where it was looked for', async () => {
-    const { failure } = await deployed({ ...built, 'build.js': '' })
+    const { failure } = await deployed({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js' } }),
+      'build.js': '',
+    })
     expect(failure).toMatchObject({ stage: 'start', code: 'app_exited' })
     expect(failure?.message).toContain('The build made no index.html in dist/, build/, out/, public/')
   })

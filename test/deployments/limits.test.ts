@@ -6,7 +6,7 @@ import { groupLimits, limitsOf, mostProcesses, prlimitArguments } from '../../se
 import { groupName, readHierarchy } from '../../server/src/deployments/runner/means.ts'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
-import { parseStat } from '../../server/src/platform/processes.ts'
+import { findProcesses, parseStat } from '../../server/src/platform/processes.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -28,7 +28,12 @@ beforeAll(async () => {
   const plans = Object.entries(shippedPlans).map(([name, plan]) => [name, { ...plan, memory_mb: 128, apps: 50 }])
   await writeFile(plansFile, JSON.stringify(Object.fromEntries(plans)))
   server = cleanup.use(
-    await testServer({ FAIRLEAD_PLANS_FILE: plansFile, FAIRLEAD_SOURCE_MB: '20', FAIRLEAD_RELEASE_MB: '60' }),
+    await testServer({
+      FAIRLEAD_PLANS_FILE: plansFile,
+      FAIRLEAD_SOURCE_MB: '20',
+      FAIRLEAD_RELEASE_MB: '60',
+      FAIRLEAD_APP_MB: '80',
+    }),
   )
   project = (await server.client.projects.create({ body: { name: 'limits' } })).id
 })
@@ -51,6 +56,13 @@ async function outcomeOf(files: Readonly<Record<string, string>>) {
   return await deployAndSettle(server.client, project, { name: `app ${count}`, git_url: source.url })
 }
 
+/** An app that ran has failed by itself. */
+async function untilFailed(id: string) {
+  const read = () => server.client.deployments.get({ params: { project_id: project, id } })
+  await expect.poll(async () => (await read()).status, { timeout: 90_000, interval: 250 }).toBe('failed')
+  return read()
+}
+
 async function expectAlive() {
   const fine = await outcomeOf(nodeApp('alive'))
   expect(fine.failure).toBeNull()
@@ -71,6 +83,17 @@ describe('memory', () => {
     const { failure } = await outcomeOf(starting(hog))
     expect(failure).toMatchObject({ stage: 'start', code: 'out_of_memory' })
     expect(failure?.message).toContain('128 MB')
+  })
+
+  test('an app that hogs it again and again once it runs is given up, and the failure says why', async () => {
+    const { id } = await outcomeOf(
+      starting(`require('node:http').createServer((request, response) => response.end()).listen(process.env.PORT)
+setTimeout(() => { ${hog} }, 1000)`),
+    )
+    const { status, failure } = await untilFailed(id)
+    expect({ status, failure }).toMatchObject({ status: 'failed', failure: { stage: 'run', code: 'out_of_memory' } })
+    expect(failure?.message).toContain('128 MB')
+    expect(failure?.message).toContain('again and again')
   })
 
   test('what several processes take together counts', async () => {
@@ -167,6 +190,35 @@ setInterval(() => { for (const folder of [process.env.HOME, process.env.TMPDIR])
     )
     expect(failure).toMatchObject({ stage: 'build', code: 'too_large' })
     await expectAlive()
+  })
+
+  const filling = (start: string) =>
+    starting(`const { appendFileSync, mkdirSync } = require('node:fs')
+require('node:http').createServer((request, response) => {
+  response.end('runs')
+  if (request.url === '/fill') { ${start} }
+}).listen(process.env.PORT)`)
+
+  test.each([
+    ['its own folder', "setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)"],
+    ['its home', "setInterval(() => appendFileSync(process.env.HOME + '/filler', Buffer.alloc(4e6)), 20)"],
+    [
+      'folders that no path leads to',
+      `process.chdir(process.env.TMPDIR)
+for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
+setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
+    ],
+  ])('an app that fills %s once it runs is stopped, and the failure says why', async (_, start) => {
+    const { id, url, failure: none } = await outcomeOf(filling(start))
+    expect(none).toBeNull()
+    expect(await (await fetch(`${url}/fill`)).text()).toBe('runs')
+    const { failure } = await untilFailed(id)
+    expect(failure).toMatchObject({ stage: 'run', code: 'too_large' })
+    expect(failure?.message).toContain('80 MB')
+    expect((await fetch(url)).status).toBe(503)
+    expect(await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })).toEqual([])
+    await expectAlive()
+    await server.client.deployments.delete({ params: { project_id: project, id } })
   })
 
   test('with too little room no deployment is accepted, and apps run on', async () => {

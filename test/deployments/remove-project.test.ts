@@ -57,7 +57,7 @@ it('removes all that a project has, again after it was broken off, and nothing o
     },
     gateway,
     listening: { close: async (id: string) => void closed.push(id) },
-    gitCache: createGitCache({ directory: folder('caches') }),
+    gitCache: createGitCache({ directory: folder('caches'), caches: { use: (_path, _signal, work) => work() } }),
     work: createWork(),
     appLock: (_: string, work: () => Promise<unknown>) => work(),
     settings: { drainMs: 0 },

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sizeOf } from '../../server/src/deployments/disk.ts'
 import { commandEnvironment } from '../../server/src/deployments/runner/environment.ts'
 import { removeFolder } from '../../server/src/deployments/runner/folders.ts'
 import { stateOf } from '../../server/src/deployments/runner/inspect.ts'
@@ -96,6 +97,18 @@ test('removeFolder deletes what a build has taken its own rights to', async () =
   expect(await readdir(directory)).not.toContain('closed')
 })
 
+test('a tree deeper than a path may be long is deleted', async () => {
+  const folder = join(directory, 'deep')
+  await mkdir(folder)
+  const dig = `const { mkdirSync, writeFileSync } = require('node:fs')
+for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
+writeFileSync('file', '')`
+  await promisify(execFile)(process.execPath, ['-e', dig], { cwd: folder })
+  expect(await sizeOf(folder, Infinity)).toBe(Infinity)
+  await removeFolder(folder)
+  expect(await readdir(directory)).not.toContain('deep')
+})
+
 test('prepareBin provides node and the package managers, also from paths that a shell would misread, and again', async () => {
   const home = join(directory, "it's $HOME")
   await mkdir(home)
@@ -123,6 +136,16 @@ test('prepareBin provides node and the package managers, also from paths that a 
   expect((await run(join(bin, 'pnpm'), ['*'])).stdout).toBe('pnpm *\n')
   expect((await run(join(bin, 'yarn'), ['a'])).stdout).toBe('yarn 1 a\n')
   expect((await run(join(bin, 'yarn'), ['a'], { env: { FAIRLEAD_YARN: 'modern' } })).stdout).toBe('yarn 4 a\n')
+  await writeFile(join(home, 'npm-cli.js'), 'console.log(process.env.npm_config_cache)')
+  await writeFile(join(home, 'yarn.js'), 'console.log(process.env.YARN_CACHE_FOLDER, process.env.YARN_GLOBAL_FOLDER)')
+  await writeFile(join(home, 'modern.js'), 'console.log(process.env.YARN_CACHE_FOLDER, process.env.YARN_GLOBAL_FOLDER)')
+  const env = { FAIRLEAD_CACHE: '/a $cache' }
+  expect((await run(join(bin, 'npm'), [], { env })).stdout).toBe('/a $cache/npm\n')
+  expect((await run(join(bin, 'npm'), [], { env: { ...env, npm_config_cache: '/own' } })).stdout).toBe('/own\n')
+  expect((await run(join(bin, 'npm'), [], { env: {} })).stdout).toBe('undefined\n')
+  expect((await run(join(bin, 'yarn'), [], { env })).stdout).toBe('/a $cache/yarn-1 undefined\n')
+  const modern = { ...env, FAIRLEAD_YARN: 'modern' }
+  expect((await run(join(bin, 'yarn'), [], { env: modern })).stdout).toBe('undefined /a $cache/yarn\n')
   const inside = await run(join(bin, 'fairlead-in'), [home, 'node', '-p', 'process.cwd() + process.argv[1]', '$x y'])
   expect(inside.stdout).toBe(`${await realpath(home)}$x y\n`)
 })

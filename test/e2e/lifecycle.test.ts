@@ -73,6 +73,31 @@ describe('kill -9 of the server', () => {
     expect(read.status).toBe('running')
   })
 
+  it('the app that is taken over again is held to its memory', async () => {
+    await using app = await repository({
+      ...nodeApp(''),
+      // It leaves off by itself, should nobody end it.
+      'server.js': `const kept = []
+const hog = () => { kept.push(Buffer.alloc(16e6, 1)); if (kept.length < 75) setTimeout(hog, 50) }
+require('node:http').createServer((request, response) => {
+  response.end('fine')
+  if (request.url === '/hog') hog()
+}).listen(process.env.PORT)`,
+    })
+    const client = server.clientFor(key)
+    const project = await client.projects.create({ body: { name: 'p' } })
+    const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
+    const before = await processesOf(deployment.id)
+    await server.kill()
+    await startAgain()
+    expect(await answers(deployment.url)).toBe('fine')
+    expect(await processesOf(deployment.id)).toEqual(before)
+    await fetch(`${deployment.url}/hog`)
+    // Ended, and started again.
+    await expect.poll(() => processesOf(deployment.id), { timeout: 60_000 }).not.toEqual(before)
+    expect(await answers(deployment.url)).toBe('fine')
+  })
+
   it('and of the app: the app is started again', async () => {
     await using app = await repository(nodeApp('back'))
     const client = server.clientFor(key)

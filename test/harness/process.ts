@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@fairlead/server/client'
+import type { OsUser } from '../../server/src/platform/users.ts'
 import { buildEnvironment } from './environment.ts'
 
 export const command = fileURLToPath(new URL('../../server/bin/fairlead.js', import.meta.url))
@@ -14,15 +15,15 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs the command `fairlead` to its end, with this on its standard input. */
+/** Runs the command `fairlead` to its end, with `input` on its standard input; as `user`, when that is not the tests' own. */
 export function fairlead(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
-  input = '',
+  { input = '', user = null }: { readonly input?: string; readonly user?: OsUser | null } = {},
 ): Promise<CommandResult> {
   return new Promise((done) => {
-    const env = { PATH: process.env['PATH'], ...environment }
-    const child = execFile(process.execPath, [command, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    const options = { env: { PATH: process.env['PATH'], ...environment }, timeout: 60_000, ...user }
+    const child = execFile(process.execPath, [command, ...args], options, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })
     child.stdin?.end(input)
@@ -53,6 +54,7 @@ export interface ServerProcess extends AsyncDisposable {
 export async function serverProcess(
   dataDirectory: string,
   environment: Readonly<Record<string, string>> = {},
+  user: OsUser | null = null,
 ): Promise<ServerProcess> {
   // With the flag that `npm start` gives.
   const child = spawn(process.execPath, ['--max-semi-space-size=4', command, 'serve', '--data-dir', dataDirectory], {
@@ -65,6 +67,7 @@ export async function serverProcess(
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
     // Out of reach of a Ctrl+C in the terminal: whoever started it stops it.
     detached: true,
   })

@@ -56,6 +56,24 @@ describe('the configuration', () => {
     loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
   })
 
+  it('keeps the ports of apps and of databases apart', () => {
+    const overlapping = { FAIRLEAD_DATABASE_PORTS: '29000-30500' }
+    const message = 'FAIRLEAD_DATABASE_PORTS (29000-30500) must not overlap FAIRLEAD_APP_PORTS (20000-29999)'
+    expect(() => loadConfig({}, overlapping)).toThrow(message)
+    expect(() => loadConfig({}, { FAIRLEAD_APP_PORTS: '30999-31000' })).toThrow('FAIRLEAD_DATABASE_PORTS (30000-30999)')
+    loadConfig({}, { ...overlapping, FAIRLEAD_APP_PORTS: '20000-28999' })
+    // Where one of the two is not used, nothing meets.
+    loadConfig({}, { ...overlapping, FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
+    loadConfig({}, { ...overlapping, FAIRLEAD_DATABASES_URL: 'postgresql://admin@db.example.com/postgres' })
+  })
+
+  it('gives a running app twice the room of a release, unless told otherwise', () => {
+    const room = (environment: Record<string, string>) => loadConfig({}, environment).deploys.mostAppBytes
+    expect(room({})).toBe(8_000_000_000)
+    expect(room({ FAIRLEAD_RELEASE_MB: '100' })).toBe(200_000_000)
+    expect(room({ FAIRLEAD_RELEASE_MB: '100', FAIRLEAD_APP_MB: '120' })).toBe(120_000_000)
+  })
+
   it.each([
     { FAIRLEAD_BUILD_TIMEOUT: '3000000' },
     { FAIRLEAD_UIDS: '1-500' },

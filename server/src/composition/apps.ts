@@ -2,7 +2,9 @@ import { join } from 'node:path'
 import { publicUrl } from '../deployments/addresses.ts'
 import { type App, createApps } from '../deployments/apps.ts'
 import { createBuildSlots } from '../deployments/build-slots.ts'
+import { cacheFolders, createCaches } from '../deployments/caches.ts'
 import { createDisk } from '../deployments/disk.ts'
+import { createDiskWatch } from '../deployments/disk-watch.ts'
 import { createGit } from '../deployments/git.ts'
 import { createGitCache } from '../deployments/git-cache.ts'
 import { createListening } from '../deployments/listening.ts'
@@ -66,6 +68,12 @@ export async function deployParts(
   const confinement = createConfinement(means)
   if (confinement.warning !== null) logger.warn(confinement.warning)
   logger.info(describeMeans(means), 'what holds builds and apps')
+  const gitCaches = join(directory.git, 'caches')
+  const caches = createCaches({
+    mostEachBytes: config.deploys.mostEachCacheBytes,
+    mostAllBytes: config.deploys.mostAllCachesBytes,
+    list: () => cacheFolders({ git: gitCaches, apps: directory.apps }),
+  })
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
 
@@ -92,7 +100,8 @@ export async function deployParts(
     gateway,
     disk: createDisk({ directory: directory.root, reserveBytes: config.deploys.reserveBytes }),
     listening: createListening({ gateway, logger }),
-    gitCache: createGitCache({ directory: join(directory.git, 'caches') }),
+    gitCache: createGitCache({ directory: gitCaches, caches }),
+    caches,
     git: await createGit({
       directory: directory.git,
       path: config.path,
@@ -119,10 +128,10 @@ export async function deployParts(
 export async function keepApps(keeper: Keeper, parts: DeployParts, stack: ReleaseStack): Promise<void> {
   await keeper.begin()
   const watching = new AbortController()
-  const watch = keeper.watch(watching.signal)
+  const watches = [keeper.watch(watching.signal), createDiskWatch(parts).watch(watching.signal)]
   stack.defer('apps', async () => {
     watching.abort()
-    await watch
+    await Promise.all(watches)
     await keeper.stopAll()
   })
   parts.logger.debug('apps are looked after')

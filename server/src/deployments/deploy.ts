@@ -1,9 +1,10 @@
+import type { Held } from './disk.ts'
 import { DeploymentError } from './failure.ts'
 import type { DeployParts } from './parts.ts'
-import { homeOf, sourceOf, temporaryFolderOf } from './runner/environment.ts'
+import { cacheOf, homeOf, sourceOf, temporaryFolderOf } from './runner/environment.ts'
 import type { Plan, Release } from './runner/runner.ts'
 import { buildRelease } from './steps/build.ts'
-import { fetchSource } from './steps/fetch.ts'
+import { type FetchedSource, fetchSource } from './steps/fetch.ts'
 import { type HealthOptions, untilHealthy } from './steps/health.ts'
 import { planFor } from './steps/plan.ts'
 import { startRelease } from './steps/start.ts'
@@ -32,31 +33,45 @@ async function makeRelease(
   release: Release,
   signal: AbortSignal,
 ): Promise<Plan> {
-  await parts.releases.prepare(release)
-  const { mostSourceBytes, mostReleaseBytes } = parts.settings
-  const source = await within('fetch', parts.settings.fetchTimeoutMs, signal, (limit) =>
-    parts.disk.hold({ stage: 'fetch', folder: release.directory, mostBytes: mostSourceBytes }, limit, (held) =>
-      fetchSource(parts, requestOf(parts, deployment, release), held),
+  try {
+    await parts.releases.prepare(release)
+    await parts.store.fetched(deployment, await fetch(parts, deployment, release, signal))
+    const plan = await planFor(sourceOf(release), parts.planOptions)
+    await parts.releases.handOver(release, signal)
+    await parts.buildSlots.use(deployment.account_id, signal, () => build(parts, release, plan, signal))
+    return plan
+  } finally {
+    parts.background.add(parts.caches.trim(), { deployment: release.id, what: 'clearing caches' })
+  }
+}
+
+function fetch(
+  parts: DeployParts,
+  deployment: DeploymentRow,
+  release: Release,
+  signal: AbortSignal,
+): Promise<FetchedSource> {
+  const { fetchTimeoutMs, mostSourceBytes: mostBytes } = parts.settings
+  const files: Held = { stage: 'fetch', mostBytes, folders: [release.directory], growing: [] }
+  const packs: Held = { ...files, folders: [], growing: [parts.gitCache.folderOf(deployment.project_id)] }
+  return within('fetch', fetchTimeoutMs, signal, (limit) =>
+    parts.disk.hold(files, limit, (held) =>
+      parts.disk.hold(packs, held, (held) => fetchSource(parts, requestOf(parts, deployment, release), held)),
     ),
   )
-  await parts.store.fetched(deployment, source)
-  const plan = await planFor(sourceOf(release), parts.planOptions)
-  await parts.releases.handOver(release, signal)
-  await parts.buildSlots.use(deployment.account_id, signal, () =>
-    within('build', parts.settings.buildTimeoutMs, signal, (limit) =>
-      parts.disk.hold(
-        {
-          stage: 'build',
-          folder: release.directory,
-          mostBytes: mostReleaseBytes,
-          growing: [homeOf(release), temporaryFolderOf(release)],
-        },
-        limit,
-        (held) => buildRelease(parts.runner, release, plan, held),
+}
+
+function build(parts: DeployParts, release: Release, plan: Plan, signal: AbortSignal): Promise<void> {
+  const { buildTimeoutMs, mostReleaseBytes: mostBytes } = parts.settings
+  const cache = cacheOf(release)
+  const growing = [homeOf(release), temporaryFolderOf(release), cache]
+  return parts.caches.use(cache, signal, () =>
+    within('build', buildTimeoutMs, signal, (limit) =>
+      parts.disk.hold({ stage: 'build', mostBytes, folders: [release.directory], growing }, limit, (held) =>
+        buildRelease(parts.runner, release, plan, held),
       ),
     ),
   )
-  return plan
 }
 
 function requestOf(parts: DeployParts, deployment: DeploymentRow, release: Release) {

@@ -6,6 +6,7 @@ import { DeploymentError } from './failure.ts'
 
 /** Keeps deployments from filling the disk that everything lies on. */
 export interface Disk {
+  freeBytes(): Promise<number>
   /** Throws `server_error` when what is free is below the reserve. */
   assertRoom(): Promise<void>
   /**
@@ -16,11 +17,12 @@ export interface Disk {
 }
 
 export interface Held {
-  readonly stage: DeploymentStage
-  readonly folder: string
+  readonly stage: 'fetch' | 'build'
   readonly mostBytes: number
-  /** Folders that are there before: what is in them counts from now on. */
-  readonly growing?: readonly string[]
+  /** What is in these counts. */
+  readonly folders: readonly string[]
+  /** Of these, which were there before, counts what comes from now on. */
+  readonly growing: readonly string[]
 }
 
 /** A fast disk takes a gigabyte in this time, which the reserve must outlast. */
@@ -38,6 +40,8 @@ export function createDisk(options: { readonly directory: string; readonly reser
   }
 
   return {
+    freeBytes,
+
     async assertRoom() {
       if ((await freeBytes()) >= reserveBytes) return
       throw new ApiError(
@@ -46,15 +50,16 @@ export function createDisk(options: { readonly directory: string; readonly reser
       )
     },
 
-    async hold({ stage, folder, mostBytes, growing = [] }, signal, step) {
+    async hold({ stage, folders, mostBytes, growing }, signal, step) {
       const stop = new AbortController()
       const ended = new AbortController()
       const before = (await Promise.all(growing.map((each) => sizeOf(each, Infinity)))).reduce((sum, n) => sum + n, 0)
       const check = async (): Promise<void> => {
         if ((await freeBytes()) < reserveBytes) throw noSpace(stage)
         let bytes = -before
-        for (const each of [folder, ...growing]) bytes += await sizeOf(each, mostBytes + before)
-        if (bytes > mostBytes) throw tooLarge(stage, mostBytes)
+        for (const each of [...folders, ...growing]) bytes += await sizeOf(each, mostBytes + before)
+        // No number at all when even before it could not be told.
+        if (!(bytes <= mostBytes)) throw tooLarge(stage, mostBytes)
       }
       const watch = async (): Promise<void> => {
         while (!ended.signal.aborted) {
@@ -86,26 +91,35 @@ function noSpace(stage: DeploymentStage): DeploymentError {
   return new DeploymentError(stage, 'no_space', message)
 }
 
-function tooLarge(stage: DeploymentStage, mostBytes: number): DeploymentError {
-  const what = stage === 'fetch' ? 'The files of the commit' : 'The release with what its build wrote'
-  const message = `${what} would take more than the ${mostBytes / 1_000_000} MB on the disk that are allowed.`
-  return new DeploymentError(stage, 'too_large', message)
+export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): DeploymentError {
+  const megabytes = `${mostBytes / 1_000_000} MB`
+  const messages = {
+    fetch: `The files of the commit would take more than the ${megabytes} on the disk that are allowed.`,
+    build: `The release with what its build wrote would take more than the ${megabytes} on the disk that are allowed.`,
+    run: `The app was stopped: with its release, HOME and TMPDIR it took more than the ${megabytes} on the disk that it may. Let it keep less. HOME and TMPDIR stay from release to release; the build of another one can empty them.`,
+  }
+  return new DeploymentError(stage, 'too_large', messages[stage])
 }
 
 /**
  * The bytes that a tree takes on the disk. Links are not followed; what has several names counts for each, and what
- * goes away meanwhile not at all. Leaves off at more than `enough`.
+ * goes away meanwhile not at all. What cannot be looked into, as it is closed or deeper than a path is long, could hold
+ * anything: it counts as endless. Leaves off at more than `enough`.
  */
 export async function sizeOf(path: string, enough: number): Promise<number> {
-  const info = await lstat(path).catch(() => null)
-  if (info === null) return 0
-  let bytes = Math.max(info.blocks * 512, leastBytes)
-  if (!info.isDirectory()) return bytes
-  for (const name of await readdir(path).catch(() => [])) {
-    if (bytes > enough) break
-    bytes += await sizeOf(join(path, name), enough - bytes)
+  try {
+    const info = await lstat(path)
+    let bytes = Math.max(info.blocks * 512, leastBytes)
+    if (!info.isDirectory()) return bytes
+    for (const name of await readdir(path)) {
+      if (bytes > enough) break
+      bytes += await sizeOf(join(path, name), enough - bytes)
+    }
+    return bytes
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' || code === 'ENOTDIR' ? 0 : Infinity
   }
-  return bytes
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

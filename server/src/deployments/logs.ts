@@ -15,7 +15,10 @@ export type LogsWanted = QueryOutput<'deployments.logs'> & { readonly lastEventI
 
 /** What deployments have written. The values of their variables are masked. Both throw `not_found`. */
 export interface Logs {
-  /** The last lines as text, those of the build first; with `since`, only those written then or later. */
+  /**
+   * The last lines as text, those of the build first; with `since`, only those written then or later; with `timestamps`,
+   * each after its time (RFC 3339; `-` where it is not known), its stream and a blank.
+   */
   tail(project: TenantProject, id: string, wanted: LogsWanted): Promise<TextAnswer>
   /**
    * The last lines, or those after `lastEventId`, and all that come, as server-sent events (WHATWG HTML, 9.2): a message
@@ -68,7 +71,7 @@ export function createLogs(parts: {
       for (let from = position; from < end; ) {
         const { lines, next } = await runner.readLog(place, stream, { from, masker, isFinal: true })
         const asked = lines.filter((line) => line.end <= end)
-        if (asked.length > 0) yield asked.map((line) => `${line.text}\n`).join('')
+        if (asked.length > 0) yield asked.map((line) => textOf(stream, line, wanted)).join('')
         if (next <= from) break
         from = next
       }
@@ -137,6 +140,12 @@ export function createLogs(parts: {
   }
 }
 
+function textOf(stream: LogStream, { at, text }: LogLine, { timestamps }: LogsWanted): string {
+  return timestamps ? `${timeOf(at) ?? '-'} ${stream} ${text}\n` : `${text}\n`
+}
+
+const timeOf = (at: LogLine['at']): string | null => (at === null ? null : new Date(at).toISOString())
+
 function isOver(status: DeploymentRow['status'] | 'deleted', stream: LogStream | undefined): boolean {
   if (status === 'building') return false
   return stream === 'build' || status !== 'running'
@@ -150,8 +159,8 @@ type Positions = Record<LogStream, number>
 const idOf = ({ build, runtime }: Positions): string => `${build}-${runtime}`
 
 function eventOf(positions: Positions, stream: LogStream, line: LogLine): string {
-  const at = line.at === null ? null : new Date(line.at).toISOString()
-  return `id: ${idOf(positions)}\ndata: ${JSON.stringify({ at, stream, text: line.text })}\n\n`
+  const data = { at: timeOf(line.at), stream, text: line.text }
+  return `id: ${idOf(positions)}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
 function parsePositions(id: string | undefined): Positions | undefined {

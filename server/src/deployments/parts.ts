@@ -8,6 +8,7 @@ import type { Logger } from '../platform/logger.ts'
 import type { Outbound } from '../platform/outbound.ts'
 import type { App, Apps } from './apps.ts'
 import type { BuildSlots } from './build-slots.ts'
+import type { Caches } from './caches.ts'
 import type { Disk } from './disk.ts'
 import type { Git } from './git.ts'
 import type { GitCache } from './git-cache.ts'
@@ -29,6 +30,7 @@ export interface DeployParts {
   readonly listening: Listening
   readonly git: Git
   readonly gitCache: GitCache
+  readonly caches: Caches
   readonly outbound: Outbound
   /** One at a time works on a release. */
   readonly work: Work

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failDeployment } from './failing.ts'
-import { DeploymentError, failureOf, withLastLines } from './failure.ts'
+import { DeploymentError, failureOf, saidOf, withLastLines } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { createRestarts } from './restarts.ts'
+import { limitCodes } from './runner/limits.ts'
+import type { Release } from './runner/runner.ts'
 import { stopGraceMs, unroute } from './steps/drain.ts'
 import { untilHealthy } from './steps/health.ts'
 import type { DeploymentRow } from './store/store.ts'
@@ -22,9 +24,12 @@ const watchIntervalMs = 1_000
 const openAgainMs = 5_000
 const sweepIntervalMs = 60_000
 const linesInFailure = 20
+const crashLoop = 'crash_loop'
 
 export function createKeeper(parts: DeployParts): Keeper {
   const restarts = createRestarts()
+  const releaseOf = async (row: DeploymentRow): Promise<Release> =>
+    parts.releases.of(row, (await parts.apps.get(row.app_id)).number)
 
   /** Sees that a running release is alive and has the app's address; starts it again when it is not. */
   const keep = async (seen: DeploymentRow, stopping: AbortSignal): Promise<void> => {
@@ -54,7 +59,7 @@ export function createKeeper(parts: DeployParts): Keeper {
     if (answers(row)) return true
     const seen = await parts.runner.inspect(row.instance)
     if (seen.state !== 'listening') return false
-    await parts.runner.watchLog(parts.releases.placeOf(row), row.instance)
+    await parts.runner.adopt(await releaseOf(row), row.instance)
     return routeTo(row, seen.host, row.instance.port)
   }
 
@@ -69,8 +74,7 @@ export function createKeeper(parts: DeployParts): Keeper {
   const revive = async (row: DeploymentRow, signal: AbortSignal): Promise<void> => {
     parts.logger.info({ deployment: row.id }, 'starting the release again')
     restarts.note(row.id, performance.now())
-    const app = await parts.apps.get(row.app_id)
-    const release = await parts.releases.of(row, app.number)
+    const release = await releaseOf(row)
     try {
       if (row.plan === null) throw new Error('a running deployment has no plan')
       if (row.instance !== null) await parts.runner.stop(row.instance, { graceMs: stopGraceMs })
@@ -92,16 +96,23 @@ export function createKeeper(parts: DeployParts): Keeper {
   }
 
   const crashed = async (row: DeploymentRow): Promise<DeploymentError> => {
-    const release = await parts.releases.of(row, (await parts.apps.get(row.app_id)).number)
+    const release = await releaseOf(row)
     const lines = await parts.runner.logs(release, 'runtime', { lines: linesInFailure })
-    return new DeploymentError('run', 'crash_loop', withLastLines('Put right what its output says.', lines))
+    const seen = row.instance === null ? null : await parts.runner.inspect(row.instance)
+    const exceeded = seen?.state === 'exited' ? seen.exceeded : null
+    const said = exceeded === null ? 'Put right what its output says.' : saidOf(exceeded, 'app', release.limits)
+    return new DeploymentError('run', exceeded ?? crashLoop, withLastLines(said, lines))
   }
 
   const giveUp = async (row: DeploymentRow, error: unknown): Promise<void> => {
     parts.logger.error({ err: error, deployment: row.id }, 'the release cannot be kept running')
-    const { message } = failureOf(error, parts.releases.secretsOf(row))
-    const said = `The app ended again and again after it was started. ${message}`
-    await failDeployment(parts, row, { stage: 'run', code: 'crash_loop', message: said })
+    const { code, message } = failureOf(error, parts.releases.secretsOf(row))
+    await failDeployment(parts, row, {
+      stage: 'run',
+      // A limit that it met is the reason; anything else is in the message.
+      code: limitCodes.find((limit) => limit === code) ?? crashLoop,
+      message: `The app ended again and again after it was started. ${message}`,
+    })
     restarts.forget(row.id)
   }
 
@@ -121,6 +132,8 @@ export function createKeeper(parts: DeployParts): Keeper {
     async begin() {
       for (const app of await parts.apps.list()) await parts.listening.open(app)
       await sweep(parts)
+      // The caps may be others than before.
+      parts.background.add(parts.caches.trim(), { what: 'clearing caches' })
     },
 
     async watch(stopping) {

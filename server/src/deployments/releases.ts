@@ -32,7 +32,7 @@ export interface Releases {
   removeApp(appId: string): Promise<void>
 }
 
-export type ReleasePlace = Pick<Release, 'id' | 'directory' | 'logDirectory'>
+export type ReleasePlace = Pick<Release, 'id' | 'directory' | 'appDirectory' | 'logDirectory'>
 
 export interface AppOnDisk {
   readonly id: string
@@ -57,9 +57,11 @@ export function createReleases(options: {
     git_token === null ? null : options.secrets.decrypt(git_token, tokenContext(id))
 
   const placeOf: Releases['placeOf'] = ({ id, app_id }) => {
+    const appDirectory = join(options.directory, app_id)
     return {
       id,
-      directory: join(options.directory, app_id, 'releases', id),
+      directory: join(appDirectory, 'releases', id),
+      appDirectory,
       logDirectory: join(options.logDirectory, app_id, id),
     }
   }
@@ -74,10 +76,8 @@ export function createReleases(options: {
     },
 
     async of(deployment, appNumber) {
-      const appDirectory = join(options.directory, deployment.app_id)
       return {
         ...placeOf(deployment),
-        appDirectory,
         user: userOf(options.uids, appNumber),
         limits: await options.limitsOf(deployment.project_id),
         variables: variablesOf(deployment),

@@ -1,10 +1,26 @@
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
-import { blockList } from './outbound.ts'
+import {
+  domain,
+  hostname,
+  jsonVariables,
+  list,
+  megabytes,
+  networks,
+  origin,
+  port,
+  postgresUrl,
+  type Range,
+  range,
+  seconds,
+  slug,
+  text,
+} from './config-values.ts'
 import { type Plans, plansFile, shippedPlans } from './plans.ts'
+
+export type { Range }
 
 /** Everything that an operator can set, checked. Made once by `loadConfig`; nothing else reads the environment. */
 export interface Config {
@@ -51,11 +67,6 @@ export interface Config {
   readonly path: string
 }
 
-export interface Range {
-  readonly from: number
-  readonly to: number
-}
-
 /** How apps are reached: each on a port of its own, or all on one listener by host name. */
 export type AppsConfig =
   | { readonly mode: 'ports'; readonly publicHost: string; readonly ports: Range }
@@ -82,6 +93,11 @@ export interface DeploysConfig {
   /** The most that the files of a commit, and a release with what its build made, may take on the disk. */
   readonly mostSourceBytes: number
   readonly mostReleaseBytes: number
+  /** The most that a running app may take on the disk: its release, `HOME`, `TMPDIR` and the packages of its builds. */
+  readonly mostAppBytes: number
+  /** The most that one cache may take on the disk (the packages of an app, a repository), and all of them together. */
+  readonly mostEachCacheBytes: number
+  readonly mostAllCachesBytes: number
   /** Free space of the disk below which nothing is accepted or built. */
   readonly reserveBytes: number
   /** Variables given to git and to builds, such as a package registry's address. */
@@ -121,75 +137,6 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-const text = z.string().min(1)
-const port = z
-  .string()
-  .regex(/^\d{1,5}$/, 'must be a port from 0 to 65535')
-  .transform(Number)
-  .refine((n) => n <= 65535, 'must be a port from 0 to 65535')
-const seconds = z
-  .string()
-  .regex(/^\d+(\.\d+)?$/, 'must be a number of seconds')
-  .transform((value) => Math.round(Number(value) * 1000))
-  // A timer of the system counts milliseconds in 31 bits.
-  .refine((ms) => ms < 2 ** 31, 'must be less than 24 days')
-const megabytes = z
-  .string()
-  .regex(/^\d{1,9}$/, 'must be a whole number of megabytes')
-  .transform((value) => Number(value) * 1_000_000)
-const list = z.string().transform((value) =>
-  value
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== ''),
-)
-const range = z
-  .string()
-  .regex(/^\d+-\d+$/, 'must be two numbers joined by a hyphen, such as 20000-29999')
-  .transform((value): Range => {
-    const [from = 0, to = 0] = value.split('-').map(Number)
-    return { from, to }
-  })
-  .refine(
-    ({ from, to }) => from > 0 && from < to && to <= 65535,
-    'must run from a lower to a higher number below 65536',
-  )
-const networks = list.superRefine((entries, context) => {
-  for (const entry of entries) {
-    try {
-      blockList([entry])
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: `holds a mistake: ${(error as Error).message}` })
-    }
-  }
-})
-const slug = z.string().regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens')
-const domain = z
-  .string()
-  .regex(
-    /^([a-z0-9]([a-z0-9-]*[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/,
-    'must be a domain name in lower case, such as apps.example.com',
-  )
-
-const hostname = z
-  .string()
-  .refine(
-    (value) => isIP(value) !== 0 || domain.safeParse(value).success,
-    'must be a host name in lower case or an IP address',
-  )
-
-const origin = z
-  .string()
-  .refine(
-    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && isBare(new URL(value)),
-    'must be an address without a path, such as https://fairlead.example.com',
-  )
-  .transform((value) => new URL(value).origin)
-
-function isBare({ pathname, search, hash, username, password }: URL): boolean {
-  return pathname === '/' && `${search}${hash}${username}${password}` === ''
-}
-
 /** For settings that are too large for a variable. */
 function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   try {
@@ -200,14 +147,12 @@ function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   }
 }
 
-const postgresUrl = z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
-
 const portRange = range.refine(
   ({ from, to }) => to < releasePorts.from || from > releasePorts.to,
   'must not overlap 10000-19999, which releases use',
 )
 
-const variables = z.object({
+const settings = {
   DATABASE_URL: postgresUrl.optional(),
   FAIRLEAD_HOST: text.default('127.0.0.1'),
   FAIRLEAD_PORT: port.default(3000),
@@ -273,19 +218,19 @@ const variables = z.object({
   FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
   FAIRLEAD_SOURCE_MB: megabytes.default(1_000_000_000),
   FAIRLEAD_RELEASE_MB: megabytes.default(4_000_000_000),
+  FAIRLEAD_APP_MB: megabytes.optional(),
+  FAIRLEAD_CACHE_MB: megabytes.default(2_000_000_000),
+  FAIRLEAD_ALL_CACHES_MB: megabytes.default(20_000_000_000),
   FAIRLEAD_RESERVE_MB: megabytes.default(1_000_000_000),
-  FAIRLEAD_BUILD_ENV: z
-    .string()
-    .transform((value, context) => {
-      try {
-        return JSON.parse(value) as unknown
-      } catch {
-        context.addIssue({ code: 'custom', message: 'must be a JSON object of strings' })
-        return z.NEVER
-      }
-    })
-    .pipe(z.record(z.string(), z.string().regex(/^[^\0]*$/), { error: 'must be a JSON object of strings' }))
-    .default({}),
+  FAIRLEAD_BUILD_ENV: jsonVariables.default({}),
+}
+
+const variables = z.object(settings).superRefine((set, context) => {
+  if (set.FAIRLEAD_APPS_DOMAIN !== undefined || set.FAIRLEAD_DATABASES_URL !== undefined) return
+  const { FAIRLEAD_APP_PORTS: apps, FAIRLEAD_DATABASE_PORTS: databases } = set
+  if (apps.to < databases.from || apps.from > databases.to) return
+  const message = `(${databases.from}-${databases.to}) must not overlap FAIRLEAD_APP_PORTS (${apps.from}-${apps.to})`
+  context.addIssue({ code: 'custom', path: ['FAIRLEAD_DATABASE_PORTS'], message })
 })
 
 const clientVariables = z.object({
@@ -336,7 +281,7 @@ export function loadConfig(
     ...(flags.port === undefined ? {} : { FAIRLEAD_PORT: flags.port }),
     ...(flags.dataDir === undefined ? {} : { FAIRLEAD_DATA_DIR: flags.dataDir }),
   }
-  const known = { ...variables.shape, ...clientVariables.shape }
+  const known = { ...settings, ...clientVariables.shape }
   const unknown = Object.keys(environment).filter((key) => key.startsWith('FAIRLEAD_') && !(key in known))
   const parsed = variables.safeParse(given)
   const problems = [
@@ -389,6 +334,10 @@ function assemble(set: z.output<typeof variables>, environment: Readonly<Record<
       drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
       mostSourceBytes: set.FAIRLEAD_SOURCE_MB,
       mostReleaseBytes: set.FAIRLEAD_RELEASE_MB,
+      // What was just built may run, and has room to write.
+      mostAppBytes: set.FAIRLEAD_APP_MB ?? 2 * set.FAIRLEAD_RELEASE_MB,
+      mostEachCacheBytes: set.FAIRLEAD_CACHE_MB,
+      mostAllCachesBytes: set.FAIRLEAD_ALL_CACHES_MB,
       reserveBytes: set.FAIRLEAD_RESERVE_MB,
       environment: set.FAIRLEAD_BUILD_ENV,
     },

@@ -42,7 +42,7 @@ afterAll(async () => {
 const follow = (headers: Record<string, string>, deploymentId = id) =>
   followLog(server.client, projectId, deploymentId, headers)
 
-type Query = { tail?: string; stream?: 'build' | 'runtime'; since?: string }
+type Query = { tail?: string; stream?: 'build' | 'runtime'; since?: string; timestamps?: 'true' | 'false' }
 const read = async (query: Query = {}) => {
   const response = await server.client.deployments.logs({ params: { project_id: projectId, id }, query })
   expect(response.headers.get('content-type')).toContain('text/plain')
@@ -76,6 +76,22 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(await read({ since: at, tail: '1' })).toEqual(['asked for /later'])
   })
 
+  it('begins each line with its time and stream when asked to', async () => {
+    const plain = await read()
+    expect(await read({ timestamps: 'false' })).toEqual(plain)
+    const followed = await follow({ 'last-event-id': '0-0' })
+    const { data } = await followed.until((event) => event.data['text'] === 'started')
+    followed.close()
+    const lines = await read({ timestamps: 'true' })
+    expect(lines).toContain(`${data['at']} runtime started`)
+    const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (build|runtime) (.*)$/
+    expect(lines.map((line) => form.exec(line)?.[2])).toEqual(await read())
+    expect(lines.join()).not.toContain(secret)
+    expect(await read({ timestamps: 'true', stream: 'build', tail: '1' })).toEqual([
+      expect.stringMatching(/Z build built with \*\*\*$/),
+    ])
+  })
+
   it('keeps the log of a build that failed', async () => {
     await using broken = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
@@ -102,6 +118,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     ['a word as tail', { tail: 'all' }, 'tail'],
     ['too large a tail', { tail: '99999' }, 'tail'],
     ['a time without a zone', { since: '2026-01-01T00:00:00' }, 'since'],
+    ['a word as timestamps', { timestamps: 'yes' as 'true' }, 'timestamps'],
     ['another stream', { stream: 'other' as 'build' }, 'stream'],
   ])('refuses %s', async (_, query, field) => {
     await expect(

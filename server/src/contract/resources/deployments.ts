@@ -94,6 +94,10 @@ const logsQuery = z.object({
     .default(usualLogLines),
   since: z.iso.datetime({ offset: true, error: 'must be a time such as 2026-07-01T12:00:00Z (RFC 3339)' }).optional(),
   stream: z.enum(['build', 'runtime'], { error: 'must be build or runtime' }).optional(),
+  timestamps: z
+    .enum(['true', 'false'], { error: 'must be true or false' })
+    .transform((value) => value === 'true')
+    .default(false),
 })
 
 export const deploymentOperations = {
@@ -164,7 +168,7 @@ export const deploymentOperations = {
     summary: 'Read the log of a deployment',
     description:
       'The last `tail` lines of the build and of the app, or of the one named by `stream`; with `since` only those ' +
-      'written then or later. With `Accept: text/event-stream` the lines are followed as they come, as server-sent ' +
+      'written then or later; with `timestamps` each begins with its time and its stream. With `Accept: text/event-stream` the lines are followed as they come, as server-sent ' +
       'events from `Last-Event-ID` on, each with its time; the event `end` tells that no further line will come. ' +
       'Values of the variables are masked.',
     query: logsQuery,

@@ -1,9 +1,10 @@
 import type { Cgroups, Exceeded } from '../../platform/cgroups.ts'
+import type { ProcessIdentity } from '../../platform/processes.ts'
 import { sourceOf } from './environment.ts'
 import { groupLimits, type LimitCode, prlimitArguments } from './limits.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import type { Release } from './runner.ts'
-import { sandboxArguments } from './sandbox.ts'
+import { type Sandbox, sandboxArguments } from './sandbox.ts'
 
 /** What this machine offers to hold builds and apps with; `null` for what is not there. */
 export interface Means {
@@ -11,9 +12,11 @@ export interface Means {
   /** util-linux's program. */
   readonly prlimit: string | null
   /** Bubblewrap; only where the server is not root, as users of their own divide apps where it is. */
-  readonly sandbox: string | null
+  readonly sandbox: Sandbox | null
   /** Folders that sandboxed programs read besides the system's. */
   readonly programs: readonly string[]
+  /** Hidden from sandboxed programs, but for what is theirs. */
+  readonly dataDirectory: string
 }
 
 export type Kind = 'build' | 'app'
@@ -31,8 +34,8 @@ export interface Confinement {
   readonly warning: string | null
   /** Makes room for a build or an app of the release; what an earlier one of this kind left is ended. */
   open(release: Release, kind: Kind): Promise<Entry>
-  /** Begins to look after a process started with an entry; gives how to leave off. */
-  watch(release: Release, kind: Kind, pid: number): () => void
+  /** Begins to look after a process started with an entry, by this server or an earlier one; gives how to leave off. */
+  watch(release: Pick<Release, 'id' | 'limits'>, kind: Kind, leader: ProcessIdentity): () => void
   /** The limit that the last build or app of the release ran into. */
   exceeded(releaseId: string, kind: Kind): Promise<LimitCode | null>
   processesOf(releaseId: string): Promise<number[]>
@@ -47,10 +50,10 @@ const codes: Readonly<Record<Exceeded, LimitCode>> = { memory: 'out_of_memory', 
 const groupOf = (releaseId: string, kind: Kind): string => `${releaseId}.${kind}`
 
 /** Nothing holds anything: for machines without all of it. */
-export const noMeans: Means = { cgroups: null, prlimit: null, sandbox: null, programs: [] }
+export const noMeans: Means = { cgroups: null, prlimit: null, sandbox: null, programs: [], dataDirectory: '/nowhere' }
 
 export function createConfinement(means: Means): Confinement {
-  const { cgroups, prlimit, sandbox, programs } = means
+  const { cgroups, prlimit, sandbox } = means
   const groupsMemory = cgroups?.controllers.has('memory') === true
   const groupsProcesses = cgroups?.controllers.has('pids') === true
   const processesIn = async (releaseId: string): Promise<number[]> =>
@@ -70,16 +73,18 @@ export function createConfinement(means: Means): Confinement {
         groups,
         prefix: [
           ...(prlimit === null ? [] : [prlimit, ...prlimitArguments(limits, options), '--']),
-          ...(sandbox === null ? [] : [sandbox, ...sandboxArguments(release, { programs, cwd: sourceOf(release) })]),
+          ...(sandbox === null
+            ? []
+            : [sandbox.program, ...sandboxArguments(release, kind, { ...means, ...sandbox, cwd: sourceOf(release) })]),
         ],
       }
     },
 
-    watch(release, kind, pid) {
+    watch(release, kind, leader) {
       if (groupsMemory) return () => undefined
       const name = groupOf(release.id, kind)
       const { memoryBytes } = groupLimits(release.limits, kind)
-      return memory.watch(name, { leader: pid, memoryBytes, listed: () => cgroups?.processesOf(name) ?? [] })
+      return memory.watch(name, { leader, memoryBytes, listed: () => cgroups?.processesOf(name) ?? [] })
     },
 
     async exceeded(releaseId, kind) {

@@ -8,6 +8,12 @@ export const sourceOf = (release: Pick<Release, 'directory'>): string => join(re
 export const homeOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'home')
 export const temporaryFolderOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'tmp')
 
+/** What builds have downloaded before; it may be cleared away between any two. */
+export const cacheOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'cache')
+
+/** Names the folder of the cache to the package managers of the toolchain. */
+export const CACHE_VARIABLE = 'FAIRLEAD_CACHE'
+
 /** Where the machine's own programs lie. */
 export const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
 
@@ -24,7 +30,7 @@ export const searchPath = (release: Pick<Release, 'directory'>, bin: string): st
  * The app's variables win over defaults and over the operator's; what the platform depends on wins over the app's.
  *
  * @param options.port present at a start only; builds see no `PORT`
- * @param options.operator the operator's variables, for builds
+ * @param options.operator the operator's variables; present at builds only, which have a cache (see `prepareBin`)
  */
 export function commandEnvironment(
   release: Release,
@@ -34,6 +40,7 @@ export function commandEnvironment(
   const { PORT: _, ...chosen }: Record<string, string> = {
     LANG: 'C.UTF-8',
     NODE_ENV: 'production',
+    ...(options.operator === undefined ? {} : { PIP_CACHE_DIR: join(cacheOf(release), 'pip') }),
     ...options.operator,
     ...command.env,
     ...release.variables,
@@ -41,6 +48,7 @@ export function commandEnvironment(
   return {
     ...chosen,
     ...(options.port === undefined ? {} : { PORT: String(options.port) }),
+    ...(options.operator === undefined ? {} : { [CACHE_VARIABLE]: cacheOf(release) }),
     PATH: searchPath(release, options.bin).join(':'),
     HOME: homeOf(release),
     TMPDIR: temporaryFolderOf(release),

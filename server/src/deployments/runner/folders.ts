@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
-import { chmod, lchown, lstat, mkdir, open, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { lchown, lstat, mkdir, open } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import type { OsUser } from '../../platform/users.ts'
+import { SYSTEM_FOLDERS } from './environment.ts'
 
 /**
  * Makes a private folder of the user's unless it exists.
@@ -31,24 +33,17 @@ export async function removeFolder(path: string): Promise<void> {
     // A link or a file has nothing in it to guard.
     if (!isCode(error, 'ENOTDIR') && !isCode(error, 'ELOOP')) throw error
   }
-  await remove(path).catch(async (error: unknown) => {
-    if (!isCode(error, 'EACCES') && !isCode(error, 'EPERM')) throw error
+  // The system's programs go down from folder to folder and not by paths: neither a tree deeper than a path is long nor
+  // a folder that is exchanged for a link meanwhile leads them astray.
+  await run('rm', ['-rf', '--', path]).catch(async () => {
     // A build may take the right to its own folders away.
-    await openFolders(path)
-    await remove(path)
+    await run('chmod', ['-R', 'u+rwx', '--', path]).catch(() => undefined)
+    await run('rm', ['-rf', '--', path])
   })
 }
 
-function remove(path: string): Promise<void> {
-  return rm(path, { recursive: true, force: true, maxRetries: 3 })
-}
-
-/** Gives the owner all rights to every folder of a tree; links are not followed. */
-async function openFolders(path: string): Promise<void> {
-  await chmod(path, 0o700)
-  for (const entry of await readdir(path, { withFileTypes: true })) {
-    if (entry.isDirectory()) await openFolders(join(path, entry.name))
-  }
+async function run(program: string, args: readonly string[]): Promise<void> {
+  await promisify(execFile)(program, args, { env: { PATH: SYSTEM_FOLDERS.join(':') } })
 }
 
 const isCode = (error: unknown, code: string): boolean =>

@@ -8,7 +8,8 @@ export interface Limits {
 }
 
 /** What ran into a limit, for `failure.code`. */
-export type LimitCode = 'out_of_memory' | 'too_many_processes'
+export const limitCodes = ['out_of_memory', 'too_many_processes'] as const
+export type LimitCode = (typeof limitCodes)[number]
 
 /** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores some hundreds. */
 export const mostProcesses = 512

@@ -21,6 +21,7 @@ export async function findMeans(options: {
     prlimit: await findProgram('prlimit', options.path),
     sandbox: options.isRoot ? null : await findSandbox(options.path),
     programs: options.programs,
+    dataDirectory: options.directory,
   }
 }
 

@@ -1,12 +1,22 @@
-import { familyOf, killAll, startTimeOf, unsharedMemoryOf } from '../../platform/processes.ts'
+import {
+  familyOf,
+  isRunning,
+  killAll,
+  type ProcessIdentity,
+  startTimeOf,
+  unsharedMemoryOf,
+} from '../../platform/processes.ts'
 
 /** Holds groups of processes to their memory where the kernel does not. */
 export interface MemoryWatch {
-  /** Looks at the processes until told to leave off, and ends them all when together they have more than they may. */
+  /**
+   * Looks at the processes until the leader has ended or it is told to leave off, and ends them all when together they
+   * have more than they may. Whatever was watched under the same name before is not any more.
+   */
   watch(
     name: string,
     target: {
-      readonly leader: number
+      readonly leader: ProcessIdentity
       readonly memoryBytes: number
       /** The processes that are known besides the leader's children. */
       readonly listed: () => Promise<number[]> | number[]
@@ -21,11 +31,13 @@ const intervalMs = 200
 
 export function createMemoryWatch(): MemoryWatch {
   const over = new Set<string>()
+  const leavingOff = new Map<string, () => void>()
   return {
     watch(name, { leader, memoryBytes, listed }) {
+      leavingOff.get(name)?.()
       let busy = false
       const look = async (): Promise<void> => {
-        const pids = new Set([...(await familyOf(leader)), ...(await listed())])
+        const pids = new Set([...(await familyOf(leader.pid)), ...(await listed())])
         const bytes = [...pids].reduce((sum, pid) => sum + unsharedMemoryOf(pid), 0)
         if (bytes <= memoryBytes) return
         over.add(name)
@@ -36,6 +48,7 @@ export function createMemoryWatch(): MemoryWatch {
         await killAll({ leaders }, { graceMs: 0 })
       }
       const timer = setInterval(() => {
+        if (!isRunning(leader)) return leaveOff()
         if (busy) return
         busy = true
         // Whoever cannot be ended now is looked at again.
@@ -46,7 +59,12 @@ export function createMemoryWatch(): MemoryWatch {
           })
       }, intervalMs)
       timer.unref()
-      return () => clearInterval(timer)
+      const leaveOff = () => {
+        clearInterval(timer)
+        if (leavingOff.get(name) === leaveOff) leavingOff.delete(name)
+      }
+      leavingOff.set(name, leaveOff)
+      return leaveOff
     },
     exceeded: (name) => over.has(name),
     forget(name) {

@@ -1,12 +1,20 @@
 import { once } from 'node:events'
-import { type FileHandle, mkdir } from 'node:fs/promises'
+import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../platform/logger.ts'
 import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
 import { createMasker } from '../masking.ts'
 import type { Confinement, Entry } from './confinement.ts'
-import { commandEnvironment, homeOf, RELEASE_MARKER, searchPath, sourceOf, temporaryFolderOf } from './environment.ts'
+import {
+  cacheOf,
+  commandEnvironment,
+  homeOf,
+  RELEASE_MARKER,
+  searchPath,
+  sourceOf,
+  temporaryFolderOf,
+} from './environment.ts'
 import { ensurePrivateFolder, removeFolder } from './folders.ts'
 import { createInspector } from './inspect.ts'
 import { type Exit, type Launch, launch } from './launch.ts'
@@ -91,7 +99,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     const launched = await run(release, command, log, entry, { operator: options.buildEnvironment })
     if (!launched.ok) return { code: launched.code, signal: null }
     lowerPriority(launched.process.pid)
-    const leaveOff = confinement.watch(release, 'build', launched.process.pid)
+    const leaveOff = confinement.watch(release, 'build', launched.process)
     try {
       await settledOrAborted(launched.exited, signal)
     } finally {
@@ -134,19 +142,22 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     if (path !== undefined) await logKeeper.look(path)
   }
 
-  const halt: Runner['halt'] = async ({ id }, { graceMs } = { graceMs: 0 }) => {
+  const halt: Runner['halt'] = async ({ id, directory }, { graceMs } = { graceMs: 0 }) => {
     const own = [...children.values()].filter((child) => child.releaseId === id)
     const leaders = own.map((child) => child.process)
     await endAll(id, leaders, graceMs)
     await Promise.all(own.map((child) => child.exited))
     await noteLastWords(id)
     forget(id)
+    // A release at rest is closed to the others of its app, which run as the same user.
+    await chmod(directory, 0o700).catch(ignoreMissing)
   }
 
   return {
     build: async (release, plan, { signal }) => {
       signal.throwIfAborted()
       await prepareFolders(release)
+      await ensurePrivateFolder(cacheOf(release), release.user)
       const log = await openLog(logOf(release, 'build'), release.user)
       let isBuilding = true
       try {
@@ -169,6 +180,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     start: async (release, plan) => {
       forget(release.id)
       await prepareFolders(release)
+      await chmod(release.directory, 0o711)
       const log = await openLog(logOf(release, 'runtime'), release.user)
       const port = await ports.reserve().catch(async (error: unknown) => {
         await log.close()
@@ -186,7 +198,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
         const child: Child = { releaseId: release.id, process, exited, hasExited: false }
         children.set(keyOf(instance), child)
         if (launched.ok) launched.unref()
-        const leaveOff = launched.ok ? confinement.watch(release, 'app', process.pid) : () => undefined
+        const leaveOff = launched.ok ? confinement.watch(release, 'app', process) : () => undefined
         void exited.then((exit) => {
           leaveOff()
           child.hasExited = true
@@ -242,7 +254,10 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
       const path = logOf(release, stream)
       return readLines(path, await logKeeper.look(path), wanted)
     },
-    watchLog: (release, instance) => watchRuntimeLog(release, () => isRunning(instance)),
+    async adopt(release, instance) {
+      confinement.watch(release, 'app', instance)
+      await watchRuntimeLog(release, () => isRunning(instance))
+    },
 
     halt,
 
@@ -267,6 +282,10 @@ async function prepareFolders(release: Release): Promise<void> {
   await mkdir(release.logDirectory, { recursive: true, mode: 0o700 })
   await ensurePrivateFolder(homeOf(release), release.user)
   await ensurePrivateFolder(temporaryFolderOf(release), release.user)
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error
 }
 
 /** A build gives way to the apps that run. */

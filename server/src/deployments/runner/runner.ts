@@ -106,10 +106,10 @@ export interface Runner {
     stream: LogStream,
     options: { from: number; masker: Masker; isFinal: boolean },
   ): Promise<LogPart>
-  /** Notes the times of what an app writes that an earlier server started; `start` does so by itself. */
-  watchLog(release: Pick<Release, 'id' | 'logDirectory'>, instance: Instance): Promise<void>
-  /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay. */
-  halt(release: Pick<Release, 'id'>, options?: { graceMs: number }): Promise<void>
+  /** Looks after an app that an earlier server started as `start` does: its memory, the times of what it writes. */
+  adopt(release: Pick<Release, 'id' | 'logDirectory' | 'limits'>, instance: Instance): Promise<void>
+  /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay, closed. */
+  halt(release: Pick<Release, 'id' | 'directory'>, options?: { graceMs: number }): Promise<void>
   /** Kills whatever still runs of the release and deletes its folder; its logs stay. */
   remove(release: Pick<Release, 'id' | 'directory'>): Promise<void>
   /** The ids of all releases that processes on this machine belong to, other servers' included. */

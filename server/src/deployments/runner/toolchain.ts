@@ -1,5 +1,6 @@
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { CACHE_VARIABLE } from './environment.ts'
 
 /** The server of static sites, by a name that stays the same when a later server brings a newer one. */
 export const staticServerName = 'fairlead-static'
@@ -31,13 +32,17 @@ export async function prepareBin(options: {
   await mkdir(directory, { recursive: true })
   await chmod(directory, 0o755)
   await replace(join(directory, 'node'), (path) => symlink(node, path))
-  await replace(join(directory, 'npm'), (path) => writeWrapper(path, node, npmCli))
-  await replace(join(directory, staticServerName), (path) => writeWrapper(path, node, staticServer, '"$@" "$PORT"'))
-  await replace(join(directory, 'pnpm'), (path) => writeWrapper(path, node, pnpmCli))
+  await replace(join(directory, 'npm'), (path) => writeWrapper(path, node, npmCli, npmCache))
+  await replace(join(directory, staticServerName), (path) => writeWrapper(path, node, staticServer, [], '"$@" "$PORT"'))
+  await replace(join(directory, 'pnpm'), (path) => writeWrapper(path, node, pnpmCli, pnpmCache))
   await replace(join(directory, 'yarn'), (path) =>
     writeScript(path, [
-      `case "$FAIRLEAD_YARN" in modern) script=${quote(modernYarnCli)};; *) script=${quote(yarnCli)};; esac`,
-      `exec ${quote(node)} "$script" "$@"`,
+      'if [ "$FAIRLEAD_YARN" = modern ]; then',
+      ...keepingIn({ YARN_GLOBAL_FOLDER: 'yarn' }),
+      `exec ${quote(node)} ${quote(modernYarnCli)} "$@"`,
+      'fi',
+      ...keepingIn({ YARN_CACHE_FOLDER: 'yarn-1' }),
+      `exec ${quote(node)} ${quote(yarnCli)} "$@"`,
     ]),
   )
   // The command changes its folder itself, with the app's rights: the app may have put a link there meanwhile.
@@ -49,8 +54,23 @@ export async function prepareBin(options: {
       'exec "$@"',
     ]),
   )
-  await replace(join(directory, 'npx'), (path) => writeWrapper(path, node, join(dirname(npmCli), 'npx-cli.js')))
+  await replace(join(directory, 'npx'), (path) =>
+    writeWrapper(path, node, join(dirname(npmCli), 'npx-cli.js'), npmCache),
+  )
 }
+
+/**
+ * Lines that tell a package manager where to keep what it downloads, by variables of its own: each a folder in the cache
+ * that builds have. Apps have none, and who has chosen a place for it keeps that.
+ */
+const keepingIn = (places: Readonly<Record<string, string>>): string[] => [
+  `if [ -n "$${CACHE_VARIABLE}" ]; then`,
+  ...Object.entries(places).map(([name, folder]) => `export ${name}="\${${name}:-$${CACHE_VARIABLE}/${folder}}"`),
+  'fi',
+]
+
+const npmCache = keepingIn({ npm_config_cache: 'npm' })
+const pnpmCache = keepingIn({ npm_config_store_dir: 'pnpm', npm_config_cache_dir: 'pnpm-metadata' })
 
 /** A running build keeps what it has: the new file takes the old one's place in one step. */
 async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
@@ -60,8 +80,14 @@ async function replace(path: string, make: (path: string) => Promise<void>): Pro
   await rename(fresh, path)
 }
 
-function writeWrapper(path: string, node: string, script: string, args = '"$@"'): Promise<void> {
-  return writeScript(path, [`exec ${quote(node)} ${quote(script)} ${args}`])
+function writeWrapper(
+  path: string,
+  node: string,
+  script: string,
+  before: readonly string[],
+  args = '"$@"',
+): Promise<void> {
+  return writeScript(path, [...before, `exec ${quote(node)} ${quote(script)} ${args}`])
 }
 
 async function writeScript(path: string, lines: readonly string[]): Promise<void> {

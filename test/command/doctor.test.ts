@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readdir } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clock, isGitEnough } from '../../server/src/doctor.ts'
+import { fairlead } from '../harness/process.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+beforeAll(async () => {
+  directory = await temporaryDirectory()
+})
+afterAll(() => directory[Symbol.asyncDispose]())
+
+/** On a free port, and a data directory that is not there yet. */
+const doctor = (environment: Readonly<Record<string, string>> = {}) =>
+  fairlead(['doctor', '--data-dir', join(directory.path, 'none', 'data')], { FAIRLEAD_PORT: '0', ...environment })
+
+/** The line about one thing. */
+const lineOf = (stdout: string, what: string): string =>
+  stdout.split('\n').find((line) => line.includes(` ${what} `)) ?? ''
+
+describe('fairlead doctor', () => {
+  it('on a machine that has what the server needs: status 0, a line for each thing, and nothing changed', async () => {
+    const { code, stdout, stderr } = await doctor()
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    for (const what of ['git', 'disk', 'API port', 'clock']) expect(lineOf(stdout, what)).toMatch(/^ok /)
+    for (const what of ['isolation', 'prlimit', 'control groups'])
+      expect(lineOf(stdout, what)).toMatch(/^(ok|missing) /)
+    expect(stdout).not.toContain('BROKEN')
+    expect(await readdir(directory.path)).toEqual([])
+  })
+
+  it('without git: status 1, and what to do', async () => {
+    const empty = join(directory.path, 'empty')
+    await mkdir(empty)
+    const { code, stdout } = await doctor({ PATH: empty })
+    expect(code).toBe(1)
+    expect(lineOf(stdout, 'git')).toMatch(/^BROKEN .*not on PATH/)
+    expect(stdout).toMatch(/^git: install git 2\.37 or newer: nothing can be deployed without it\.$/m)
+    // Less is missing without the others, and it says what that costs.
+    expect(lineOf(stdout, 'prlimit')).toMatch(/^missing /)
+    expect(stdout).toMatch(/^prlimit: install util-linux/m)
+  })
+
+  it('with too little room: status 1, and where to make some', async () => {
+    const { code, stdout } = await doctor({ FAIRLEAD_RESERVE_MB: '999999999' })
+    expect(code).toBe(1)
+    expect(lineOf(stdout, 'disk')).toMatch(/^BROKEN .*MB free/)
+    expect(stdout).toMatch(
+      /^disk: nothing is deployed below 999999999 MB \(FAIRLEAD_RESERVE_MB\)\. Make room for .*data\.$/m,
+    )
+  })
+
+  it('with a port that another program holds: status 1, and which', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const port = String((other.address() as AddressInfo).port)
+    const taken = await doctor({ FAIRLEAD_PORT: port })
+    const gateway = await doctor({ FAIRLEAD_APPS_DOMAIN: 'apps.example.com', FAIRLEAD_GATEWAY_PORT: port })
+    other.close()
+    expect(taken.code).toBe(1)
+    expect(lineOf(taken.stdout, 'API port')).toMatch(new RegExp(`^BROKEN .*127.0.0.1:${port}`))
+    expect(taken.stdout).toMatch(/^API port: another program listens there .*Choose another port\.$/m)
+    expect(gateway.code).toBe(1)
+    expect(lineOf(gateway.stdout, 'gateway port')).toMatch(/^BROKEN /)
+    expect(lineOf(gateway.stdout, 'API port')).toMatch(/^ok /)
+  })
+
+  it('with a mistake in the configuration: status 1, and which variable', async () => {
+    const { code, stdout, stderr } = await doctor({ FAIRLEAD_RESERVE_MB: 'much' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('FAIRLEAD_RESERVE_MB')
+  })
+
+  it('shows no secret of the configuration', async () => {
+    const secretKey = randomBytes(32).toString('base64')
+    const { code, stdout, stderr } = await doctor({
+      DATABASE_URL: 'postgresql://admin:hunter2@127.0.0.1:1/fairlead',
+      FAIRLEAD_DATABASES_URL: 'postgresql://admin:hunter2@127.0.0.1:1/postgres',
+      FAIRLEAD_SECRET_KEY: secretKey,
+      FAIRLEAD_METRICS_TOKEN: 'hunter2-of-the-metrics',
+      FAIRLEAD_BUILD_ENV: JSON.stringify({ REGISTRY_TOKEN: 'hunter2-of-the-registry' }),
+    })
+    expect(code).toBe(0)
+    expect(stdout + stderr).not.toContain('hunter2')
+    expect(stdout + stderr).not.toContain(secretKey)
+  })
+})
+
+it.each([
+  ['git version 2.37.0', true],
+  ['git version 2.39.5 (Apple Git-154)', true],
+  ['git version 3.0.0', true],
+  ['git version 2.36.9', false],
+  ['git version 1.99.0', false],
+  ['', false],
+])('judges %j', (text, isEnough) => {
+  expect(isGitEnough(text)).toBe(isEnough)
+})
+
+it('tells a clock that was never set from one that goes right', () => {
+  expect(clock(0)).toMatchObject({ state: 'broken', cost: expect.stringContaining('NTP') })
+  expect(clock(Date.UTC(2030, 0, 1))).toMatchObject({ state: 'well' })
+})
