@@ -42,8 +42,8 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
     env_vars: { MAIL_FROM: 'shop@example.com' },
     keep_env_vars: ['CURRENCY'],
   })
-  for (let visit = 0; visit < 40; visit++) await (await fetch(second.url)).text()
-  await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
+  const mailer = await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
+  for (let visit = 0; visit < 40; visit++) await (await fetch(mailer.url)).text()
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
 
   for (const [name, size, type] of [

@@ -69,11 +69,11 @@ export function Deployment() {
                 ]}
               />
             </Panel>
-            <DeploymentVariables key={deploymentId} deployment={data} />
           </>
         )}
       </Queried>
       <LogView key={deploymentId} projectId={projectId} deploymentId={deploymentId} />
+      {deployment.data && <DeploymentVariables key={deploymentId} deployment={deployment.data} />}
     </Page>
   )
 }

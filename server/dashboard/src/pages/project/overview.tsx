@@ -106,7 +106,7 @@ export function Overview() {
           <Panel title="Requests of the last day">
             <TrafficChart projectId={projectId} />
           </Panel>
-          <Panel title="Deployments of the last 14 days">
+          <Panel title="Deployments in 14 days">
             <DeploymentsChart deployments={deployments.data.deployments} />
           </Panel>
           <Panel title="How long the last ones took">

@@ -25,7 +25,7 @@ export function Variables({ variables, onChange }: VariablesProps) {
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: a name that is being typed is no identity.
           <div key={index} className="grid gap-1">
-            <div className="flex gap-2">
+            <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,3fr)_auto] gap-2">
               <input
                 aria-label={`Name of variable ${index + 1}`}
                 aria-invalid={problem === undefined ? undefined : true}
