@@ -3,6 +3,7 @@ import { benchApi } from './api.ts'
 import { benchDatabases } from './databases.ts'
 import { benchDeploy } from './deploy.ts'
 import { benchGateway } from './gateway.ts'
+import { benchLogPage } from './log-page.ts'
 import { benchReleases } from './releases.ts'
 import { type Bench, type BenchResult, table } from './row.ts'
 import { benchStorage } from './storage.ts'
@@ -21,6 +22,7 @@ const benches: Readonly<Record<string, Bench>> = {
   releases: benchReleases,
   webhooks: benchWebhooks,
   storage: benchStorage,
+  dashboard: benchLogPage,
 }
 
 process.exitCode = await main(process.argv.slice(2))

@@ -85,6 +85,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       ['/settings/api-keys', 'Create new key'],
       ['/webhooks', 'New receiver'],
       [`/projects/${seeded.projectId}/deployments`, 'Deploy'],
+      [`/projects/${seeded.projectId}/deployments/${seeded.runningId}`, 'Change variables'],
       [`/projects/${seeded.projectId}/databases`, 'New database'],
     ] as const) {
       await open(page, path)
@@ -154,6 +155,23 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await page.getByText('You are offline').waitFor({ state: 'detached' })
     await context.close()
     dashboard.complaints.splice(0)
+  })
+
+  it('tell what the apps of a project were asked, in words, too', async () => {
+    const { context, page } = await dashboard.signedIn()
+    await open(page, `/projects/${seeded.projectId}`)
+    const chart = page.getByRole('region', { name: 'Requests of the last day' })
+    await chart.getByText(/^\d{2,} requests, /).waitFor()
+    expect(await chart.getByRole('img').getAttribute('aria-label')).toMatch(/^\d{2,} requests, /)
+    await context.close()
+  })
+
+  it('call a browser by its name', async () => {
+    const { context, page } = await dashboard.signedIn()
+    await open(page, '/settings/sessions')
+    const own = page.getByRole('row').filter({ hasText: 'this one' }).getByTitle('node', { exact: true })
+    expect(await own.textContent()).toBe('node')
+    await context.close()
   })
 
   it('tell the exact time on hover', async () => {

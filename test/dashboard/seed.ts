@@ -1,5 +1,4 @@
-import { browser } from '../harness/browser.ts'
-import { type Dashboard, user } from '../harness/dashboard.ts'
+import type { Dashboard } from '../harness/dashboard.ts'
 import { takenSnapshot, untilDatabase } from '../harness/databases.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { listening } from '../harness/listening.ts'
@@ -17,12 +16,7 @@ export interface Seeded extends AsyncDisposable {
 
 export async function seed(dashboard: Dashboard): Promise<Seeded> {
   await using cleanup = new AsyncDisposableStack()
-  const { api, token } = {
-    api: browser(dashboard.server.url),
-    token: new URL(await dashboard.setupLink()).hash.slice(1),
-  }
-  await api.dashboard.setup.complete({ body: { token, ...user } })
-  const { client } = api
+  const { client } = await dashboard.makeUser()
 
   const shop = await client.projects.create({ body: { name: 'Shop', region: 'eu-north-1' } })
   await client.projects.create({ body: { name: 'Internal tools', region: 'eu-north-1' } })
@@ -42,8 +36,14 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
     deployAndSettle(client, project_id, { name: 'storefront', git_url: app.url, env_vars: { CURRENCY: 'EUR' } }),
   ])
   await app.commit(builtApp('storefront', 2))
-  const second = await deployAndSettle(client, project_id, { name: 'storefront', git_url: app.url })
-  await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
+  const second = await deployAndSettle(client, project_id, {
+    name: 'storefront',
+    git_url: app.url,
+    env_vars: { MAIL_FROM: 'shop@example.com' },
+    keep_env_vars: ['CURRENCY'],
+  })
+  const mailer = await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
+  for (let visit = 0; visit < 40; visit++) await (await fetch(mailer.url)).text()
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
 
   for (const [name, size, type] of [

@@ -13,10 +13,17 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 
 if (chromiumPath === undefined) noChromium('the story of a user')
 
-/** An app that writes to its log. */
+/** An app that writes to its log, and tells its variables at /variables. */
 function talkative(answer: string): Record<string, string> {
-  const files = nodeApp(answer)
-  return { ...files, 'server.js': `console.log('shop is open')\n${files['server.js']}` }
+  return {
+    ...nodeApp(answer),
+    'server.js': `console.log('shop is open')
+const { GREETING, LEVEL, COLOUR } = process.env
+require('node:http').createServer((request, response) => {
+  response.end(request.url === '/variables' ? JSON.stringify([GREETING, LEVEL, COLOUR]) : ${JSON.stringify(answer)})
+}).listen(process.env.PORT)
+`,
+  }
 }
 
 /** One story from the first start on: each test goes on where the one before it ended. */
@@ -154,6 +161,38 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await button('Roll back to this').click()
     await page.getByRole('definition').getByText('running').waitFor()
     expect(await (await fetch(address)).text()).toBe('first')
+  })
+
+  it('changes a variable without knowing the others, and removes one', async () => {
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    const variables = async () => (await fetch(`${address}/variables`)).json()
+    const send = async () => {
+      const before = page.url()
+      await dialog().getByRole('button', { name: 'Deploy' }).click()
+      await page.waitForURL((next) => next.href !== before)
+      await page.getByRole('definition').getByText('running').waitFor()
+      expect(await dialog().count()).toBe(0)
+    }
+    expect(await variables()).toEqual(['hello you', '3', null])
+    await page.getByRole('listitem').getByText('GREETING').waitFor()
+    await button('Change variables').click()
+    expect(await dialog().getByLabel('Git repository').inputValue()).toBe(app.url)
+    expect(await dialog().getByLabel('Branch').inputValue()).toBe('main')
+    expect(await dialog().getByLabel('Name of variable 1').inputValue()).toBe('GREETING')
+    expect(await dialog().getByLabel('Value of variable 1').getAttribute('placeholder')).toBe('unchanged (hidden)')
+    await dialog().getByLabel('Value of variable 2').fill('4')
+    await dialog().getByRole('button', { name: 'Add a variable' }).click()
+    await dialog().getByLabel('Name of variable 3').fill('COLOUR')
+    await dialog().getByLabel('Value of variable 3').fill('blue')
+    await send()
+    expect(await variables()).toEqual(['hello you', '4', 'blue'])
+
+    await button('Redeploy').click()
+    await dialog().getByRole('button', { name: 'Remove variable 1' }).click()
+    expect(await dialog().getByLabel('Name of variable 1').inputValue()).toBe('GREETING')
+    await send()
+    expect(await variables()).toEqual(['hello you', '4', null])
+    expect(await page.content()).not.toContain('hello you')
   })
 
   it('creates a database and connects to it', async () => {

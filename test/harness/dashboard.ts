@@ -15,11 +15,14 @@ export interface Complaint {
 
 export interface Dashboard extends AsyncDisposable {
   readonly server: ServerProcess
+  readonly dataDirectory: string
   readonly chromium: Browser
   /** Of all pages that were opened, so far. */
   readonly complaints: Complaint[]
   /** The setup link that the server logged at its first start. */
   setupLink(): Promise<string>
+  /** Makes the first user by that link, without the way through the pages. */
+  makeUser(): Promise<SignedInBrowser>
   /** Another window without any cookie. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>
   /** A window in which the user is signed in, without the way through the pages. */
@@ -30,7 +33,8 @@ export interface Dashboard extends AsyncDisposable {
 export async function openDashboard(environment: Readonly<Record<string, string>> = {}): Promise<Dashboard> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
-  const server = cleanup.use(await serverProcess(join(directory.path, 'data'), environment))
+  const dataDirectory = join(directory.path, 'data')
+  const server = cleanup.use(await serverProcess(dataDirectory, environment))
   const chromium = await launchChromium()
   cleanup.defer(() => chromium.close())
   const complaints: Complaint[] = []
@@ -38,6 +42,12 @@ export async function openDashboard(environment: Readonly<Record<string, string>
   const setupLink: Dashboard['setupLink'] = async () => {
     await server.waitForLog((line) => 'link' in line)
     return String(server.log.find((line) => 'link' in line)?.['link'])
+  }
+  const makeUser: Dashboard['makeUser'] = async () => {
+    const made = fetchBrowser(server.url)
+    const token = new URL(await setupLink()).hash.slice(1)
+    await made.dashboard.setup.complete({ body: { token, ...user } })
+    return made
   }
   const context: Dashboard['context'] = async (options) => {
     const made = await chromium.newContext({ reducedMotion: 'reduce', ...options })
@@ -47,9 +57,11 @@ export async function openDashboard(environment: Readonly<Record<string, string>
   const owned = cleanup.move()
   return {
     server,
+    dataDirectory,
     chromium,
     complaints,
     setupLink,
+    makeUser,
     context,
     async signedIn(options) {
       const api = fetchBrowser(server.url)

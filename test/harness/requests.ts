@@ -12,7 +12,7 @@ export function exampleBody(operation: Operation): Record<string, unknown> | und
   if (operation.body === undefined) return undefined
   const example = exampleOf(schemaOf(operation.body, 'input'), kindOf(operation)) as Record<string, unknown>
   // An example of a reference is to nothing that exists.
-  const members = Object.entries(example).filter(([name]) => !name.endsWith('_id'))
+  const members = Object.entries(example).filter(([name]) => !/_id$|^keep_/.test(name))
   return Object.fromEntries(members.map(([name, value]) => [name, nowhere[name] ?? value]))
 }
 

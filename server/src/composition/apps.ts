@@ -16,22 +16,31 @@ import type { Limits } from '../deployments/runner/limits.ts'
 import { describeMeans, findMeans } from '../deployments/runner/means.ts'
 import { createProcessRunner } from '../deployments/runner/process-runner.ts'
 import { enterProgram, preparePrograms } from '../deployments/runner/programs.ts'
+import type { Traffic } from '../deployments/traffic.ts'
 import { createWork } from '../deployments/work.ts'
 import { createGateway } from '../gateway/gateway.ts'
 import { createBackground } from '../platform/background.ts'
 import { type Config, releasePorts } from '../platform/config.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
+import { startPeriodic } from '../platform/periodic.ts'
 import type { ReleaseStack } from '../platform/release-stack.ts'
 import { isRoot } from '../platform/state.ts'
 
 import { type Composition, finishTimeoutMs, proxyRule } from './composition.ts'
 import { listenError } from './listen.ts'
+
+const countTrafficEveryMs = 2_000
+
 export async function deployParts(
   composition: Composition,
   {
     limitsOf,
+    traffic,
     ...given
-  }: Pick<DeployParts, 'store' | 'outbound' | 'announce'> & { limitsOf: (projectId: string) => Promise<Limits> },
+  }: Pick<DeployParts, 'store' | 'outbound' | 'announce'> & {
+    limitsOf: (projectId: string) => Promise<Limits>
+    traffic: Traffic
+  },
 ): Promise<DeployParts> {
   const { config, logger, state, secrets, stack } = composition
   const { directory } = state
@@ -50,6 +59,18 @@ export async function deployParts(
         ? { mode: 'ports' }
         : { mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme },
     isTrustedProxy: proxyRule(config),
+  })
+  const countTraffic = () => traffic.add(gateway.takeTraffic())
+  const counting = startPeriodic({
+    name: 'counting the traffic',
+    everyMs: countTrafficEveryMs,
+    work: countTraffic,
+    logger,
+  })
+  // After the gateway, so that the requests that it still finishes are counted.
+  stack.defer('traffic', async () => {
+    await counting.stop()
+    await countTraffic()
   })
   stack.defer('gateway', () => gateway.stop({ timeoutMs: finishTimeoutMs }))
   try {

@@ -28,6 +28,7 @@ import { createKeeper } from '../deployments/reconcile.ts'
 import { removeProject as removeDeployments } from '../deployments/remove-project.ts'
 import { limitsOf } from '../deployments/runner/limits.ts'
 import { createDeploymentStore } from '../deployments/store/store.ts'
+import { createTraffic } from '../deployments/traffic.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import type { Transaction } from '../platform/database.ts'
 import { startWorkers } from '../platform/jobs.ts'
@@ -71,6 +72,7 @@ export async function compose(composition: Composition): Promise<void> {
   const sessions = createSessions({ database })
   const auditLog = createAuditLog({ database })
   const store = createDeploymentStore({ database })
+  const traffic = createTraffic({ database })
   const tenancy = createTenancy({ database })
   const tierOf = async (transaction: Transaction, accountId: string) =>
     (await accounts.get(accountId, transaction))?.plan ?? 'free'
@@ -114,6 +116,7 @@ export async function compose(composition: Composition): Promise<void> {
     countDeployments: store.count,
     countDatabases: databases.count,
     storedBytes: files.storedBytes,
+    trafficOf: traffic.ofProject,
   })
   const webhooks = createWebhooks({
     database,
@@ -126,6 +129,7 @@ export async function compose(composition: Composition): Promise<void> {
 
   const parts = await deployParts(composition, {
     limitsOf: async (projectId) => limitsOf(planNamed(config.plans, await tenancy.planOf(projectId))),
+    traffic,
     store,
     outbound,
     announce: (transaction, { event, row, url, ...more }) =>
@@ -246,6 +250,7 @@ export async function compose(composition: Composition): Promise<void> {
       await sessions.forget()
       await users.forget()
       await auditLog.forget(config.auditRetentionDays)
+      await traffic.forget()
       await forgetIdempotencyKeys(database)
     },
     logger,

@@ -30,6 +30,7 @@ export const routes = {
   'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
   'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
   'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },
+  'projects.traffic': { method: 'GET', path: '/projects/:project_id/traffic', access: 'projects:read', status: 200 },
 
   'deployments.list': {
     method: 'GET',

@@ -14,15 +14,17 @@ import { branchProblem, isLocalRepository, parseGitUrl } from './git-source.ts'
 import { enqueueWork } from './jobs.ts'
 import type { Listening } from './listening.ts'
 import { detailOf, itemOf } from './presentation.ts'
-import { tokenContext } from './releases.ts'
+import { type Releases, tokenContext } from './releases.ts'
 import { takesToken } from './steps/remote.ts'
 import type { DeploymentStore } from './store/store.ts'
+import { nextVariables, type Variables } from './variables.ts'
 
 export interface DeploymentsDependencies {
   readonly database: Database
   readonly store: DeploymentStore
   readonly apps: Apps
   readonly listening: Listening
+  readonly releases: Pick<Releases, 'variablesOf'>
   readonly secrets: SecretBox
   readonly plans: Plans
   readonly appsConfig: AppsConfig
@@ -34,7 +36,8 @@ export interface DeploymentsDependencies {
 export interface Deployments {
   /**
    * Accepts a deployment: its row, its job and its app, if that is new, in one transaction. Throws `invalid_request` on
-   * a hostile address, branch or token, and when the project's plan allows no further app.
+   * a hostile address, branch or token, on variables to keep that there are not, and when the project's plan allows no
+   * further app.
    */
   create(
     transaction: Transaction,
@@ -48,7 +51,13 @@ export interface Deployments {
 }
 
 export function createDeployments(dependencies: DeploymentsDependencies): Deployments {
-  const { database, store, apps, secrets, plans, appsConfig } = dependencies
+  const { database, store, apps, releases, secrets, plans, appsConfig } = dependencies
+
+  /** Those of the app's latest release; asked under the lock of the app. */
+  const variablesBefore = async (transaction: Transaction, appId: string): Promise<Variables> => {
+    const latest = await store.latest(transaction, appId)
+    return latest === undefined ? {} : releases.variablesOf(latest)
+  }
 
   return {
     async create(transaction, afterCommit, project, input) {
@@ -58,6 +67,9 @@ export function createDeployments(dependencies: DeploymentsDependencies): Deploy
       const { app, isNew } = await apps.findOrCreate(transaction, { ...project, mostApps }, input.name)
       // The address answers from now on, with 503 until the release is there.
       if (isNew) afterCommit(() => void dependencies.listening.open(app))
+      const keep = input.keep_env_vars ?? []
+      const before = keep.length === 0 ? {} : await variablesBefore(transaction, app.id)
+      const variables = nextVariables(input.env_vars ?? {}, keep, { app: app.name, variables: before })
       const id = newId('deployment')
       const row = await store.add(transaction, {
         id,
@@ -67,7 +79,7 @@ export function createDeployments(dependencies: DeploymentsDependencies): Deploy
         gitUrl: input.git_url,
         branch: input.branch ?? null,
         commit: input.commit ?? null,
-        variables: secrets.encrypt(JSON.stringify(input.env_vars ?? {}), id),
+        variables: secrets.encrypt(JSON.stringify(variables), id),
         gitToken: input.git_token === undefined ? null : secrets.encrypt(input.git_token, tokenContext(id)),
       })
       await enqueueWork(transaction, store, row)
@@ -82,7 +94,7 @@ export function createDeployments(dependencies: DeploymentsDependencies): Deploy
     async get(project, id) {
       const row = await store.get(database, project.id, id)
       if (row === undefined) throw notFound()
-      return detailOf(row, appsConfig)
+      return detailOf(row, releases.variablesOf(row), appsConfig)
     },
   }
 }

@@ -8,7 +8,7 @@ import { enqueueWork } from './jobs.ts'
 import type { DeployParts } from './parts.ts'
 import { detailOf } from './presentation.ts'
 import { putAway } from './put-away.ts'
-import type { DeploymentRow, DeploymentWithApp } from './store/store.ts'
+import type { DeploymentInFull, DeploymentRow } from './store/store.ts'
 
 type Detail = ResponseBody<'deployments.get'>
 
@@ -33,19 +33,21 @@ export interface Lifecycle {
 }
 
 export function createLifecycle(parts: DeployParts, options: { readonly appsConfig: AppsConfig }): Lifecycle {
-  const read = async ({ transaction, project, id }: Change): Promise<DeploymentWithApp> => {
+  const read = async ({ transaction, project, id }: Change): Promise<DeploymentInFull> => {
     const row = await parts.store.get(transaction, project.id, id)
     if (row === undefined) throw notFound()
     return row
   }
 
-  const answer = async (change: Change): Promise<Detail> => detailOf(await read(change), options.appsConfig)
+  const describe = (row: DeploymentInFull): Detail => detailOf(row, parts.releases.variablesOf(row), options.appsConfig)
+
+  const answer = async (change: Change): Promise<Detail> => describe(await read(change))
 
   /** What was asked for has been done before; anything else is refused. */
   const already = async (change: Change, status: DeploymentRow['status'], verb: Verb): Promise<Detail> => {
     const row = await read(change)
     if (row.status !== status) throw refuse(row, verb)
-    return detailOf(row, options.appsConfig)
+    return describe(row)
   }
 
   /** What is under way for a release leaves off, and the release is left as its new state says. */

@@ -1,7 +1,8 @@
 import type { ResponseBody } from '../contract/operations.ts'
 import type { AppsConfig } from '../platform/config.ts'
 import { addressOf, publicUrl } from './addresses.ts'
-import type { DeploymentWithApp } from './store/store.ts'
+import type { DeploymentInFull, DeploymentWithApp } from './store/store.ts'
+import type { Variables } from './variables.ts'
 
 /** A deployment as lists and creations show it. */
 export function itemOf(row: DeploymentWithApp, config: AppsConfig): ResponseBody<'deployments.create'> {
@@ -14,14 +15,20 @@ export function itemOf(row: DeploymentWithApp, config: AppsConfig): ResponseBody
   }
 }
 
-/** One deployment as a whole. */
-export function detailOf(row: DeploymentWithApp, config: AppsConfig): ResponseBody<'deployments.get'> {
+/** One deployment as a whole, but for the values of its variables. */
+export function detailOf(
+  row: DeploymentInFull,
+  variables: Variables,
+  config: AppsConfig,
+): ResponseBody<'deployments.get'> {
   return {
     ...itemOf(row, config),
     project_id: row.project_id,
     git_url: row.git_url,
     branch: row.branch,
     commit: row.commit,
+    env_var_names: Object.keys(variables).sort(),
+    latest_id: row.latest_id,
     failure: row.failure,
     started_at: row.started_at?.toISOString() ?? null,
     finished_at: row.finished_at?.toISOString() ?? null,

@@ -7,6 +7,7 @@ import type { OsUser } from '../platform/users.ts'
 import { removeFolder } from './runner/folders.ts'
 import type { Limits } from './runner/limits.ts'
 import type { Release } from './runner/runner.ts'
+import type { Variables } from './variables.ts'
 
 /** Where releases lie on disk and whom they belong to. */
 export interface Releases {
@@ -17,6 +18,7 @@ export interface Releases {
   ): Promise<Release>
   /** The same without what it would run with; for a deployment whose row is gone, too. */
   placeOf(deployment: { id: string; app_id: string }): ReleasePlace
+  variablesOf(deployment: { id: string; variables: Buffer }): Variables
   tokenOf(deployment: { id: string; git_token: Buffer | null }): string | null
   /** What must not be shown to anybody who sees the deployment: the values of its variables, and its token. */
   secretsOf(deployment: { id: string; variables: Buffer; git_token: Buffer | null }): readonly string[]
@@ -51,7 +53,7 @@ export function createReleases(options: {
   readonly limitsOf: (projectId: string) => Promise<Limits>
   readonly secrets: SecretBox
 }): Releases {
-  const variablesOf = (deployment: { id: string; variables: Buffer }): Readonly<Record<string, string>> =>
+  const variablesOf: Releases['variablesOf'] = (deployment) =>
     JSON.parse(options.secrets.decrypt(deployment.variables, deployment.id))
   const tokenOf: Releases['tokenOf'] = ({ id, git_token }) =>
     git_token === null ? null : options.secrets.decrypt(git_token, tokenContext(id))
@@ -67,6 +69,7 @@ export function createReleases(options: {
   }
 
   return {
+    variablesOf,
     tokenOf,
     placeOf,
 

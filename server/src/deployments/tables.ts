@@ -48,4 +48,11 @@ export type DeploymentsTables = {
     started_at: Date | null
     finished_at: Date | null
   }
+  /** Requests of an hour, and how many of them were answered with an error. */
+  app_traffic: {
+    app_id: string
+    hour: Date
+    requests: string
+    errors: string
+  }
 }

@@ -6,6 +6,7 @@ import type { Outgoing, OutgoingHead } from './connections.ts'
 import { createGuard, faultOf } from './faults.ts'
 import { contentLength, interimHeaders, rawHead, reasonPhrase, responseHead, trailerFields } from './headers.ts'
 import type { InFlight } from './in-flight.ts'
+import { countAnswer, type Traffic } from './traffic.ts'
 import { openTunnel } from './tunnel.ts'
 import type { Backend } from './upstreams.ts'
 
@@ -13,6 +14,7 @@ import type { Backend } from './upstreams.ts'
 export interface Route {
   readonly backend: Backend | null
   readonly running: InFlight
+  readonly traffic: Traffic
   /** The client connections end with the answers that are still owed. */
   readonly closing: boolean
 }
@@ -73,6 +75,7 @@ export function exchange({
 
   function onAnswerClosed(): void {
     clientDone = true
+    countAnswer(route.traffic, res)
     if (!res.writableFinished) abandon()
     // After a complete answer Node no longer tells the request that its client has gone.
     else if (uploading()) client.on('close', onClientGone)

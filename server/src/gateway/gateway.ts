@@ -5,8 +5,10 @@ import { createInFlight } from './in-flight.ts'
 import { createListener, type Listener } from './listeners.ts'
 import { createProxy } from './proxy.ts'
 import { hostnameOf, parseTarget } from './target.ts'
+import { type AppTraffic, takeTraffic } from './traffic.ts'
 import { type Backend, createUpstreams, isSameUpstream, type Upstream } from './upstreams.ts'
 
+export type { AppTraffic } from './traffic.ts'
 export type { Upstream } from './upstreams.ts'
 
 /** Where an app is reached from outside. Exactly one of the two forms, decided by the operator's configuration. */
@@ -33,6 +35,8 @@ export interface Gateway {
   drain(upstream: Upstream, options: { timeoutMs: number }): Promise<void>
   /** Stops answering for an app at once; running requests get `timeoutMs` to finish, none without it. */
   close(appId: string, options?: { timeoutMs: number }): Promise<void>
+  /** The requests since the last call, of apps that had any; also of those that were closed since. */
+  takeTraffic(): AppTraffic[]
   /** Stops everything; running requests get `timeoutMs` to finish. */
   stop(options: { timeoutMs: number }): Promise<void>
 }
@@ -72,6 +76,7 @@ export function createGateway({
 }): Gateway & { listen(): Promise<void> } {
   const apps = new Map<string, App>()
   const byHostname = new Map<string, App>()
+  const closedTraffic: AppTraffic[] = []
   const upstreams = createUpstreams()
   const scheme = addresses.mode === 'hostnames' ? addresses.scheme : 'http'
   const proxy = createProxy({ logger, scheme, isTrustedProxy })
@@ -91,7 +96,14 @@ export function createGateway({
       'port' in address
         ? createListener({ logger, handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
         : null
-    const app: App = { address, listener, running: createInFlight(), backend: null, closing: false }
+    const app: App = {
+      address,
+      listener,
+      running: createInFlight(),
+      traffic: { requests: 0, errors: 0 },
+      backend: null,
+      closing: false,
+    }
     return app
   }
 
@@ -137,6 +149,7 @@ export function createGateway({
     refuse(app)
     const finish = () => app.running.finish(options)
     await (app.listener === null ? finish() : app.listener.close(finish))
+    closedTraffic.push(...takeTraffic(appId, app.traffic))
   }
 
   function refuse(app: App): void {
@@ -169,6 +182,10 @@ export function createGateway({
     close,
     drain,
     stop,
+    takeTraffic: () => [
+      ...closedTraffic.splice(0),
+      ...[...apps].flatMap(([appId, { traffic }]) => takeTraffic(appId, traffic)),
+    ],
     current: (appId) => apps.get(appId)?.backend?.upstream ?? null,
     async listen() {
       if (addresses.mode === 'hostnames') await shared.listen({ host, port: addresses.port })

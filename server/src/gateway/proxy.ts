@@ -5,6 +5,7 @@ import { answer, answerUnavailable } from './answers.ts'
 import { exchange, type Route } from './exchange.ts'
 import { type Peer, requestHead } from './headers.ts'
 import { parseTarget } from './target.ts'
+import { countAnswer } from './traffic.ts'
 
 export type Proxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
@@ -15,29 +16,42 @@ export function createProxy(gateway: {
   readonly isTrustedProxy: (address: string) => boolean
 }): Proxy {
   return (route, req, res, upgradeHead) => {
-    const { method = 'GET', url = '' } = req
     const peer = peerOf(req.socket)
     if (peer === null) {
       res.destroy()
       return
     }
+    route.traffic.requests += 1
+    // An exchange counts its answer by itself, when it is there.
+    if (!begin(route, peer, req, res, upgradeHead)) countAnswer(route.traffic, res)
+  }
+
+  /** False when there is no exchange, because the gateway has answered. */
+  function begin(
+    route: Route,
+    peer: Peer,
+    req: IncomingMessage,
+    res: ServerResponse,
+    upgradeHead: Buffer | null,
+  ): boolean {
+    const { method = 'GET', url = '' } = req
     if (route.closing) res.shouldKeepAlive = false
     if (route.closing || route.backend === null) {
       answerUnavailable(res)
-      return
+      return false
     }
     const first = route.backend
     // Node's parser also takes HTTP/0.9 and HTTP/2.0 for something that it can read.
     if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') {
       res.shouldKeepAlive = false
       answer(res, 505, 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
-      return
+      return false
     }
     const target = parseTarget(url)
     // The whole server can be asked for its options, and for nothing else (RFC 9112 §3.2.4).
     if (target === null || (target.path === '*' && method !== 'OPTIONS')) {
       answer(res, 400, 'The request asks for an address that is none of this server.')
-      return
+      return false
     }
     const head = requestHead({
       method,
@@ -51,7 +65,7 @@ export function createProxy(gateway: {
       // Where this request ends is in doubt, so nothing after it is read.
       res.shouldKeepAlive = false
       answer(res, head.status, head.message)
-      return
+      return false
     }
     exchange({
       route,
@@ -62,6 +76,7 @@ export function createProxy(gateway: {
       head: { method, path: target.path, ...head },
       logger: gateway.logger,
     })
+    return true
   }
 
   function peerOf(socket: Socket): Peer | null {

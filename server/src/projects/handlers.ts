@@ -19,5 +19,6 @@ export function projectHandlers(projects: Projects): HandlersOf<'projects'> {
       await projects.delete(transaction, project)
       return undefined
     },
+    'projects.traffic': ({ project }) => projects.traffic(project),
   }
 }

@@ -22,6 +22,8 @@ export interface ProjectsDependencies {
   /** Bytes that its files take. */
   readonly storedBytes: (projectId: string) => Promise<number>
   readonly countDatabases: (projectId: string) => Promise<number>
+  /** What its apps were asked in the last day. */
+  readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
 }
 
 type Resources = ResponseBody<'projects.get'>['resources']
@@ -44,6 +46,7 @@ export interface Projects {
   ): Promise<ResponseBody<'projects.update'>>
   /** From now on nobody finds it; a job removes what is in it. Throws `invalid_request` while it has databases or files. */
   delete(transaction: Transaction, project: TenantProject): Promise<void>
+  traffic(project: TenantProject): Promise<ResponseBody<'projects.traffic'>>
 }
 
 /** Open to every tier, so that nobody need be asked. */
@@ -165,5 +168,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
       if (numUpdatedRows === 0n) throw notFound()
       await enqueue(transaction, { task: removeProjectTask, payload: { project_id: project.id } })
     },
+
+    traffic: (project) => dependencies.trafficOf(project.id),
   }
 }

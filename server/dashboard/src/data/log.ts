@@ -5,7 +5,10 @@ import { readEvents } from './event-stream.ts'
 import { type LogLine, lineOf } from './log-line.ts'
 
 export interface Log {
+  /** The newest lines; those before them have been forgotten. */
   readonly lines: readonly LogLine[]
+  /** The number of the first of them, counted from the first that was ever read. */
+  readonly first: number
   /** Whether no further line will come. */
   readonly ended: boolean
   readonly error: unknown
@@ -13,19 +16,23 @@ export interface Log {
 
 const mostLines = 100_000
 const showEveryMs = 100
+/** After so long the page gets a turn, however much has come at once. */
+const longestTurnMs = 8
 const againMs = 2_000
 
 /** Follows the log of a deployment, also over lost connections; what comes is shown ten times a second at most. */
 export function useLog(projectId: string, deploymentId: string): Log {
-  const [log, setLog] = useState<Log>({ lines: [], ended: false, error: null })
+  const [log, setLog] = useState<Log>({ lines: [], first: 0, ended: false, error: null })
   useEffect(() => {
     const stop = new AbortController()
     const lines: LogLine[] = []
+    let forgotten = 0
     let changed = false
     const show = (ended: boolean, error: unknown) => {
       if (stop.signal.aborted || (!changed && !ended && error === null)) return
       changed = false
-      setLog({ lines: lines.slice(-mostLines), ended, error })
+      const shown = lines.slice(-mostLines)
+      setLog({ lines: shown, first: forgotten + lines.length - shown.length, ended, error })
     }
     const timer = setInterval(() => show(false, null), showEveryMs)
     void follow(
@@ -35,7 +42,7 @@ export function useLog(projectId: string, deploymentId: string): Log {
       (line) => {
         lines.push(line)
         // Cut seldom, because each cut moves all that is left.
-        if (lines.length > 2 * mostLines) lines.splice(0, lines.length - mostLines)
+        if (lines.length > 2 * mostLines) forgotten += lines.splice(0, lines.length - mostLines).length
         changed = true
       },
       (error) => show(false, error),
@@ -67,15 +74,19 @@ async function follow(
     try {
       const response = await api.deployments.logs({
         params: { project_id: projectId, id: deploymentId },
-        query: { tail: '10000' },
+        query: { tail: String(mostLines) },
         headers: { accept: 'text/event-stream', ...(last !== '' && { 'last-event-id': last }) },
         signal,
       })
       if (response.body === null) return
+      let turnBegan = performance.now()
       for await (const { event, data, id } of readEvents(response.body)) {
         if (event === 'end') return
         last = id
         take(lineOf(data))
+        if (performance.now() - turnBegan < longestTurnMs) continue
+        await new Promise((resolve) => setTimeout(resolve))
+        turnBegan = performance.now()
       }
     } catch (error) {
       signal.throwIfAborted()

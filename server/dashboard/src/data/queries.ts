@@ -41,6 +41,13 @@ export const projectQuery = (id: string) =>
     refetchInterval: later,
   })
 
+export const trafficQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'traffic'],
+    queryFn: ({ signal }) => api.projects.traffic({ params: { project_id: projectId }, signal }),
+    refetchInterval: later,
+  })
+
 export const deploymentsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'deployments'],

@@ -12,7 +12,7 @@ import { Page, Panel } from '../ui/page.tsx'
 import { PartBar } from '../ui/part-bar.tsx'
 import { Queried } from '../ui/query.tsx'
 import { bytes } from '../ui/size.ts'
-import { Empty, problemOf } from '../ui/states.tsx'
+import { Empty } from '../ui/states.tsx'
 import { Status } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
 import { Time } from '../ui/time.tsx'
@@ -121,30 +121,11 @@ function CreateProject({ onCancel }: { readonly onCancel: () => void }) {
     },
   })
   return (
-    <Form
-      submit="Create project"
-      busy={create.isPending}
-      error={create.error}
-      fields={['name', 'plan', 'region']}
-      onSubmit={(values) => create.mutate(values)}
-      onCancel={onCancel}
-    >
-      <TextField label="Name" name="name" autoComplete="off" problem={problemOf(create.error, 'name')} />
+    <Form sending={create} submit="Create project" onCancel={onCancel}>
+      <TextField label="Name" name="name" autoComplete="off" />
       <div className="grid gap-4 sm:grid-cols-2">
-        <TextField
-          label="Plan"
-          name="plan"
-          placeholder="free"
-          autoComplete="off"
-          problem={problemOf(create.error, 'plan')}
-        />
-        <TextField
-          label="Region"
-          name="region"
-          placeholder="the default one"
-          autoComplete="off"
-          problem={problemOf(create.error, 'region')}
-        />
+        <TextField label="Plan" name="plan" placeholder="free" autoComplete="off" />
+        <TextField label="Region" name="region" placeholder="the default one" autoComplete="off" />
       </div>
     </Form>
   )

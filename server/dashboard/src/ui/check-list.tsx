@@ -1,13 +1,16 @@
+import { FieldProblem } from './field.tsx'
+import { useProblems } from './form-error.ts'
+
 interface CheckListProps {
   readonly legend: string
   /** Of all its controls. */
   readonly name: string
   readonly choices: readonly { readonly value: string; readonly label: string }[]
-  readonly problem?: string | undefined
 }
 
 /** Several of some choices; the form's data holds each that is checked. */
-export function CheckList({ legend, name, choices, problem }: CheckListProps) {
+export function CheckList({ legend, name, choices }: CheckListProps) {
+  const problem = useProblems()(name)
   return (
     <fieldset className="rounded-md border border-line p-3">
       <legend className="px-1 font-medium">{legend}</legend>
@@ -19,11 +22,7 @@ export function CheckList({ legend, name, choices, problem }: CheckListProps) {
           </label>
         ))}
       </div>
-      {problem !== undefined && (
-        <p role="alert" className="mt-1 text-[13px] text-bad">
-          {problem}
-        </p>
-      )}
+      {problem !== undefined && <FieldProblem>{problem}</FieldProblem>}
     </fieldset>
   )
 }

@@ -27,7 +27,12 @@ export function Confirm(props: ConfirmProps) {
   }
   return (
     <Dialog open={open} onOpenChange={onOpenChange} title={title}>
-      <Form submit={action} danger busy={busy} error={error} onSubmit={confirm} onCancel={() => onOpenChange(false)}>
+      <Form
+        sending={{ mutate: confirm, isPending: busy, error }}
+        submit={action}
+        danger
+        onCancel={() => onOpenChange(false)}
+      >
         <div className="grid gap-2">{children}</div>
         {typed !== undefined && (
           <TextField

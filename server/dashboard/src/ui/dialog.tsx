@@ -48,7 +48,8 @@ export function Dialog({ open, onOpenChange, title, description, children }: Dia
 /** Whoever opens a form wants to type, not to close it. */
 function focusFirstField(event: Event): void {
   const { currentTarget } = event
-  const field = currentTarget instanceof Element ? currentTarget.querySelector('input, select, textarea') : null
+  const field =
+    currentTarget instanceof Element ? currentTarget.querySelector('input:not([readonly]), select, textarea') : null
   if (!(field instanceof HTMLElement)) return
   event.preventDefault()
   field.focus()

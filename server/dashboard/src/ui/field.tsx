@@ -1,4 +1,5 @@
 import { type ComponentProps, type ReactNode, useId } from 'react'
+import { useProblems } from './form-error.ts'
 
 export const inputClass =
   'h-8 w-full rounded-md border border-line-strong/60 bg-panel px-2.5 text-ink placeholder:text-muted/70 hover:border-line-strong aria-invalid:border-bad'
@@ -26,9 +27,7 @@ export function Field({ label, hint, problem, children }: FieldProps) {
       </label>
       {children({ id, 'aria-describedby': described, 'aria-invalid': problem === undefined ? undefined : true })}
       {problem !== undefined ? (
-        <p id={`${id}-problem`} role="alert" className="text-bad text-[13px]">
-          {problem}
-        </p>
+        <FieldProblem id={`${id}-problem`}>{problem}</FieldProblem>
       ) : hint !== undefined ? (
         <p id={`${id}-hint`} className="text-muted text-[13px]">
           {hint}
@@ -38,21 +37,32 @@ export function Field({ label, hint, problem, children }: FieldProps) {
   )
 }
 
+/** What is wrong with a control, where it stands. */
+export function FieldProblem({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
+  return (
+    <p id={id} role="alert" data-problem className="text-[13px] text-bad">
+      {children}
+    </p>
+  )
+}
+
 type TextFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'input'>
 
 export function TextField({ label, hint, problem, className = '', ...input }: TextFieldProps) {
+  const told = useProblems()(input.name)
   return (
-    <Field label={label} hint={hint} problem={problem}>
+    <Field label={label} hint={hint} problem={problem ?? told}>
       {(ids) => <input {...ids} {...input} className={`${inputClass} ${className}`} />}
     </Field>
   )
 }
 
-type SelectFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'select'>
+type SelectFieldProps = Omit<FieldProps, 'children' | 'problem'> & ComponentProps<'select'>
 
-export function SelectField({ label, hint, problem, children, ...select }: SelectFieldProps) {
+export function SelectField({ label, hint, children, ...select }: SelectFieldProps) {
+  const told = useProblems()(select.name)
   return (
-    <Field label={label} hint={hint} problem={problem}>
+    <Field label={label} hint={hint} problem={told}>
       {(ids) => (
         <select {...ids} {...select} className={inputClass}>
           {children}

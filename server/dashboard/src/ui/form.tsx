@@ -1,36 +1,44 @@
-import type { FormEvent, ReactNode } from 'react'
+import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from 'react'
 import { Button } from './button.tsx'
 import { Actions } from './dialog.tsx'
-import { Problem, problemOf } from './states.tsx'
+import { FormError } from './form-error.ts'
+import { Problem } from './states.tsx'
 
 interface FormProps {
-  /** Called with the values of the named controls. */
-  readonly onSubmit: (values: FormData) => void
+  /** What is done with the values of the named controls: a mutation. */
+  readonly sending: {
+    readonly mutate: (values: FormData) => void
+    readonly isPending: boolean
+    readonly error: unknown
+  }
   readonly submit: string
-  readonly busy: boolean
-  readonly error: unknown
-  /** The fields that show what is wrong with them by themselves; every other error is shown above the buttons. */
-  readonly fields?: readonly string[]
   readonly onCancel?: (() => void) | undefined
   readonly danger?: boolean
   readonly children: ReactNode
 }
 
-/** A form that keeps what was typed when the server refuses it, and says why. */
-export function Form(props: FormProps) {
-  const { onSubmit, submit, busy, error, fields = [], onCancel, danger = false, children } = props
+/**
+ * A form that keeps what was typed when the server refuses it, and says why: at the control whose name is that of the
+ * field, or else above the buttons.
+ */
+export function Form({ sending, submit, onCancel, danger = false, children }: FormProps) {
+  const { mutate, isPending, error } = sending
+  const form = useRef<HTMLFormElement>(null)
+  const [shown, setShown] = useState(false)
+  useLayoutEffect(() => {
+    setShown(error != null && form.current?.querySelector('[data-problem]') != null)
+  }, [error])
   const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    if (!busy) onSubmit(new FormData(event.currentTarget))
+    if (!isPending) mutate(new FormData(event.currentTarget))
   }
-  const shown = fields.some((field) => problemOf(error, field) !== undefined)
   return (
-    <form onSubmit={send} noValidate className="grid gap-4">
-      {children}
+    <form ref={form} onSubmit={send} noValidate className="grid gap-4">
+      <FormError value={error}>{children}</FormError>
       {error != null && !shown && <Problem error={error} />}
       <Actions>
         {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
-        <Button type="submit" look={danger ? 'danger' : 'primary'} busy={busy}>
+        <Button type="submit" look={danger ? 'danger' : 'primary'} busy={isPending}>
           {submit}
         </Button>
       </Actions>
@@ -40,6 +48,11 @@ export function Form(props: FormProps) {
 
 /** The trimmed text of a control; empty when it is not there. */
 export function textOf(values: FormData, name: string): string {
+  return secretOf(values, name).trim()
+}
+
+/** The text of a control as it was typed, such as a password. */
+export function secretOf(values: FormData, name: string): string {
   const value = values.get(name)
-  return typeof value === 'string' ? value.trim() : ''
+  return typeof value === 'string' ? value : ''
 }

@@ -12,6 +12,8 @@ export function Loading({ what }: { readonly what: string }) {
   )
 }
 
+const away = 'The server cannot be reached. Your connection may be away; what is shown is what was known last.'
+
 /** An empty list: what belongs here and how the first one comes about. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
@@ -22,8 +24,15 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
+interface ProblemProps {
+  readonly error: unknown
+  readonly retry?: () => void
+  /** What is said when no answer came. */
+  readonly lost?: string
+}
+
 /** An error with its message, its field and its request id, and a way on. */
-export function Problem({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) {
+export function Problem({ error, retry, lost = away }: ProblemProps) {
   const offline = !(error instanceof ApiError)
   const field = error instanceof ApiError ? error.details.field : undefined
   const requestId = error instanceof ApiError ? error.requestId : undefined
@@ -31,7 +40,7 @@ export function Problem({ error, retry }: { readonly error: unknown; readonly re
     <div role="alert" className="flex items-start gap-3 rounded-md border border-bad/40 bg-bad-soft p-3 text-ink">
       <span className="mt-0.5 text-bad">{offline ? <WifiOff size={16} /> : <CircleAlert size={16} />}</span>
       <div className="min-w-0 flex-1">
-        <p className="break-words">{messageOf(error)}</p>
+        <p className="break-words">{error instanceof ApiError ? error.message : lost}</p>
         {(field !== undefined || requestId !== undefined) && (
           <p className="mt-1 text-[13px] text-muted">
             {field !== undefined && <>Field {field}. </>}
@@ -50,15 +59,4 @@ export function Problem({ error, retry }: { readonly error: unknown; readonly re
       )}
     </div>
   )
-}
-
-export function messageOf(error: unknown): string {
-  if (error instanceof ApiError) return error.message
-  return 'The server cannot be reached. Your connection may be away; what is shown is what was known last.'
-}
-
-/** What the server says of one field of a form. */
-export function problemOf(error: unknown, field: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined
-  return error.details.errors?.find((each) => each.field === field)?.message
 }

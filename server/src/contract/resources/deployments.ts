@@ -33,6 +33,10 @@ export const deploymentDetail = deployment.extend({
   git_url: z.string(),
   branch: z.string().nullable(),
   commit: z.string().nullable(),
+  /** Of its variables, sorted; values are never told. */
+  env_var_names: z.array(z.string()),
+  /** Of the deployments of its app the one that was created, rolled back to or restarted last. */
+  latest_id: z.string(),
   failure: deploymentFailure.nullable(),
   started_at: timestamp.nullable(),
   finished_at: timestamp.nullable(),
@@ -45,7 +49,8 @@ const variableName = z
 /** Set by the platform itself, so that a value of the app's own would never be seen. */
 export const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID'] as const
 
-const mostVariables = 200
+/** That an app can have. */
+export const mostVariables = 200
 /** The kernel takes 128 KiB for one, in UTF-8. */
 const longestVariable = 32_000
 
@@ -70,6 +75,10 @@ const variables = z
     }
   })
 
+const variableNames = z
+  .array(variableName, { error: 'must be an array of names' })
+  .max(mostVariables, `must be at most ${mostVariables} names`)
+
 /** The full name of a commit (SHA-1 or SHA-256); a short one could mean another commit tomorrow. */
 const commit = z
   .string({ error: 'must be a string' })
@@ -82,13 +91,13 @@ const gitToken = z
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
 
 /** What a log shows at most, and unless told otherwise, in lines. */
-export const mostLogLines = 10_000
+export const mostLogLines = 100_000
 const usualLogLines = 1_000
 
 const logsQuery = z.object({
   tail: z
     .string()
-    .regex(/^\d{1,5}$/, 'must be a whole number')
+    .regex(/^\d{1,6}$/, 'must be a whole number')
     .transform(Number)
     .refine((lines) => lines <= mostLogLines, `must be at most ${mostLogLines}`)
     .default(usualLogLines),
@@ -112,7 +121,8 @@ export const deploymentOperations = {
       'Fetches, builds and starts the repository. `name` names the app: a second deployment of the same name is a new ' +
       'release of that app and takes over its address. Without `branch` the default branch is deployed; with `commit` ' +
       'that very commit. `git_token` lets a private repository be read over https; it is kept encrypted until the fetch ' +
-      'is over, and never shown.',
+      'is over, and never shown. `keep_env_vars` names variables whose values are taken from the deployment of the same ' +
+      'app that was created, rolled back to or restarted last; a value in `env_vars` goes before it.',
     body: z.object({
       name: name,
       git_url: z.string(required('a string')).max(2048, 'must be at most 2048 characters'),
@@ -120,13 +130,15 @@ export const deploymentOperations = {
       commit: commit.optional(),
       git_token: gitToken.optional(),
       env_vars: variables.optional(),
+      keep_env_vars: variableNames.optional(),
     }),
     volatile: ['git_token'],
     response: deployment,
   },
   'deployments.get': {
     summary: 'Read a deployment',
-    description: 'One deployment with its source, its times and, when it failed, the reason.',
+    description:
+      'One deployment with its source, the names of its variables, its times and, when it failed, the reason.',
     response: deploymentDetail,
   },
   'deployments.delete': {

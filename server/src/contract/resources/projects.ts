@@ -26,6 +26,15 @@ export const project = projectCreated.extend({
   }),
 })
 
+/** An hour of what the apps of a project were asked. */
+const trafficHour = z.object({
+  /** When it began: a whole hour of UTC. */
+  hour: timestamp,
+  requests: z.int().nonnegative(),
+  /** Of those, how many were answered with 500 or above. */
+  errors: z.int().nonnegative(),
+})
+
 export const projectOperations = {
   'projects.list': {
     summary: 'List projects',
@@ -54,5 +63,13 @@ export const projectOperations = {
     description:
       'Its apps are stopped and removed with their deployments and receivers; until that is done the list shows it as ' +
       '`deleting`. A project that has databases or files is not deleted: delete them first.',
+  },
+  'projects.traffic': {
+    summary: 'Read the traffic of a project',
+    description:
+      'How many requests the apps of the project got, and how many of them were answered with a status of 500 or above, ' +
+      'by the app or, when no release of it answers, by the server. 24 entries: the hour that goes on comes last, those ' +
+      'without any request are there, too. What has just happened is counted within seconds.',
+    response: z.object({ traffic: z.array(trafficHour) }),
   },
 } as const satisfies Declarations<'projects'>

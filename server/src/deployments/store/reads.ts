@@ -2,15 +2,17 @@ import { sql } from 'kysely'
 import type { PageRequest } from '../../http/page.ts'
 import { createBatcher } from '../../platform/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import { type DeploymentRow, type DeploymentWithApp, tablesOf } from './rows.ts'
+import { type DeploymentInFull, type DeploymentRow, type DeploymentWithApp, tablesOf } from './rows.ts'
 
 export interface Reads {
-  get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentWithApp | undefined>
+  get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentInFull | undefined>
   /** For the server's own work, never for a request. */
   find(id: string): Promise<DeploymentRow | undefined>
   /** Newest first; one more than the page holds, when there are more. */
   list(projectId: string, page: PageRequest): Promise<DeploymentWithApp[]>
   ofProject(projectId: string): Promise<DeploymentRow[]>
+  /** The deployment of an app that was wanted last: created, rolled back to or restarted. */
+  latest(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
   /** The deployments of an app that are building or running. */
   active(on: Database | Transaction, appId: string): Promise<DeploymentRow[]>
   building(): Promise<DeploymentRow[]>
@@ -39,7 +41,21 @@ export function createReads({ database }: { database: Database }): Reads {
 
   return {
     get: (on, projectId, id) =>
-      withApps(on).where('deployments.project_id', '=', projectId).where('deployments.id', '=', id).executeTakeFirst(),
+      withApps(on)
+        .innerJoinLateral(
+          ({ selectFrom }) =>
+            selectFrom('deployments as wanted')
+              .select('wanted.id as latest_id')
+              .whereRef('wanted.app_id', '=', 'deployments.app_id')
+              .orderBy('wanted.intent', 'desc')
+              .limit(1)
+              .as('latest'),
+          (join) => join.onTrue(),
+        )
+        .select('latest.latest_id')
+        .where('deployments.project_id', '=', projectId)
+        .where('deployments.id', '=', id)
+        .executeTakeFirst(),
 
     find: (id) => rows.where('id', '=', id).executeTakeFirst(),
 
@@ -52,6 +68,15 @@ export function createReads({ database }: { database: Database }): Reads {
     },
 
     ofProject: (projectId) => rows.where('project_id', '=', projectId).execute(),
+
+    latest: (on, appId) =>
+      tablesOf(on)
+        .selectFrom('deployments')
+        .selectAll()
+        .where('app_id', '=', appId)
+        .orderBy('intent', 'desc')
+        .limit(1)
+        .executeTakeFirst(),
 
     active: (on, appId) =>
       tablesOf(on)

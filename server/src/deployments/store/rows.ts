@@ -11,6 +11,11 @@ export interface DeploymentWithApp extends DeploymentRow {
   readonly hostname: string | null
 }
 
+/** One deployment, with the one of its app that was wanted last. */
+export interface DeploymentInFull extends DeploymentWithApp {
+  readonly latest_id: string
+}
+
 /** The states in which nothing is done for a deployment any more, and nothing of it runs. */
 export const restingStatuses = ['failed', 'canceled', 'superseded', 'stopped'] as const
 

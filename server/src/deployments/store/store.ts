@@ -4,7 +4,7 @@ import { createReads, type Reads } from './reads.ts'
 import { createWishes, type Wishes } from './wishes.ts'
 
 export type { ReleaseFacts, Wish } from './progress.ts'
-export type { DeploymentRow, DeploymentWithApp } from './rows.ts'
+export type { DeploymentInFull, DeploymentRow, DeploymentWithApp } from './rows.ts'
 
 /**
  * The deployments' rows: reads, what owners change and what the work on them changes. Every change of state is one

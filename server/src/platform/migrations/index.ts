@@ -7,6 +7,7 @@ import { idempotency } from './0005-idempotency.ts'
 import { databases } from './0006-databases.ts'
 import { storage } from './0007-storage.ts'
 import { projects } from './0008-projects.ts'
+import { traffic } from './0009-traffic.ts'
 
 /** All steps of the schema, applied in the order of their names. A released one is never edited. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -18,4 +19,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0006-databases': databases,
   '0007-storage': storage,
   '0008-projects': projects,
+  '0009-traffic': traffic,
 }

@@ -4,9 +4,8 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { door } from '../../data/client.ts'
 import { TextField } from '../../ui/field.tsx'
-import { Form, textOf } from '../../ui/form.tsx'
+import { Form, secretOf, textOf } from '../../ui/form.tsx'
 import { Queried } from '../../ui/query.tsx'
-import { problemOf } from '../../ui/states.tsx'
 import { Door } from './door.tsx'
 
 /** Makes a user by a one-time link. Its token is in the fragment of the address, which browsers do not send. */
@@ -22,7 +21,7 @@ export function Setup() {
   const complete = useMutation({
     mutationFn: (values: FormData) =>
       door.setup.complete({
-        body: { token, email: textOf(values, 'email'), password: String(values.get('password') ?? '') },
+        body: { token, email: textOf(values, 'email'), password: secretOf(values, 'password') },
       }),
     onSuccess: () => {
       queries.clear()
@@ -42,30 +41,17 @@ export function Setup() {
     <Door title="Welcome" lead="Choose how you will sign in.">
       <Queried query={link} what="the link">
         {({ account }) => (
-          <Form
-            submit="Create user"
-            busy={complete.isPending}
-            error={complete.error}
-            fields={['email', 'password']}
-            onSubmit={(values) => complete.mutate(values)}
-          >
+          <Form sending={complete} submit="Create user">
             <p>
               You will be a user of the account <strong>{account.name}</strong>.
             </p>
-            <TextField
-              label="E-mail"
-              name="email"
-              type="email"
-              autoComplete="username"
-              problem={problemOf(complete.error, 'email')}
-            />
+            <TextField label="E-mail" name="email" type="email" autoComplete="username" />
             <TextField
               label="Password"
               name="password"
               type="password"
               autoComplete="new-password"
               hint="At least 12 characters."
-              problem={problemOf(complete.error, 'password')}
             />
           </Form>
         )}

@@ -2,8 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useRouter, useSearch } from '@tanstack/react-router'
 import { door } from '../../data/client.ts'
 import { TextField } from '../../ui/field.tsx'
-import { Form, textOf } from '../../ui/form.tsx'
-import { problemOf } from '../../ui/states.tsx'
+import { Form, secretOf, textOf } from '../../ui/form.tsx'
 import { Door } from './door.tsx'
 
 export function SignIn() {
@@ -12,7 +11,7 @@ export function SignIn() {
   const { next } = useSearch({ from: '/sign-in' })
   const signIn = useMutation({
     mutationFn: (values: FormData) =>
-      door.session.create({ body: { email: textOf(values, 'email'), password: String(values.get('password') ?? '') } }),
+      door.session.create({ body: { email: textOf(values, 'email'), password: secretOf(values, 'password') } }),
     onSuccess: () => {
       queries.clear()
       // Only a path of this origin: an address from elsewhere would lead users astray.
@@ -21,27 +20,9 @@ export function SignIn() {
   })
   return (
     <Door title="Sign in" lead="To the dashboard of this server.">
-      <Form
-        submit="Sign in"
-        busy={signIn.isPending}
-        error={signIn.error}
-        fields={['email', 'password']}
-        onSubmit={(values) => signIn.mutate(values)}
-      >
-        <TextField
-          label="E-mail"
-          name="email"
-          type="email"
-          autoComplete="username"
-          problem={problemOf(signIn.error, 'email')}
-        />
-        <TextField
-          label="Password"
-          name="password"
-          type="password"
-          autoComplete="current-password"
-          problem={problemOf(signIn.error, 'password')}
-        />
+      <Form sending={signIn} submit="Sign in">
+        <TextField label="E-mail" name="email" type="email" autoComplete="username" />
+        <TextField label="Password" name="password" type="password" autoComplete="current-password" />
       </Form>
     </Door>
   )

@@ -2,17 +2,18 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../data/client.ts'
-import type { Variable } from '../../data/dotenv.ts'
+import { knownRows, type VariableRow, variablesBody } from '../../data/variable-rows.ts'
 import { TextField } from '../../ui/field.tsx'
 import { Form, textOf } from '../../ui/form.tsx'
-import { problemOf } from '../../ui/states.tsx'
 import { Variables } from './variables.tsx'
 
-/** What a deployment is made again from. */
+/** What a further release of an app is made from. */
 export interface Source {
   readonly name: string
   readonly git_url: string
   readonly branch: string | null
+  /** Of the app's latest release. */
+  readonly env_var_names: readonly string[]
 }
 
 interface CreateDeploymentProps {
@@ -21,10 +22,8 @@ interface CreateDeploymentProps {
   readonly onCancel: () => void
 }
 
-const fields = ['name', 'git_url', 'branch', 'git_token'] as const
-
 export function CreateDeployment({ projectId, source, onCancel }: CreateDeploymentProps) {
-  const [variables, setVariables] = useState<readonly Variable[]>([])
+  const [variables, setVariables] = useState<readonly VariableRow[]>(knownRows(source?.env_var_names ?? []))
   const queries = useQueryClient()
   const navigate = useNavigate()
   const create = useMutation({
@@ -37,9 +36,7 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
           git_url: textOf(values, 'git_url'),
           ...(branch !== '' && { branch }),
           ...(token !== '' && { git_token: token }),
-          env_vars: Object.fromEntries(
-            variables.filter(({ name }) => name.trim() !== '').map(({ name, value }) => [name.trim(), value]),
-          ),
+          ...variablesBody(variables),
         },
       })
     },
@@ -52,21 +49,14 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
     },
   })
   return (
-    <Form
-      submit="Deploy"
-      busy={create.isPending}
-      error={create.error}
-      fields={fields}
-      onSubmit={(values) => create.mutate(values)}
-      onCancel={onCancel}
-    >
+    <Form sending={create} submit="Deploy" onCancel={onCancel}>
       <TextField
         label="App"
         name="name"
         defaultValue={source?.name}
+        readOnly={source !== undefined}
         autoComplete="off"
-        hint="A second deployment of the same name is a new release of that app."
-        problem={problemOf(create.error, 'name')}
+        hint={source ? undefined : 'A second deployment of the same name is a new release of that app.'}
       />
       <TextField
         label="Git repository"
@@ -75,7 +65,6 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
         autoComplete="off"
         spellCheck={false}
         placeholder="https://github.com/you/app.git"
-        problem={problemOf(create.error, 'git_url')}
       />
       <div className="grid gap-4 sm:grid-cols-2">
         <TextField
@@ -85,7 +74,6 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
           autoComplete="off"
           spellCheck={false}
           placeholder="the default branch"
-          problem={problemOf(create.error, 'branch')}
         />
         <TextField
           label="Access token"
@@ -93,10 +81,10 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
           type="password"
           autoComplete="off"
           placeholder="for private repositories"
-          problem={problemOf(create.error, 'git_token')}
+          hint={source && 'Not kept by the server: give it again where one is needed.'}
         />
       </div>
-      <Variables variables={variables} onChange={setVariables} error={create.error} />
+      <Variables variables={variables} onChange={setVariables} />
     </Form>
   )
 }

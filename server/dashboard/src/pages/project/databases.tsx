@@ -11,7 +11,7 @@ import { Form, textOf } from '../../ui/form.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
-import { Empty, problemOf } from '../../ui/states.tsx'
+import { Empty } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -106,30 +106,17 @@ function CreateDatabase({ projectId, onCancel, onCreated }: CreateDatabaseProps)
     },
   })
   return (
-    <Form
-      submit="Create database"
-      busy={create.isPending}
-      error={create.error}
-      fields={['name', 'version', 'plan']}
-      onSubmit={(values) => create.mutate(values)}
-      onCancel={onCancel}
-    >
-      <TextField label="Name" name="name" autoComplete="off" problem={problemOf(create.error, 'name')} />
+    <Form sending={create} submit="Create database" onCancel={onCancel}>
+      <TextField label="Name" name="name" autoComplete="off" />
       <div className="grid gap-4 sm:grid-cols-2">
-        <SelectField label="PostgreSQL" name="version" problem={problemOf(create.error, 'version')}>
+        <SelectField label="PostgreSQL" name="version">
           <option value="">the newest</option>
           <option>18</option>
           <option>17</option>
           <option>16</option>
           <option>15</option>
         </SelectField>
-        <TextField
-          label="Plan"
-          name="plan"
-          placeholder="starter"
-          autoComplete="off"
-          problem={problemOf(create.error, 'plan')}
-        />
+        <TextField label="Plan" name="plan" placeholder="starter" autoComplete="off" />
       </div>
     </Form>
   )

@@ -6,15 +6,15 @@ import { useState } from 'react'
 import { api } from '../../data/client.ts'
 import { deploymentQuery, projectQuery } from '../../data/queries.ts'
 import { Button, buttonClass } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Page, Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
 import { Problem } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
-import { CreateDeployment } from './create-deployment.tsx'
+import { DeploymentVariables } from './deployment-variables.tsx'
 import { LogView } from './log-view.tsx'
+import { Redeploy } from './redeploy.tsx'
 import { Took } from './took.tsx'
 
 type Detail = ResponseBody<'deployments.get'>
@@ -38,7 +38,7 @@ export function Deployment() {
           / <code className="text-[13px]">{deploymentId}</code>
         </>
       }
-      actions={deployment.data && <DeploymentActions deployment={deployment.data} />}
+      actions={deployment.data && <DeploymentActions key={deploymentId} deployment={deployment.data} />}
     >
       <Queried query={deployment} what="the deployment">
         {(data) => (
@@ -73,6 +73,7 @@ export function Deployment() {
         )}
       </Queried>
       <LogView key={deploymentId} projectId={projectId} deploymentId={deploymentId} />
+      {deployment.data && <DeploymentVariables key={deploymentId} deployment={deployment.data} />}
     </Page>
   )
 }
@@ -109,7 +110,7 @@ const verbsOf: Readonly<Record<Detail['status'], readonly Verb[]>> = {
 }
 
 function DeploymentActions({ deployment }: { readonly deployment: Detail }) {
-  const { id, project_id, name, git_url, branch, status } = deployment
+  const { id, project_id, status } = deployment
   const [again, setAgain] = useState(false)
   const queries = useQueryClient()
   const act = useMutation({
@@ -128,7 +129,7 @@ function DeploymentActions({ deployment }: { readonly deployment: Detail }) {
           {labels[verb]}
         </Button>
       ))}
-      <Button onClick={() => setAgain(true)}>Deploy again</Button>
+      <Button onClick={() => setAgain(true)}>Redeploy</Button>
       {status === 'running' && (
         <a href={deployment.url} target="_blank" rel="noreferrer" className={buttonClass({ look: 'primary' })}>
           Open app
@@ -139,19 +140,7 @@ function DeploymentActions({ deployment }: { readonly deployment: Detail }) {
           <Problem error={act.error} />
         </div>
       )}
-      <Dialog
-        open={again}
-        onOpenChange={setAgain}
-        title="Deploy again"
-        description="Variables are not shown again, so give those that the app needs."
-      >
-        <CreateDeployment
-          key={id}
-          projectId={project_id}
-          source={{ name, git_url, branch }}
-          onCancel={() => setAgain(false)}
-        />
-      </Dialog>
+      <Redeploy deployment={deployment} title="Redeploy" open={again} onOpenChange={setAgain} />
     </>
   )
 }

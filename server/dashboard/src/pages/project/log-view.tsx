@@ -1,13 +1,15 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause } from 'lucide-react'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useLog } from '../../data/log.ts'
 import type { LogLine } from '../../data/log-line.ts'
+import type { Hit } from '../../data/log-search.ts'
+import { useSearch } from '../../data/use-search.ts'
 import { AnsiLine } from '../../ui/ansi.tsx'
 import { Button } from '../../ui/button.tsx'
 import { inputClass } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Problem } from '../../ui/states.tsx'
+import { useVisibleRows } from '../../ui/visible-rows.ts'
 
 interface LogViewProps {
   readonly projectId: string
@@ -20,31 +22,37 @@ const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h
 
 /** The log of a deployment as it grows: followed until the reader scrolls up, searchable, to be kept as a file. */
 export function LogView({ projectId, deploymentId }: LogViewProps) {
-  const { lines, ended, error } = useLog(projectId, deploymentId)
+  const log = useLog(projectId, deploymentId)
+  const { lines, first, ended, error } = log
   const [search, setSearch] = useState('')
   const [following, setFollowing] = useState(true)
-  const shown = useMemo(() => {
-    const wanted = search.toLowerCase()
-    return wanted === '' ? lines : lines.filter(({ text }) => text.toLowerCase().includes(wanted))
-  }, [lines, search])
-
+  const { hits, done } = useSearch(log, search)
+  const searching = search !== ''
+  const count = searching ? hits.length : lines.length
   const timed = useMemo(() => lines.some(({ at }) => at !== null), [lines])
 
   const scroller = useRef<HTMLElement>(null)
-  const rows = useVirtualizer({
-    count: shown.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => lineHeight,
-    overscan: 20,
-  })
-  useEffect(() => {
-    if (following && shown.length > 0) rows.scrollToIndex(shown.length - 1, { align: 'end' })
-  }, [following, shown.length, rows])
+  const { from, to, look } = useVisibleRows(scroller, lineHeight)
+  const firstShown = useRef(first)
+  useLayoutEffect(() => {
+    const box = scroller.current
+    if (box === null) return
+    const forgotten = first - firstShown.current
+    firstShown.current = first
+    // Whoever reads is not carried away when lines above go.
+    if (!following) box.scrollTop -= searching ? 0 : forgotten * lineHeight
+    else if (count > 0) box.scrollTop = box.scrollHeight
+    look()
+  }, [following, searching, count, first, look])
 
   const onScroll = () => {
     const box = scroller.current
     if (box !== null) setFollowing(box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd)
+    look()
   }
+  const visible: readonly Hit[] = searching
+    ? hits.slice(from, to)
+    : lines.slice(from, to).map((line, index) => ({ number: first + from + index, line }))
   return (
     <Panel
       title="Log"
@@ -86,34 +94,34 @@ export function LogView({ projectId, deploymentId }: LogViewProps) {
         onScroll={onScroll}
         className="h-[26rem] overflow-auto bg-canvas py-2 font-mono text-[12.5px] leading-5"
       >
-        <div className="relative min-w-max" style={{ height: rows.getTotalSize() }}>
-          {rows.getVirtualItems().map(({ key, index, start }) => (
-            <Line key={key} line={shown[index]} top={start} timed={timed} />
+        <div className="relative min-w-max" style={{ height: count * lineHeight }}>
+          {visible.map(({ number, line }, index) => (
+            <Line key={number} line={line} top={(from + index) * lineHeight} timed={timed} />
           ))}
         </div>
-        {shown.length === 0 && (
-          <p className="px-4 text-muted">
-            {search !== '' ? 'No line holds this text.' : ended ? 'The log is empty.' : 'Waiting for the first line…'}
-          </p>
-        )}
+        {count === 0 && <p className="px-4 text-muted">{nothing(searching, done, ended)}</p>}
       </section>
     </Panel>
   )
 }
 
+function nothing(searching: boolean, done: boolean, ended: boolean): string {
+  if (searching) return done ? 'No line holds this text.' : 'Searching…'
+  return ended ? 'The log is empty.' : 'Waiting for the first line…'
+}
+
 interface LineProps {
-  readonly line: LogLine | undefined
+  readonly line: LogLine
   readonly top: number
   /** Whether the log knows times at all. */
   readonly timed: boolean
 }
 
 function Line({ line, top, timed }: LineProps) {
-  if (line === undefined) return null
   return (
     <div
       style={{ transform: `translateY(${top}px)` }}
-      className="absolute top-0 left-0 flex h-5 w-full gap-3 px-4 whitespace-pre"
+      className="absolute top-0 left-0 flex h-[20px] w-full gap-3 px-4 whitespace-pre"
     >
       {timed && (
         <span className="w-24 shrink-0 select-none text-muted" title={line.at ?? undefined}>

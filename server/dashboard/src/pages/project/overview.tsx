@@ -14,6 +14,7 @@ import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DeploymentsChart } from './deployments-chart.tsx'
 import { DurationsChart } from './durations-chart.tsx'
+import { TrafficChart } from './traffic-chart.tsx'
 
 export function Overview() {
   const { projectId } = useParams({ from: '/frame/projects/$projectId' })
@@ -101,8 +102,11 @@ export function Overview() {
         </Panel>
       </div>
       {deployments.data !== undefined && deployments.data.deployments.length > 0 && (
-        <div className="grid gap-5 lg:grid-cols-2">
-          <Panel title="Deployments of the last 14 days">
+        <div className="grid gap-5 lg:grid-cols-3">
+          <Panel title="Requests of the last day">
+            <TrafficChart projectId={projectId} />
+          </Panel>
+          <Panel title="Deployments in 14 days">
             <DeploymentsChart deployments={deployments.data.deployments} />
           </Panel>
           <Panel title="How long the last ones took">

@@ -9,7 +9,6 @@ import { TextField } from '../../ui/field.tsx'
 import { Form, textOf } from '../../ui/form.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
-import { problemOf } from '../../ui/states.tsx'
 
 export function ProjectSettings() {
   const { projectId } = useParams({ from: '/frame/projects/$projectId' })
@@ -29,20 +28,13 @@ export function ProjectSettings() {
         <>
           <Panel title="Project">
             <div className="max-w-sm">
-              <Form
-                submit="Save"
-                busy={change.isPending}
-                error={change.error}
-                fields={['name', 'plan']}
-                onSubmit={(values) => change.mutate(values)}
-              >
-                <TextField label="Name" name="name" defaultValue={name} problem={problemOf(change.error, 'name')} />
+              <Form sending={change} submit="Save">
+                <TextField label="Name" name="name" defaultValue={name} />
                 <TextField
                   label="Plan"
                   name="plan"
                   defaultValue={plan}
                   hint="Says how large apps, databases and files may be."
-                  problem={problemOf(change.error, 'plan')}
                 />
               </Form>
               {change.isSuccess && <output className="text-good">Saved.</output>}

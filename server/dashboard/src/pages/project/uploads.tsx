@@ -8,7 +8,7 @@ import { Problem } from '../../ui/states.tsx'
 
 interface Upload {
   readonly id: number
-  readonly name: string
+  readonly file: File
   /** From 0 to 1. */
   readonly part: number
   readonly error: unknown
@@ -30,15 +30,20 @@ export function Uploads({ projectId }: { readonly projectId: string }) {
   const begin = async (file: File) => {
     const id = next.current++
     const stop = new AbortController()
-    setUploads((all) => [...all, { id, name: file.name, part: 0, error: null, stop }])
+    setUploads((all) => [...all, { id, file, part: 0, error: null, stop }])
     try {
       await upload(projectId, file, { signal: stop.signal, onProgress: (part) => change(id, { part }) })
       forget(id)
-      await queries.invalidateQueries({ queryKey: ['projects', projectId] })
     } catch (error) {
       if (stop.signal.aborted) forget(id)
       else change(id, { error })
     }
+    // Also after a failure: of what was complete the answer alone may be lost.
+    await queries.invalidateQueries({ queryKey: ['projects', projectId] })
+  }
+  const again = ({ id, file }: Upload) => {
+    forget(id)
+    void begin(file)
   }
   const drop = (event: DragEvent) => {
     event.preventDefault()
@@ -70,28 +75,34 @@ export function Uploads({ projectId }: { readonly projectId: string }) {
           }}
         />
       </label>
-      {uploads.map(({ id, name, part, error, stop }) => (
-        <div key={id} className="flex items-center gap-3 rounded-lg border border-line bg-panel p-3">
+      {uploads.map((each) => (
+        <div key={each.id} className="flex items-center gap-3 rounded-lg border border-line bg-panel p-3">
           <div className="min-w-0 flex-1">
-            {error === null ? (
-              <Meter label={name} value={part * 100} most={100} text={`${Math.round(part * 100)} %`} />
-            ) : (
-              <>
-                <p className="mb-1">{name}</p>
-                <Problem error={error} />
-              </>
-            )}
+            <Progress upload={each} onAgain={() => again(each)} />
           </div>
           <Button
             look="quiet"
             size="icon"
-            aria-label={error === null ? `Cancel ${name}` : `Dismiss ${name}`}
-            onClick={() => (error === null ? stop.abort() : forget(id))}
+            aria-label={each.error === null ? `Cancel ${each.file.name}` : `Dismiss ${each.file.name}`}
+            onClick={() => (each.error === null ? each.stop.abort() : forget(each.id))}
           >
             <X size={14} />
           </Button>
         </div>
       ))}
+    </div>
+  )
+}
+
+function Progress({ upload, onAgain }: { readonly upload: Upload; readonly onAgain: () => void }) {
+  const { file, part, error } = upload
+  if (error === null) {
+    return <Meter label={file.name} value={part * 100} most={100} text={`${Math.round(part * 100)} %`} />
+  }
+  return (
+    <div className="grid gap-2">
+      <p className="break-all">{file.name}</p>
+      <Problem error={error} retry={onAgain} lost="The connection was lost before the whole file was there." />
     </div>
   )
 }

@@ -1,31 +1,31 @@
 import { Plus, X } from 'lucide-react'
 import { useState } from 'react'
-import { parseDotenv, type Variable } from '../../data/dotenv.ts'
+import { parseDotenv } from '../../data/dotenv.ts'
+import { type VariableRow, withPasted, withValue } from '../../data/variable-rows.ts'
 import { Button } from '../../ui/button.tsx'
-import { inputClass } from '../../ui/field.tsx'
-import { problemOf } from '../../ui/states.tsx'
+import { FieldProblem, inputClass } from '../../ui/field.tsx'
+import { useProblems } from '../../ui/form-error.ts'
 
 interface VariablesProps {
-  readonly variables: readonly Variable[]
-  readonly onChange: (variables: readonly Variable[]) => void
-  /** What the server said of the last try. */
-  readonly error: unknown
+  readonly variables: readonly VariableRow[]
+  readonly onChange: (variables: readonly VariableRow[]) => void
 }
 
 /** An app's variables: a row each, or all at once by pasting the text of a dotenv file. */
-export function Variables({ variables, onChange, error }: VariablesProps) {
+export function Variables({ variables, onChange }: VariablesProps) {
+  const problemOf = useProblems()
   const [pasting, setPasting] = useState(false)
-  const change = (at: number, part: Partial<Variable>) =>
-    onChange(variables.map((each, index) => (index === at ? { ...each, ...part } : each)))
+  const change = (at: number, to: (row: VariableRow) => VariableRow) =>
+    onChange(variables.map((each, index) => (index === at ? to(each) : each)))
   return (
     <fieldset className="grid gap-2">
       <legend className="mb-1 font-medium">Variables</legend>
-      {variables.map(({ name, value }, index) => {
-        const problem = problemOf(error, `env_vars.${name}`)
+      {variables.map(({ name, value, known }, index) => {
+        const problem = problemOf(`env_vars.${name.trim()}`)
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: a name that is being typed is no identity.
           <div key={index} className="grid gap-1">
-            <div className="flex gap-2">
+            <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,3fr)_auto] gap-2">
               <input
                 aria-label={`Name of variable ${index + 1}`}
                 aria-invalid={problem === undefined ? undefined : true}
@@ -34,16 +34,17 @@ export function Variables({ variables, onChange, error }: VariablesProps) {
                 autoComplete="off"
                 spellCheck={false}
                 value={name}
-                onChange={(event) => change(index, { name: event.target.value })}
+                readOnly={known}
+                onChange={(event) => change(index, (row) => ({ ...row, name: event.target.value }))}
               />
               <input
                 aria-label={`Value of variable ${index + 1}`}
                 className={`${inputClass} font-mono text-[13px]`}
-                placeholder="value"
+                placeholder={value === null ? 'unchanged (hidden)' : known ? 'empty' : 'value'}
                 autoComplete="off"
                 spellCheck={false}
-                value={value}
-                onChange={(event) => change(index, { value: event.target.value })}
+                value={value ?? ''}
+                onChange={(event) => change(index, (row) => withValue(row, event.target.value))}
               />
               <Button
                 look="quiet"
@@ -54,7 +55,7 @@ export function Variables({ variables, onChange, error }: VariablesProps) {
                 <X size={14} />
               </Button>
             </div>
-            {problem !== undefined && <p className="text-[13px] text-bad">{problem}</p>}
+            {problem !== undefined && <FieldProblem>{problem}</FieldProblem>}
           </div>
         )
       })}
@@ -66,7 +67,7 @@ export function Variables({ variables, onChange, error }: VariablesProps) {
           spellCheck={false}
           onChange={(event) => {
             const pasted = parseDotenv(event.target.value)
-            if (pasted.length > 0) onChange(merge(variables, pasted))
+            if (pasted.length > 0) onChange(withPasted(variables, pasted))
           }}
         />
       )}
@@ -74,7 +75,7 @@ export function Variables({ variables, onChange, error }: VariablesProps) {
         <Button
           size="small"
           icon={<Plus size={14} />}
-          onClick={() => onChange([...variables, { name: '', value: '' }])}
+          onClick={() => onChange([...variables, { name: '', value: '', known: false }])}
         >
           Add a variable
         </Button>
@@ -84,11 +85,4 @@ export function Variables({ variables, onChange, error }: VariablesProps) {
       </div>
     </fieldset>
   )
-}
-
-/** Pasted values win over those at hand; rows without a name go. */
-function merge(variables: readonly Variable[], pasted: readonly Variable[]): Variable[] {
-  const all = new Map([...variables, ...pasted].map(({ name, value }) => [name.trim(), value]))
-  all.delete('')
-  return [...all].map(([name, value]) => ({ name, value }))
 }

@@ -4,11 +4,10 @@ import { door } from '../../data/client.ts'
 import { accountQuery, sessionQuery } from '../../data/queries.ts'
 import { Facts } from '../../ui/facts.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Form, secretOf } from '../../ui/form.tsx'
 import { Meter } from '../../ui/meter.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
-import { problemOf } from '../../ui/states.tsx'
 import { Time } from '../../ui/time.tsx'
 
 export function Account() {
@@ -58,36 +57,22 @@ function ChangePassword() {
     mutationFn: (values: FormData) =>
       door.password.change({
         body: {
-          current_password: String(values.get('current_password') ?? ''),
-          new_password: String(values.get('new_password') ?? ''),
+          current_password: secretOf(values, 'current_password'),
+          new_password: secretOf(values, 'new_password'),
         },
       }),
     onSuccess: () => setRound(round + 1),
   })
   return (
     <div className="max-w-sm">
-      <Form
-        key={round}
-        submit="Change password"
-        busy={change.isPending}
-        error={change.error}
-        fields={['current_password', 'new_password']}
-        onSubmit={(values) => change.mutate(values)}
-      >
-        <TextField
-          label="Current password"
-          name="current_password"
-          type="password"
-          autoComplete="current-password"
-          problem={problemOf(change.error, 'current_password')}
-        />
+      <Form sending={change} key={round} submit="Change password">
+        <TextField label="Current password" name="current_password" type="password" autoComplete="current-password" />
         <TextField
           label="New password"
           name="new_password"
           type="password"
           autoComplete="new-password"
           hint="At least 12 characters. Your other sessions end."
-          problem={problemOf(change.error, 'new_password')}
         />
       </Form>
       {change.isSuccess && <output className="text-good">The password is changed.</output>}

@@ -7,7 +7,6 @@ import { CheckList } from '../../ui/check-list.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Form, textOf } from '../../ui/form.tsx'
-import { problemOf } from '../../ui/states.tsx'
 
 const presets = [
   { value: 'deploy', label: 'Deploy: what a pipeline needs' },
@@ -70,8 +69,8 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
       return api.apiKeys.create({
         body: {
           name: textOf(values, 'name'),
-          ...(may === ownScopes ? { scopes: values.getAll('scope') as Scope[] } : { preset: may as Preset }),
-          project_ids: where === someProjects ? values.getAll('project').map(String) : null,
+          ...(may === ownScopes ? { scopes: values.getAll('scopes') as Scope[] } : { preset: may as Preset }),
+          project_ids: where === someProjects ? values.getAll('project_ids').map(String) : null,
           expires_in_days: days === '' ? null : Number(days),
         },
       })
@@ -82,21 +81,8 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
     },
   })
   return (
-    <Form
-      submit="Create key"
-      busy={create.isPending}
-      error={create.error}
-      fields={['name', 'scopes', 'project_ids']}
-      onSubmit={(values) => create.mutate(values)}
-      onCancel={onCancel}
-    >
-      <TextField
-        label="Name"
-        name="name"
-        autoComplete="off"
-        hint="What will use it, such as GitHub Actions."
-        problem={problemOf(create.error, 'name')}
-      />
+    <Form sending={create} submit="Create key" onCancel={onCancel}>
+      <TextField label="Name" name="name" autoComplete="off" hint="What will use it, such as GitHub Actions." />
       <SelectField label="May do" value={may} onChange={({ target }) => setMay(target.value)}>
         {presets.map(({ value, label }) => (
           <option key={value} value={value}>
@@ -105,9 +91,7 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
         ))}
         <option value={ownScopes}>What I choose</option>
       </SelectField>
-      {may === ownScopes && (
-        <CheckList legend="Scopes" name="scope" choices={scopeChoices} problem={problemOf(create.error, 'scopes')} />
-      )}
+      {may === ownScopes && <CheckList legend="Scopes" name="scopes" choices={scopeChoices} />}
       <SelectField label="Projects" value={where} onChange={({ target }) => setWhere(target.value)}>
         <option value="">All projects of the account</option>
         <option value={someProjects}>Only some</option>
@@ -115,9 +99,8 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
       {where === someProjects && (
         <CheckList
           legend="Only in"
-          name="project"
+          name="project_ids"
           choices={projects.data?.projects.map(({ id, name }) => ({ value: id, label: name })) ?? []}
-          problem={problemOf(create.error, 'project_ids')}
         />
       )}
       <SelectField label="Expires" name="expires" defaultValue="90">

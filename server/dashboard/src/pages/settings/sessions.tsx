@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { door } from '../../data/client.ts'
 import { sessionsQuery } from '../../data/queries.ts'
+import { browserOf } from '../../data/user-agent.ts'
 import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
@@ -31,7 +32,11 @@ export function Sessions() {
             columns={[
               {
                 title: 'Browser',
-                cell: ({ user_agent }) => <span className="line-clamp-1">{user_agent ?? 'unknown'}</span>,
+                cell: ({ user_agent }) => (
+                  <span className="whitespace-nowrap" title={user_agent ?? undefined}>
+                    {browserOf(user_agent)}
+                  </span>
+                ),
               },
               { title: 'Address', cell: ({ address }) => address, wide: true },
               { title: 'Signed in', cell: ({ created_at }) => <Time at={created_at} />, wide: true },

@@ -13,7 +13,7 @@ import { Form, textOf } from '../../ui/form.tsx'
 import { Page, Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
-import { Empty, problemOf } from '../../ui/states.tsx'
+import { Empty } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -106,7 +106,7 @@ function CreateWebhook({ onCancel, onCreated }: CreateWebhookProps) {
   const projects = useQuery(projectsQuery)
   const create = useMutation({
     mutationFn: (values: FormData) => {
-      const projectId = textOf(values, 'project')
+      const projectId = textOf(values, 'project_id')
       return api.webhooks.create({
         body: {
           url: textOf(values, 'url'),
@@ -121,30 +121,22 @@ function CreateWebhook({ onCancel, onCreated }: CreateWebhookProps) {
     },
   })
   return (
-    <Form
-      submit="Create receiver"
-      busy={create.isPending}
-      error={create.error}
-      fields={['url', 'events', 'project_id']}
-      onSubmit={(values) => create.mutate(values)}
-      onCancel={onCancel}
-    >
+    <Form sending={create} submit="Create receiver" onCancel={onCancel}>
       <TextField
         label="Address"
         name="url"
         type="url"
         autoComplete="off"
         placeholder="https://example.com/webhooks/fairlead"
-        problem={problemOf(create.error, 'url')}
       />
-      <SelectField label="Events" name="events" problem={problemOf(create.error, 'events')}>
+      <SelectField label="Events" name="events">
         {eventChoices.map(({ value, label }) => (
           <option key={value} value={value}>
             {label}
           </option>
         ))}
       </SelectField>
-      <SelectField label="Project" name="project" problem={problemOf(create.error, 'project_id')}>
+      <SelectField label="Project" name="project_id">
         <option value="">All of the account</option>
         {projects.data?.projects.map(({ id, name }) => (
           <option key={id} value={id}>

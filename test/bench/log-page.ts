@@ -1,0 +1,46 @@
+import {
+  deployTalkative,
+  longLog,
+  quarterAtOnceMs,
+  rowsHeld,
+  rowText,
+  scrollThrough,
+  watchTasks,
+} from '../dashboard/long-log.ts'
+import { chromiumPath } from '../harness/chromium.ts'
+import { openDashboard } from '../harness/dashboard.ts'
+import type { Bench } from './row.ts'
+
+const name = 'dashboard: longest task with a log of 100,000 lines'
+/** Chromium tells of tasks that take at least so long. */
+const toldFromMs = 50
+
+/** A log of 100,000 lines in Chromium: loaded, scrolled from top to bottom, searched for its first and its last line. */
+export const benchLogPage: Bench = async (signal) => {
+  if (chromiumPath === undefined) return { rows: [{ name, measured: 'no Chromium is installed' }], notes: [] }
+  await using dashboard = await openDashboard()
+  const { path } = await deployTalkative(dashboard)
+  signal.throwIfAborted()
+  const { page } = await dashboard.signedIn()
+  const tasks = await watchTasks(page)
+  const lines = page.getByLabel('Lines of the log')
+  await page.goto(dashboard.server.url + path)
+  await lines.getByText(rowText(longLog), { exact: true }).waitFor()
+  signal.throwIfAborted()
+  const { mostRows } = await scrollThrough(page, 200)
+  for (const number of [1, longLog]) {
+    await page.getByLabel('Search the log').fill(rowText(number))
+    await lines.getByText(rowText(number), { exact: true }).waitFor()
+  }
+  await page.getByLabel('Search the log').fill('')
+  const held = await rowsHeld(page)
+  const longest = await tasks.longestMs()
+  const quarter = Math.round(await quarterAtOnceMs(page))
+  return {
+    rows: [{ name, measured: longest === 0 ? `below ${toldFromMs} ms` : `${Math.round(longest)} ms` }],
+    notes: [
+      `${held} lines held, ${mostRows} drawn at most while scrolling in 200 steps. ` +
+        `A quarter of them in the document at once takes the same page ${quarter} ms.`,
+    ],
+  }
+}

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chromiumPath, noChromium } from '../harness/chromium.ts'
+import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
+import {
+  deployTalkative,
+  longLog,
+  quarterAtOnceMs,
+  rowsDrawn,
+  rowsHeld,
+  rowText,
+  scrollThrough,
+  scrollTo,
+  watchTasks,
+} from './long-log.ts'
+
+if (chromiumPath === undefined) noChromium('a log of 100,000 lines')
+
+/** Some times what fits into the box. */
+const mostRows = 150
+
+describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {
+  let dashboard: Dashboard
+  let app: Awaited<ReturnType<typeof deployTalkative>>
+  beforeAll(async () => {
+    dashboard = await openDashboard()
+    app = await deployTalkative(dashboard)
+  })
+  afterAll(() => dashboard[Symbol.asyncDispose]())
+
+  it('is scrolled, searched and followed with few lines drawn at a time and no pause', async () => {
+    const { context, page } = await dashboard.signedIn()
+    page.setDefaultTimeout(60_000)
+    const tasks = await watchTasks(page)
+    await page.goto(dashboard.server.url + app.path)
+    const line = (text: string) => page.getByLabel('Lines of the log').getByText(text, { exact: true })
+    await line(rowText(longLog)).waitFor()
+    await expect.poll(() => rowsHeld(page)).toBe(longLog)
+    expect(await rowsDrawn(page)).toBeLessThan(mostRows)
+
+    const scrolled = await scrollThrough(page, 200)
+    expect(scrolled.mostRows).toBeLessThan(mostRows)
+    expect(scrolled.gaps).toBe(0)
+    await scrollTo(page, 'top')
+    await line(rowText(1)).waitFor()
+    expect(await page.getByRole('button', { name: 'Follow' }).isVisible()).toBe(true)
+
+    const search = page.getByLabel('Search the log')
+    for (const number of [1, longLog]) {
+      await search.fill(rowText(number))
+      await expect.poll(() => rowsHeld(page)).toBe(1)
+      await line(rowText(number)).waitFor()
+    }
+    await search.fill('LONG log')
+    await expect.poll(() => rowsHeld(page)).toBe(longLog)
+    await search.fill('')
+
+    await page.evaluate('document.activeElement.blur()')
+    await scrollTo(page, 'end')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    await fetch(`${app.url}/one-more`)
+    await line('asked for /one-more').waitFor()
+    // What is kept does not grow.
+    expect(await rowsHeld(page)).toBe(longLog)
+    expect(await rowsDrawn(page)).toBeLessThan(mostRows)
+
+    const longest = await tasks.longestMs()
+    expect(longest).toBeLessThan(await quarterAtOnceMs(page))
+    await context.close()
+    expect(dashboard.complaints).toEqual([])
+  })
+})
