@@ -1,8 +1,8 @@
 import { lstat, lutimes, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
-import { sizeOf } from './disk.ts'
 import { removeFolder } from './runner/folders.ts'
+import { sizeOf } from './tree-size.ts'
 
 /**
  * Folders that save downloads, each for a purpose of its own: the packages of an app, a repository. None is ever needed:
@@ -60,7 +60,7 @@ export function createCaches(options: CacheCaps & { readonly list: () => Promise
     if (info === null) return null
     const usedAt = info.mtimeMs
     const known = measured.get(path)
-    const bytes = known?.usedAt === usedAt ? known.bytes : await sizeOf(path, Infinity)
+    const bytes = known?.usedAt === usedAt ? known.bytes : await sizeOf([path])
     measured.set(path, { bytes, usedAt })
     return { path, bytes, usedAt, inUse: isInUse(path) }
   }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { sizeOf, tooLarge } from './disk.ts'
+import { tooLarge } from './disk.ts'
 import { failDeployment } from './failing.ts'
 import type { DeployParts } from './parts.ts'
 import { cacheOf, homeOf, temporaryFolderOf } from './runner/environment.ts'
 import { unroute } from './steps/drain.ts'
 import type { DeploymentRow } from './store/store.ts'
+import { sizeOf } from './tree-size.ts'
 
 /** Stops apps that fill the disk as they run. */
 export interface DiskWatch {
@@ -30,14 +31,12 @@ export function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
 export function createDiskWatch(parts: DeployParts): DiskWatch {
   const { mostAppBytes } = parts.settings
 
-  const bytesOf = async (row: DeploymentRow): Promise<number> => {
+  const bytesOf = (row: DeploymentRow): Promise<number> => {
     const place = parts.releases.placeOf(row)
     const cache = cacheOf(place)
     // While a build of the app runs, what both can write to is held with the build.
     const shared = parts.caches.isInUse(cache) ? [] : [homeOf(place), temporaryFolderOf(place), cache]
-    let bytes = 0
-    for (const folder of [place.directory, ...shared]) bytes += await sizeOf(folder, mostAppBytes - bytes)
-    return bytes
+    return sizeOf([place.directory, ...shared], mostAppBytes)
   }
 
   const look = async (seen: DeploymentRow, stopping: AbortSignal): Promise<void> => {

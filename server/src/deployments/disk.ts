@@ -1,8 +1,8 @@
-import { lstat, readdir, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { statfs } from 'node:fs/promises'
 import { ApiError } from '../contract/errors.ts'
 import type { DeploymentStage } from '../contract/resources/deployments.ts'
 import { DeploymentError } from './failure.ts'
+import { sizeOf } from './tree-size.ts'
 
 /** Keeps deployments from filling the disk that everything lies on. */
 export interface Disk {
@@ -29,8 +29,6 @@ export interface Held {
 const intervalMs = 500
 /** A large tree takes long to look at; looking must not take more than a tenth of the time. */
 const pauseFactor = 10
-/** What a file takes that holds nothing, its entry and its inode: a million of them are not free. */
-const leastBytes = 1_024
 
 export function createDisk(options: { readonly directory: string; readonly reserveBytes: number }): Disk {
   const { directory, reserveBytes } = options
@@ -53,24 +51,29 @@ export function createDisk(options: { readonly directory: string; readonly reser
     async hold({ stage, folders, mostBytes, growing }, signal, step) {
       const stop = new AbortController()
       const ended = new AbortController()
-      const before = (await Promise.all(growing.map((each) => sizeOf(each, Infinity)))).reduce((sum, n) => sum + n, 0)
-      const check = async (): Promise<void> => {
+      const assertFree = async (): Promise<void> => {
         if ((await freeBytes()) < reserveBytes) throw noSpace(stage)
-        let bytes = -before
-        for (const each of [...folders, ...growing]) bytes += await sizeOf(each, mostBytes + before)
+      }
+      await assertFree()
+      const before = await sizeOf(growing)
+      const check = async (): Promise<void> => {
+        await assertFree()
+        const bytes = (await sizeOf([...folders, ...growing], mostBytes + before)) - before
         // No number at all when even before it could not be told.
         if (!(bytes <= mostBytes)) throw tooLarge(stage, mostBytes)
       }
       const watch = async (): Promise<void> => {
-        while (!ended.signal.aborted) {
+        let tookMs = 0
+        for (;;) {
+          await pause(Math.max(intervalMs, pauseFactor * tookMs), ended.signal)
+          if (ended.signal.aborted) return
           const begun = performance.now()
           await check().catch((error: unknown) => {
             if (error instanceof DeploymentError) stop.abort(error)
           })
-          await pause(Math.max(intervalMs, pauseFactor * (performance.now() - begun)), ended.signal)
+          tookMs = performance.now() - begun
         }
       }
-      await check()
       const watching = watch()
       try {
         const done = await step(AbortSignal.any([signal, stop.signal]))
@@ -99,27 +102,6 @@ export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): D
     run: `The app was stopped: with its release, HOME and TMPDIR it took more than the ${megabytes} on the disk that it may. Let it keep less. HOME and TMPDIR stay from release to release; the build of another one can empty them.`,
   }
   return new DeploymentError(stage, 'too_large', messages[stage])
-}
-
-/**
- * The bytes that a tree takes on the disk. Links are not followed; what has several names counts for each, and what
- * goes away meanwhile not at all. What cannot be looked into, as it is closed or deeper than a path is long, could hold
- * anything: it counts as endless. Leaves off at more than `enough`.
- */
-export async function sizeOf(path: string, enough: number): Promise<number> {
-  try {
-    const info = await lstat(path)
-    let bytes = Math.max(info.blocks * 512, leastBytes)
-    if (!info.isDirectory()) return bytes
-    for (const name of await readdir(path)) {
-      if (bytes > enough) break
-      bytes += await sizeOf(join(path, name), enough - bytes)
-    }
-    return bytes
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 0 : Infinity
-  }
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
