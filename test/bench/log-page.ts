@@ -1,4 +1,12 @@
-import { deployTalkative, longLog, rowsHeld, rowText, scrollThrough, watchTasks } from '../dashboard/long-log.ts'
+import {
+  deployTalkative,
+  longLog,
+  quarterAtOnceMs,
+  rowsHeld,
+  rowText,
+  scrollThrough,
+  watchTasks,
+} from '../dashboard/long-log.ts'
 import { chromiumPath } from '../harness/chromium.ts'
 import { openDashboard } from '../harness/dashboard.ts'
 import type { Bench } from './row.ts'
