@@ -1,21 +1,37 @@
+import { startConversation } from '../harness/conversation.ts'
 import { startReleasing } from '../harness/releases.ts'
 import { startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
 
-const releases = 20
+const releases = 50
+const drainSeconds = 2
+/** A timer may be a moment early. */
+const toleranceMs = 10
 
-/** Twenty releases of one app while clients ask for it without a pause. */
+/** Fifty releases of one app while clients ask for it without a pause, and talk to each release until they are cut off. */
 export const benchReleases: Bench = async (signal) => {
-  await using platform = await startPlatform({})
+  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) })
   signal.throwIfAborted()
   await using releasing = await startReleasing(platform)
+  const { load, url } = releasing
   const startedAt = performance.now()
+  const talks: { release: number; end: Promise<number> }[] = []
   for (let made = 0; made < releases; made++) {
     signal.throwIfAborted()
+    const conversation = await startConversation(url)
+    const end = conversation.goOn()
+    // Told below; until then more of them may break.
+    end.catch(() => undefined)
+    talks.push({ release: conversation.release, end })
     await releasing.release()
   }
   await releasing.settled()
-  const report = await releasing.load.stop()
+  let early = 0
+  for (const { release, end } of talks) {
+    // Whatever a release answered was sent before the switch, and the drain begins after it.
+    if ((await end) - load.lastSentTo(release) < drainSeconds * 1000 - toleranceMs) early += 1
+  }
+  const report = await load.stop()
   const seconds = (performance.now() - startedAt) / 1000
   const seen = report.answers.size
 
@@ -27,6 +43,16 @@ export const benchReleases: Bench = async (signal) => {
         aim: { text: '0', met: report.failed === 0 },
       },
       {
+        name: 'releases: kept connections lost',
+        measured: String(report.lostConnections),
+        aim: { text: '0', met: report.lostConnections === 0 },
+      },
+      {
+        name: 'releases: WebSockets ended early',
+        measured: `${early} of ${releases}`,
+        aim: { text: '0', met: early === 0 },
+      },
+      {
         name: 'releases: releases seen',
         measured: `${seen} of ${releases + 1}`,
         aim: { text: String(releases + 1), met: seen === releases + 1 },
@@ -35,7 +61,8 @@ export const benchReleases: Bench = async (signal) => {
     notes: [
       `${releases} releases in ${seconds.toFixed(1)} s under ${Math.round(report.requests / seconds)} requests/s, ` +
         `${report.connections} connections, slowest answer ${Math.round(report.slowestMs)} ms (some take 50 ms by design).`,
-      'An answer by a release that was not current at any time between request and answer counts as failed.',
+      'An answer by a release that was not current at any time between request and answer counts as failed. A WebSocket ' +
+        `is opened on each release and used until it ends: early is before the drain of ${drainSeconds} s.`,
       ...report.failures,
     ],
   }

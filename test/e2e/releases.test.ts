@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { startConversation } from '../harness/conversation.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { startReleasing } from '../harness/releases.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -10,43 +11,67 @@ const releases = 50
 
 const long = { timeout: 900_000 }
 
-it(
-  'loses no request over 50 releases under load, and a conversation that is open over a switch goes on',
-  long,
-  async () => {
-    await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
-    const { load } = releasing
-    const conversation = await open(releasing.url, 'POST', '/echo')
-    expect(conversation.response.headers['x-release']).toBe('1')
+it('loses no request over 50 releases under load, and what is open over a switch goes on', long, async () => {
+  await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
+  const { load, url } = releasing
+  const upload = await open(url, 'POST', '/echo')
+  const stream = await open(url, 'GET', '/endless')
+  await using oldest = await startConversation(url)
+  expect([upload, stream].map(({ response }) => response.headers['x-release'])).toEqual(['1', '1'])
+  expect(oldest.release).toBe(1)
 
-    for (let made = 0; made < releases; made++) await releasing.release()
-    conversation.outgoing.write('are you there?')
-    expect(await conversation.nextChunk()).toBe('are you there?')
-    conversation.outgoing.end()
-    expect((await conversation.ended).how).toBe('complete')
-    // The load goes on until the last old release has ended, for that is when requests could still be lost.
-    await releasing.settled()
+  for (let made = 0; made < releases; made++) {
+    await using conversation = await startConversation(url)
+    const { number } = await releasing.release()
+    expect(conversation.release).toBe(number - 1)
+    expect(await conversation.echo()).toBe(true)
+    await conversation.close()
+  }
+  expect(await oldest.echo()).toBe(true)
+  await oldest.close()
+  expect(await stream.nextChunk()).toContain('.')
+  stream.outgoing.destroy()
+  upload.outgoing.write('are you there?')
+  expect(await upload.nextChunk()).toBe('are you there?')
+  upload.outgoing.end()
+  expect((await upload.ended).how).toBe('complete')
+  // The load goes on until the last old release has ended, for that is when requests could still be lost.
+  await releasing.settled()
 
-    const { failures, requests, answers } = await load.stop()
-    expect(failures).toEqual([])
-    expect(requests).toBeGreaterThan(100)
-    expect([...answers.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: releases + 1 }, (_, i) => i + 1))
-  },
-)
+  const { failures, lostConnections, requests, answers } = await load.stop()
+  expect(failures).toEqual([])
+  expect(lostConnections).toBe(0)
+  expect(requests).toBeGreaterThan(100)
+  expect([...answers.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: releases + 1 }, (_, i) => i + 1))
+})
 
-it('cuts an endless answer of an old release only when the drain time is over', async () => {
+it('ends what is still open on an old release only when the drain time is over', async () => {
   const drainSeconds = 2
   await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) })
-  const endless = await open(releasing.url, 'GET', '/endless')
-  endless.response.resume()
-
-  await releasing.release()
-  const end = await endless.ended
-  expect(end.how).toBe('cut off')
-  // Whatever release 1 answered was sent before the switch, and the drain begins after it. A timer may be a moment early.
-  expect(end.at - releasing.load.lastSentTo(1)).toBeGreaterThan(drainSeconds * 1000 - 10)
+  const { load, url } = releasing
+  const opened: { release: number; stream: OpenExchange; talk: Promise<number> }[] = []
+  for (let release = 1; release <= 4; release++) {
+    const stream = await open(url, 'GET', '/endless')
+    stream.response.resume()
+    const conversation = await startConversation(url)
+    expect(conversation.release).toBe(release)
+    opened.push({ release, stream, talk: conversation.goOn() })
+    await releasing.release()
+  }
+  await using last = await startConversation(url)
+  for (const { release, stream, talk } of opened) {
+    const { how, at } = await stream.ended
+    expect(how).toBe('cut off')
+    // Whatever a release answered was sent before the switch, and the drain begins after it. A timer may be a moment early.
+    const earliest = load.lastSentTo(release) + drainSeconds * 1000 - 10
+    expect(at).toBeGreaterThan(earliest)
+    expect(await talk).toBeGreaterThan(earliest)
+  }
   await releasing.settled()
-  expect((await releasing.load.stop()).failures).toEqual([])
+  expect(await last.echo()).toBe(true)
+  const { failures, lostConnections } = await load.stop()
+  expect(failures).toEqual([])
+  expect(lostConnections).toBe(0)
 })
 
 /** A server of its own with an app under load; all of it ends with the `await using` block. */

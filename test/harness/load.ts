@@ -33,6 +33,8 @@ export interface LoadReport {
   readonly failures: readonly string[]
   /** How many requests went over a new connection. */
   readonly connections: number
+  /** How often a client that keeps its connection had lost it. */
+  readonly lostConnections: number
   /** From sending a request to the last byte of its answer. */
   readonly slowestMs: number
   /** Answers by release. */
@@ -70,14 +72,13 @@ export function startLoad(options: { readonly url: string; readonly release: num
   let requests = 0
   let failed = 0
   let connections = 0
+  let lostConnections = 0
   let slowestMs = 0
 
-  const exchange = async (kind: ClientKind, agent: Agent | false): Promise<void> => {
+  const exchange = async (kind: ClientKind, agent: Agent | false, onNewConnection: () => void): Promise<void> => {
     const sentAt = performance.now()
     const oldestAllowed = oldest
-    const answer = await ask(options.url, kind, agent, () => {
-      connections += 1
-    })
+    const answer = await ask(options.url, kind, agent, onNewConnection)
     slowestMs = Math.max(slowestMs, performance.now() - sentAt)
     const { release } = answer
     if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.body.slice(0, 200)}`)
@@ -93,10 +94,16 @@ export function startLoad(options: { readonly url: string; readonly release: num
 
   const run = async (kind: ClientKind): Promise<void> => {
     const agent = kind.fresh ? false : new Agent({ keepAlive: true, maxSockets: 1 })
+    let hasConnection = false
+    const onNewConnection = () => {
+      connections += 1
+      if (hasConnection) lostConnections += 1
+      hasConnection = !kind.fresh
+    }
     while (!stopping.signal.aborted) {
       requests += 1
       try {
-        await exchange(kind, agent)
+        await exchange(kind, agent, onNewConnection)
       } catch (error) {
         failed += 1
         if (failures.length < failuresKept) {
@@ -110,7 +117,15 @@ export function startLoad(options: { readonly url: string; readonly release: num
   }
   const running = clients.map(run)
 
-  const report = (): LoadReport => ({ requests, failed, failures, connections, slowestMs, answers })
+  const report = (): LoadReport => ({
+    requests,
+    failed,
+    failures,
+    connections,
+    lostConnections,
+    slowestMs,
+    answers,
+  })
   const stop = async (): Promise<LoadReport> => {
     stopping.abort()
     await Promise.all(running)

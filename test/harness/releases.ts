@@ -1,5 +1,6 @@
-import { readdir } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { readdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
 import { markedValues } from '../../server/src/platform/processes.ts'
@@ -8,15 +9,17 @@ import { type Load, startLoad } from './load.ts'
 import { repository } from './repository.ts'
 
 /**
- * An app without dependencies that says which release it is in `X-Release`, and answers with what it was asked;
- * on `/slow` after a while and in two parts, on `/echo` as long as the client speaks, on `/endless` for ever.
+ * An app that says which release it is in `X-Release`, and answers with what it was asked; on `/slow` after a while and
+ * in two parts, on `/echo` as long as the client speaks, on `/endless` for ever. WebSockets get back what they send.
+ * It stands beside the files of `webSocketLibrary`, and has nothing to install.
  */
 export function releaseApp(release: number): Record<string, string> {
   return {
     'package.json': JSON.stringify({ name: 'releases', scripts: { start: 'node server.js' } }),
     'server.js': `const { createServer } = require('node:http')
+const { WebSocketServer } = require('./ws')
 
-createServer(async (request, response) => {
+const server = createServer(async (request, response) => {
   response.setHeader('X-Release', ${release})
   if (request.url === '/echo') {
     response.flushHeaders()
@@ -31,9 +34,24 @@ createServer(async (request, response) => {
   if (request.url !== '/slow') return response.end(request.method + ' ' + body)
   response.write(request.method + ' ')
   setTimeout(() => response.end(body), 50)
-}).listen(process.env.PORT)
+})
+const sockets = new WebSocketServer({ server })
+sockets.on('headers', (headers) => headers.push('X-Release: ${release}'))
+sockets.on('connection', (socket) => {
+  socket.on('error', () => {})
+  socket.on('message', (data) => socket.send(data))
+})
+server.listen(process.env.PORT)
 `,
   }
+}
+
+/** The package `ws`, which needs no other, as files of a repository. */
+async function webSocketLibrary(): Promise<Record<string, string>> {
+  const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
+  const names = (await readdir(folder, { recursive: true })).filter((name) => /\.(js|json)$/.test(name))
+  const files = names.map(async (name) => [`ws/${name}`, await readFile(join(folder, name), 'utf8')])
+  return Object.fromEntries(await Promise.all(files))
 }
 
 /** An app under constant load that gets one release after another. */
@@ -54,7 +72,7 @@ export async function startReleasing(options: {
   readonly dataDirectory: string
 }): Promise<Releasing> {
   await using cleanup = new AsyncDisposableStack()
-  const source = cleanup.use(await repository({}))
+  const source = cleanup.use(await repository(await webSocketLibrary()))
   const name = 'releases'
   const deploy = async (number: number) => {
     await source.commit(releaseApp(number))

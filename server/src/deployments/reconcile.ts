@@ -42,6 +42,8 @@ export function createKeeper(parts: DeployParts): Keeper {
         const row = await parts.store.find(seen.id)
         if (row?.status !== 'running' || signal.aborted || (await adopt(row))) return
         await unroute(parts, row)
+        // Another release may have taken over meanwhile: then this one finishes its requests, and nobody may end it.
+        if (!(await parts.store.runs(row))) return
         if (restarts.isLoop(row.id, performance.now())) await giveUp(row, await crashed(row))
         else if (restarts.isDue(row.id, performance.now())) await revive(row, signal)
       },

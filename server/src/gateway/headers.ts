@@ -96,8 +96,7 @@ export function requestHead(request: {
       // Meant for this connection.
     } else if (lower === 'trailer') {
       trailer = trailer === '' ? value : `${trailer}, ${value}`
-    } else if (FORWARDED.test(lower.replaceAll('_', '-'))) {
-      // To an app behind CGI or WSGI, X_Forwarded_For is the same as X-Forwarded-For.
+    } else if (isForwarded(lower)) {
       if (!peer.trusted || lower.includes('_')) continue
       if (lower === 'x-forwarded-for') forwardedFor += `${value}, `
       else if (lower === 'x-forwarded-proto') forwardedProto ||= value
@@ -213,12 +212,14 @@ export function trailerFields(rawTrailers: RawHeaders): [string, string][] {
   const allowed = selectHeaders(
     rawTrailers,
     (name) =>
-      !HOP_BY_HOP.has(name) &&
-      !NEVER_TRAILERS.has(name) &&
-      !FORWARDED.test(name.replaceAll('_', '-')) &&
-      name !== 'x-fairlead-deployment',
+      !HOP_BY_HOP.has(name) && !NEVER_TRAILERS.has(name) && !isForwarded(name) && name !== 'x-fairlead-deployment',
   )
   return Array.from({ length: allowed.length / 2 }, (_, i) => [allowed[2 * i] ?? '', allowed[2 * i + 1] ?? ''])
+}
+
+/** To an app behind CGI or WSGI, X_Forwarded_For is the same as X-Forwarded-For. Most names are told by their first letter. */
+function isForwarded(name: string): boolean {
+  return (name.startsWith('x') || name.startsWith('f')) && FORWARDED.test(name.replaceAll('_', '-'))
 }
 
 function selectHeaders(rawHeaders: RawHeaders, keep: (lowerCaseName: string) => boolean): string[] {

@@ -15,6 +15,8 @@ export function createProxy(gateway: {
   readonly scheme: 'http' | 'https'
   readonly isTrustedProxy: (address: string) => boolean
 }): Proxy {
+  const peers = new WeakMap<Socket, Peer>()
+
   return (route, req, res, upgradeHead) => {
     const peer = peerOf(req.socket)
     if (peer === null) {
@@ -79,10 +81,15 @@ export function createProxy(gateway: {
     return true
   }
 
+  /** Asked for once on each connection: a look into the list of proxies takes as long as all else here. */
   function peerOf(socket: Socket): Peer | null {
+    const known = peers.get(socket)
+    if (known !== undefined) return known
     const { remoteAddress } = socket
     if (remoteAddress === undefined) return null
     const address = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress
-    return { address, trusted: gateway.isTrustedProxy(address), scheme: gateway.scheme }
+    const peer = { address, trusted: gateway.isTrustedProxy(address), scheme: gateway.scheme }
+    peers.set(socket, peer)
+    return peer
   }
 }
