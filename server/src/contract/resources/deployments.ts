@@ -168,9 +168,9 @@ export const deploymentOperations = {
     summary: 'Read the log of a deployment',
     description:
       'The last `tail` lines of the build and of the app, or of the one named by `stream`; with `since` only those ' +
-      'written then or later; with `timestamps` each begins with its time and its stream. With `Accept: text/event-stream` the lines are followed as they come, as server-sent ' +
-      'events from `Last-Event-ID` on, each with its time; the event `end` tells that no further line will come. ' +
-      'Values of the variables are masked.',
+      'written then or later; with `timestamps` each begins with its time and its stream. With ' +
+      '`Accept: text/event-stream` the lines are followed as they come, as server-sent events from `Last-Event-ID` on, ' +
+      'each with its time; the event `end` tells that no further line will come. Values of the variables are masked.',
     query: logsQuery,
   },
 } as const satisfies Declarations<'deployments'>
