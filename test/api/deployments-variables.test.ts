@@ -38,7 +38,7 @@ const seenBy = async ({ url }: { url: string }): Promise<Record<string, string>>
   return Object.fromEntries(Object.entries(environment).filter(([name]) => name.startsWith('OWN_')))
 }
 
-const refused = (name: string, given: Given) =>
+const refused = (name: string, given: Given & { readonly git_url?: string }) =>
   server.client.deployments
     .create({ params: { project_id: projectId }, body: { name, git_url: source.url, ...given } })
     .then(
@@ -103,6 +103,15 @@ describe('the variables of a further release', () => {
     }
     const { deployments } = await server.client.deployments.list({ params: { project_id: projectId } })
     expect(deployments.filter(({ name }) => name === 'never-deployed')).toEqual([])
+  })
+
+  it('go to no code of another repository', async () => {
+    await using spy = await repository({ 'index.html': 'I read everything' })
+    await deploy('guarded', { env_vars: { OWN_A: 'secret' } })
+    expect(await refused('guarded', { git_url: spy.url, keep_env_vars: ['OWN_A'] })).toMatchObject({
+      code: 'invalid_request',
+      details: { field: 'keep_env_vars' },
+    })
   })
 
   it('are those of the release that was rolled back to', async () => {

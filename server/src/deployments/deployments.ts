@@ -17,7 +17,7 @@ import { detailOf, itemOf } from './presentation.ts'
 import { type Releases, tokenContext } from './releases.ts'
 import { takesToken } from './steps/remote.ts'
 import type { DeploymentStore } from './store/store.ts'
-import { nextVariables, type Variables } from './variables.ts'
+import { nextVariables } from './variables.ts'
 
 export interface DeploymentsDependencies {
   readonly database: Database
@@ -53,10 +53,10 @@ export interface Deployments {
 export function createDeployments(dependencies: DeploymentsDependencies): Deployments {
   const { database, store, apps, releases, secrets, plans, appsConfig } = dependencies
 
-  /** Those of the app's latest release; asked under the lock of the app. */
-  const variablesBefore = async (transaction: Transaction, appId: string): Promise<Variables> => {
-    const latest = await store.latest(transaction, appId)
-    return latest === undefined ? {} : releases.variablesOf(latest)
+  /** What the app's latest release has; asked under the lock of the app. */
+  const latestOf = async (transaction: Transaction, appId: string) => {
+    const row = await store.latest(transaction, appId)
+    return row && { gitUrl: row.git_url, variables: releases.variablesOf(row) }
   }
 
   return {
@@ -68,8 +68,8 @@ export function createDeployments(dependencies: DeploymentsDependencies): Deploy
       // The address answers from now on, with 503 until the release is there.
       if (isNew) afterCommit(() => void dependencies.listening.open(app))
       const keep = input.keep_env_vars ?? []
-      const before = keep.length === 0 ? {} : await variablesBefore(transaction, app.id)
-      const variables = nextVariables(input.env_vars ?? {}, keep, { app: app.name, variables: before })
+      const wanted = { app: app.name, gitUrl: input.git_url, given: input.env_vars ?? {}, keep }
+      const variables = nextVariables(wanted, keep.length === 0 ? undefined : await latestOf(transaction, app.id))
       const id = newId('deployment')
       const row = await store.add(transaction, {
         id,

@@ -47,7 +47,7 @@ const variableName = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a name of letters, digits and underscores that starts with no digit')
 
 /** Set by the platform itself, so that a value of the app's own would never be seen. */
-export const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID'] as const
+export const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID', 'FAIRLEAD_CACHE'] as const
 
 /** That an app can have. */
 export const mostVariables = 200
@@ -180,9 +180,9 @@ export const deploymentOperations = {
     summary: 'Read the log of a deployment',
     description:
       'The last `tail` lines of the build and of the app, or of the one named by `stream`; with `since` only those ' +
-      'written then or later; with `timestamps` each begins with its time and its stream. With `Accept: text/event-stream` the lines are followed as they come, as server-sent ' +
-      'events from `Last-Event-ID` on, each with its time; the event `end` tells that no further line will come. ' +
-      'Values of the variables are masked.',
+      'written then or later; with `timestamps` each begins with its time and its stream. With ' +
+      '`Accept: text/event-stream` the lines are followed as they come, as server-sent events from `Last-Event-ID` on, ' +
+      'each with its time; the event `end` tells that no further line will come. Values of the variables are masked.',
     query: logsQuery,
   },
 } as const satisfies Declarations<'deployments'>
