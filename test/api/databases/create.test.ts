@@ -162,6 +162,16 @@ describe('POST /projects/:project_id/databases', () => {
     await expect(creating).rejects.toMatchObject({ details: { field: 'snapshot_id' } })
   })
 
+  it('refuses another version than that of the snapshot', async () => {
+    const project = await newProject()
+    const { id } = await createdDatabase(server.client, project)
+    const body = { name: 'x', snapshot_id: await takenSnapshot(server.client, project, id), version: '17' }
+    await expect(server.client.databases.create({ params: { project_id: project }, body })).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: { field: 'version' },
+    })
+  })
+
   it('answers 404 with the body of a project that never existed', async () => {
     await expectNotFound(server, 'databases.create', { project_id: await newProject() })
   })

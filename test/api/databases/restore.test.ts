@@ -35,6 +35,18 @@ describe('POST /projects/:project_id/databases/:id/restore', () => {
     })
   })
 
+  it('refuses one more than the plan of the project allows', async () => {
+    const { id: project_id } = await server.client.projects.create({ body: { name: 'small' } })
+    const { id } = await createdDatabase(server.client, project_id)
+    await server.client.databases.delete({ params: { project_id, id } })
+    for (const name of ['a', 'b']) await createdDatabase(server.client, project_id, { name })
+    await expect(server.client.databases.restore({ params: { project_id, id } })).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: { max_databases: 2 },
+    })
+    expect((await server.client.databases.get({ params: { project_id, id } })).status).toBe('deleting')
+  })
+
   it('answers 404 with the body of an id that never existed, and it stays deleted', async () => {
     const project_id = await newProject()
     const { id } = await createdDatabase(server.client, project_id)

@@ -22,6 +22,16 @@ describe('POST /projects/:project_id/databases/:id/rotate-password', () => {
     await expect(query(connection_string, 'select 1')).rejects.toMatchObject({ code: '28P01' })
   })
 
+  it('refuses one that is deleted', async () => {
+    const project_id = await newProject()
+    const { id } = await createdDatabase(server.client, project_id)
+    await server.client.databases.delete({ params: { project_id, id } })
+    await expect(server.client.databases.rotatePassword({ params: { project_id, id } })).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: { field: 'id' },
+    })
+  })
+
   it('answers 404 with the body of an id that never existed, and the password stays', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findProcesses } from '../../../server/src/platform/processes.ts'
 import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle } from '../../harness/deployments.ts'
+import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
@@ -65,6 +65,18 @@ describe('DELETE /projects/:project_id/deployments/:id', () => {
     for (const { id } of (await server.client.deployments.list({ params })).deployments) {
       await server.client.deployments.cancel({ params: { ...params, id } }).catch(() => undefined)
     }
+  })
+
+  it('refuses one that is building', async () => {
+    await using hanging = await repository(hangingBuild)
+    const body = { name: 'hangs', git_url: hanging.url }
+    const { id } = await server.client.deployments.create({ params: { project_id: projectId }, body })
+    await expect(server.client.deployments.delete(paramsOf(id))).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: 'This deployment is building and cannot be deleted. Cancel it first.',
+    })
+    await server.client.deployments.cancel(paramsOf(id))
+    await server.client.deployments.delete(paramsOf(id))
   })
 
   it('answers 404 with the body of an id that never existed', async () => {

@@ -53,6 +53,17 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
     expect(snapshots.map((each) => each.id)).toEqual(taken.slice(1).reverse())
   })
 
+  it('refuses a second one at the same time, and one of a deleted database', async () => {
+    const { params } = await newDatabase()
+    const take = () => server.client.snapshots.create({ params })
+    const taken = await Promise.allSettled([take(), take()])
+    expect(taken.filter(({ status }) => status === 'rejected')).toMatchObject([
+      { reason: { code: 'invalid_request', details: { field: 'database_id' } } },
+    ])
+    await server.client.databases.delete({ params: { project_id: params.project_id, id: params.database_id } })
+    await expect(take()).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+
   it('answers 404 with the body of a database that never existed', async () => {
     const { params } = await newDatabase()
     await expectNotFound(server, 'snapshots.create', params)

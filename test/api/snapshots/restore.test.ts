@@ -39,6 +39,15 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
     expect(await query(connection_string, 'select n from notes')).toEqual([[1]])
   })
 
+  it('refuses a database that is deleted', async () => {
+    const { params } = await newDatabase()
+    const id = await takenSnapshot(server.client, params.project_id, params.database_id)
+    await server.client.databases.delete({ params: { project_id: params.project_id, id: params.database_id } })
+    await expect(server.client.snapshots.restore({ params: { ...params, id } })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+  })
+
   it('answers 404 with the body of an id that never existed, and what was written stays', async () => {
     const { connection_string, params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
