@@ -5,7 +5,7 @@ import { launchChromium } from './chromium.ts'
 import { type ServerProcess, serverProcess } from './process.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-export const user = { email: 'mara@example.com', password: 'correct horse battery staple' }
+export const user = { email: 'operator@example.com', password: 'correct horse battery staple' }
 
 /** What a page must never do: write an error to the console, break its policy, or ask another origin. */
 export interface Complaint {
