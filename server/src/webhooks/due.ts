@@ -4,7 +4,9 @@ import { sql } from 'kysely'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { SecretBox } from '../platform/secrets.ts'
-import { mostHeldFailing } from './lane.ts'
+
+/** Deliveries in memory of one receiver that fails: many dead ones must take little. */
+export const mostHeldFailing = 2
 
 /** A delivery whose time has come, with all that its attempt needs. */
 export interface DueDelivery {

@@ -1,13 +1,10 @@
-import type { Due, DueDelivery } from './due.ts'
+import { type Due, type DueDelivery, mostHeldFailing } from './due.ts'
 
 /** Attempts under way to one receiver. One whose last attempt failed is asked one thing at a time. */
 const mostUnderWay = 10
 
-/** Deliveries of one receiver in memory: next in line, under way or being recorded. */
+/** Deliveries of one receiver in memory, next in line, under way or being recorded, as long as it does not fail. */
 const mostHeld = 200
-
-/** The same while it fails, so that many dead receivers take little memory. */
-export const mostHeldFailing = 2
 
 /** One receiver, for as long as it has something to do. */
 export interface Lane {

@@ -1,7 +1,7 @@
 import type { Cgroups, Exceeded } from '../../platform/cgroups.ts'
 import type { ProcessIdentity } from '../../platform/processes.ts'
 import { sourceOf } from './environment.ts'
-import { groupLimits, type LimitCode, prlimitArguments } from './limits.ts'
+import { groupLimits, type Kind, type LimitCode, prlimitArguments } from './limits.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import type { Release } from './runner.ts'
 import { type Sandbox, sandboxArguments } from './sandbox.ts'
@@ -18,8 +18,6 @@ export interface Means {
   /** Hidden from sandboxed programs, but for what is theirs. */
   readonly dataDirectory: string
 }
-
-export type Kind = 'build' | 'app'
 
 /** How a command is started. */
 export interface Entry {

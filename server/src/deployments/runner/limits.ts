@@ -1,6 +1,9 @@
 import type { GroupLimits } from '../../platform/cgroups.ts'
 import type { Plan } from '../../platform/plans.ts'
 
+/** What of a release runs: one holds nothing of the other's. */
+export type Kind = 'build' | 'app'
+
 /** What a release may use. */
 export interface Limits {
   readonly memoryBytes: number
@@ -27,7 +30,7 @@ export function limitsOf({ memory_mb, cpus }: Pick<Plan, 'memory_mb' | 'cpus'>):
 }
 
 /** What the processes of a build, or of an app, may use together. */
-export function groupLimits(limits: Limits, kind: 'build' | 'app'): GroupLimits {
+export function groupLimits(limits: Limits, kind: Kind): GroupLimits {
   if (kind === 'app') return { ...limits, processes: mostProcesses, givesWay: false }
   return {
     memoryBytes: limits.memoryBytes * buildFactor,

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Kind } from './confinement.ts'
 import { cacheOf, homeOf, temporaryFolderOf } from './environment.ts'
+import type { Kind } from './limits.ts'
 import type { Release } from './runner.ts'
 
 /** Folders of the system that programs need, where they are there. */
