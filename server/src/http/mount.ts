@@ -56,7 +56,8 @@ export function kindOf({ name }: Pick<Operation, 'name'>): IdKind {
  * Order of checks: permission (403), query and body (400), existence (404).
  */
 export function mountOperations(options: MountOptions, changes: Changes): Router<ApiState> {
-  const router = new Router<ApiState>()
+  // To the letter: what is made of a path (a Location, a Link, what a repeated request is known by) has one form.
+  const router = new Router<ApiState>({ strict: true, sensitive: true })
   const readBody = jsonBody()
   for (const operation of operations) {
     router.register(
@@ -65,7 +66,7 @@ export function mountOperations(options: MountOptions, changes: Changes): Router
       [
         async (ctx, next) => {
           ctx.state.operation = operation.name
-          authorize(ctx.state.principal, operation.access, ctx.params['project_id'])
+          authorize(ctx.state.principal, operation, ctx.params['project_id'])
           await next()
         },
         ...(operation.body ? [readBody] : []),
