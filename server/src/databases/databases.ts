@@ -214,7 +214,8 @@ export function createDatabases(parts: DatabaseParts): Databases {
       await transaction
         .withTables<DatabasesTables>()
         .updateTable('databases')
-        .set({ status: 'deleting', drop_at: dropAt, failure: null })
+        // What it was to be put back to ends with it: that snapshot need not outlast it.
+        .set({ status: 'deleting', drop_at: dropAt, failure: null, source_snapshot_id: null, restore_id: null })
         .where('id', '=', id)
         .execute()
       await enqueueSettle(transaction, id)

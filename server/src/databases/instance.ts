@@ -192,6 +192,10 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
       if ((await ask('select from pg_roles where rolname = $1', [name])).length > 0) {
         await run(`alter role ${id(name)} nologin`, signal)
       }
+      // Of a restoration that the deletion came upon.
+      for (const half of [restoring(name), replaced(name)]) {
+        await run(`drop database if exists ${id(half)} with (force)`, signal)
+      }
       if (!(await exists(name))) return
       await runAlone(name, `alter database ${id(name)} rename to ${id(parked(name))}`, signal)
     },
