@@ -120,7 +120,8 @@ export async function compose(composition: Composition): Promise<void> {
     secrets,
     outbound,
     ownsProject: async (transaction, principal, id) =>
-      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined,
+      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined &&
+      (await tenancy.hold(transaction, id)),
   })
 
   const parts = await deployParts(composition, {
@@ -217,6 +218,7 @@ export async function compose(composition: Composition): Promise<void> {
       }),
     },
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
+    holdProject: tenancy.hold,
     downloads: downloads({ store: storage.store, byAddress: files.byAddress }),
     strict: composition.strictResponses ?? false,
     handlers: {

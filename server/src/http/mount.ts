@@ -19,6 +19,8 @@ export interface MountOptions {
   readonly handlers: Handlers
   /** The tenant layer: the project, if it belongs to the principal's account; otherwise `undefined`. */
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
+  /** Keeps a project from being deleted until the transaction ends; false when it is being deleted already. */
+  readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   /** Whether a response with a field that is not declared is an error instead of being stripped; for tests. */
   readonly strict: boolean
   readonly audit: Audit
@@ -111,6 +113,10 @@ async function answer(
       resourceId,
     })
   const callIn = async (transaction: Transaction | undefined): Promise<Answer> => {
+    // What is made in a project that is deleted at the same moment would be lost with it.
+    if (transaction !== undefined && project !== undefined && operation.method === 'POST') {
+      if (!(await options.holdProject(transaction, project.id))) throw notFound()
+    }
     const result = await handle({
       principal,
       project,
