@@ -32089,7 +32089,13 @@ function pause(ms, signal) {
 const scopeResources = (/* unused pure expression or super */ null && (['projects', 'deployments', 'databases', 'storage', 'webhooks']));
 const routes = {
     'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
-    'projects.create': { method: 'POST', path: '/projects', access: 'projects:write', status: 201 },
+    'projects.create': {
+        method: 'POST',
+        path: '/projects',
+        access: 'projects:write',
+        status: 201,
+        wholeAccount: true,
+    },
     'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
     'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
     'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },

@@ -6,11 +6,14 @@ import { ReceiverError } from './errors.ts'
  */
 export class Deadline {
   readonly #seconds: number
+  readonly #what: string
   #controller: AbortController | undefined
   #exceeded: ReceiverError | undefined
 
-  constructor(seconds: number) {
+  /** @param what is told to have been too slow */
+  constructor(seconds: number, what = "The webhook's handler") {
     this.#seconds = seconds
+    this.#what = what
   }
 
   /** Aborts when the time is over. Most work never looks at it, and a signal that is not made costs nothing. */
@@ -41,10 +44,7 @@ export class Deadline {
   }
 
   #exceed(): ReceiverError {
-    this.#exceeded = new ReceiverError(
-      'deadline_exceeded',
-      `The webhook's handler took longer than ${this.#seconds} s.`,
-    )
+    this.#exceeded = new ReceiverError('deadline_exceeded', `${this.#what} took longer than ${this.#seconds} s.`)
     this.#controller?.abort(this.#exceeded)
     return this.#exceeded
   }

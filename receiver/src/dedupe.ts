@@ -44,8 +44,11 @@ export async function onceOnly(
   try {
     await work()
   } catch (error) {
-    // Should the release fail too, the lease ends by itself; why the work failed is what matters.
-    await claim.release().catch(() => {})
+    try {
+      await claim.release()
+    } catch {
+      // The lease ends by itself; why the work failed is what matters.
+    }
     throw error
   }
   await claim.commit()

@@ -114,7 +114,9 @@ const isOwn = (cause: unknown): boolean =>
 
 // Plain JavaScript may return anything.
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+  'then' in value &&
+  typeof value.then === 'function'
 
 /** @param cause the handler's own error */
 export const handlerFailed = (name: string, cause: unknown): ReceiverError =>

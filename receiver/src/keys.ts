@@ -31,7 +31,7 @@ function parseSecrets(secrets: readonly string[], known: ReadonlyMap<string, Key
   if (!Array.isArray(secrets) || secrets.length === 0) {
     throw new ReceiverError(
       'invalid_secret',
-      '`secrets` is empty. Pass a list with the secret that Fairlead showed when the webhook was created.',
+      '`secrets` is not a list, or an empty one. Pass a list with the secret that Fairlead showed when the webhook was created.',
     )
   }
   return secrets.map((secret) => known.get(secret) ?? parseSecret(secret))

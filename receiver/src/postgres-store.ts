@@ -21,7 +21,10 @@ export interface PostgresStore extends DedupeStore {
   createTable(): Promise<void>
   /** The statement that makes the table, for your own migrations. */
   readonly schema: string
-  /** Forgets what was committed longer than so many days ago. Fairlead sends a webhook again for up to four days. */
+  /**
+   * Forgets what was committed longer than so many days ago. Fairlead sends a webhook again for up to four days, up to
+   * ten where answers carry a long `Retry-After`, and later when its user asks it to.
+   */
   prune(days: number): Promise<void>
 }
 

@@ -41,7 +41,10 @@ interface CommonOptions<Own extends Schemas> {
   readonly events?: Own
   /** Remembers what was handled; without it, a webhook that comes again is handled again. */
   readonly dedupe?: DedupeStore
-  /** Seconds that handlers, or `enqueue`, have; 10 unless given. Fairlead waits 15 s for an answer. */
+  /**
+   * Seconds that handlers, or `enqueue`, have, and before them a function `secrets` and a schema that take their time;
+   * 10 unless given. Fairlead waits 15 s for an answer.
+   */
   readonly deadline?: number
   /** Told of genuine events that this receiver does not know. Should it fail, the webhook is sent again. */
   readonly onUnknown?: (event: Webhook) => void | Promise<void>
@@ -110,7 +113,7 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
   const keys = createKeys(options.secrets)
   const catalogue = createCatalogue(options.events ?? {})
   requireSeconds('tolerance', tolerance)
-  requireSeconds('deadline', deadline)
+  requireSeconds('deadline', deadline, longestTimer)
   const enqueue = enqueueOf(options)
   const handlers = createHandlers({ catalogue, deadline, dedupe })
   let started = false
@@ -128,6 +131,10 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
     })
   }
 
+  /** Only secrets that are fetched and schemas that wait take time. */
+  const inTime = (checking: Authentic | Promise<Authentic>): Authentic | Promise<Authentic> =>
+    checking instanceof Promise ? new Deadline(deadline, 'Checking the webhook').limit(checking) : checking
+
   /** The webhook with its data as the schema gives it; undefined when the event is not known. */
   const validate = ({ id, event, timestamp, data }: Webhook): AnyEvent | undefined | Promise<AnyEvent | undefined> => {
     const schema = catalogue.get(event)
@@ -137,7 +144,7 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
 
   const ignore = async (webhook: Webhook): Promise<'ignored'> => {
     try {
-      await onUnknown?.(webhook)
+      await new Deadline(deadline, '`onUnknown`').limit(Promise.resolve(onUnknown?.(webhook)))
     } catch (cause) {
       throw handlerFailed(webhook.event, cause)
     }
@@ -165,7 +172,8 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
       return
     }
     try {
-      await onError(error)
+      // The sender waits for its answer.
+      await new Deadline(deadline, '`onError`').limit(Promise.resolve(onError(error)))
     } catch (cause) {
       unheard(new ReceiverError('internal_error', `onError failed when it was told of ${error.code}.`, { cause }))
     }
@@ -174,7 +182,7 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
   const respond: Respond = async (headers, body, unheard) => {
     started = true
     try {
-      const authentic = proceed(body(), (bytes) => authenticate(headers, bytes))
+      const authentic = proceed(body(), (bytes) => inTime(authenticate(headers, bytes)))
       const taken = proceed(authentic, take)
       return successAnswer(taken instanceof Promise ? await taken : taken)
     } catch (thrown) {
@@ -246,12 +254,18 @@ function enqueueOf(options: AckAfter | AckEnqueue): AckEnqueue['enqueue'] | unde
   return enqueue
 }
 
-function requireSeconds(name: string, value: number): void {
+/** Seconds; a timer of Node that is set for longer ends at once. */
+const longestTimer = 2_147_483
+
+function requireSeconds(name: string, value: number, most = Number.MAX_VALUE): void {
   if (!Number.isFinite(value) || value < 0) {
     throw new ReceiverError(
       'invalid_option',
       `\`${name}\` is not a number of seconds. Pass 0 or more, or leave it out.`,
     )
+  }
+  if (value > most) {
+    throw new ReceiverError('invalid_option', `\`${name}\` is more than ${most} seconds. Pass less, or leave it out.`)
   }
 }
 

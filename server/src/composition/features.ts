@@ -123,7 +123,8 @@ export async function compose(composition: Composition): Promise<void> {
     secrets,
     outbound,
     ownsProject: async (transaction, principal, id) =>
-      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined,
+      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined &&
+      (await tenancy.hold(transaction, id)),
     mostReceivers: async (transaction, accountId) => webhooksOf(config.plans, await tierOf(transaction, accountId)),
   })
 
@@ -222,6 +223,7 @@ export async function compose(composition: Composition): Promise<void> {
       }),
     },
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
+    holdProject: tenancy.hold,
     downloads: downloads({ store: storage.store, byAddress: files.byAddress }),
     strict: composition.strictResponses ?? false,
     handlers: {

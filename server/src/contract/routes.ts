@@ -15,6 +15,8 @@ export interface Route {
   readonly text?: true
   /** Takes a stream of bytes instead of a JSON body, so that nothing of it fits into a transaction. */
   readonly upload?: true
+  /** Not for keys that are bound to projects. */
+  readonly wholeAccount?: true
 }
 
 /** What permissions are given for. */
@@ -26,7 +28,13 @@ export type Access = Scope | 'any' | 'user'
 
 export const routes = {
   'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
-  'projects.create': { method: 'POST', path: '/projects', access: 'projects:write', status: 201 },
+  'projects.create': {
+    method: 'POST',
+    path: '/projects',
+    access: 'projects:write',
+    status: 201,
+    wholeAccount: true,
+  },
   'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
   'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
   'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },

@@ -11,6 +11,7 @@ import { planNamed, plansForTier } from '../platform/plans.ts'
 import { connectionString, newPassword, scramVerifier } from './credentials.ts'
 import { EngineError } from './engine.ts'
 import { figuresOf } from './figures.ts'
+import { isLocked } from './instance.ts'
 import { enqueueDrop, enqueueSettle } from './jobs.ts'
 import { limitsOf } from './limits.ts'
 import type { DatabaseParts } from './parts.ts'
@@ -214,7 +215,8 @@ export function createDatabases(parts: DatabaseParts): Databases {
       await transaction
         .withTables<DatabasesTables>()
         .updateTable('databases')
-        .set({ status: 'deleting', drop_at: dropAt, failure: null })
+        // What it was to be put back to ends with it: that snapshot need not outlast it.
+        .set({ status: 'deleting', drop_at: dropAt, failure: null, source_snapshot_id: null, restore_id: null })
         .where('id', '=', id)
         .execute()
       await enqueueSettle(transaction, id)
@@ -247,10 +249,14 @@ export function createDatabases(parts: DatabaseParts): Databases {
       // the row says. Written outside of the transaction, so that it is there also when that fails.
       await enqueueSettle(parts.database, id, new Date(Date.now() + healMs))
       const instance = await openEngine(parts, row.version)
-      await instance.ensureRole(
-        { name: id, verifier: await scramVerifier(password), limits: limitsOf(planNamed(plans, row.plan)) },
-        AbortSignal.timeout(engineTimeoutMs),
-      )
+      const role = { name: id, verifier: await scramVerifier(password), limits: limitsOf(planNamed(plans, row.plan)) }
+      await instance.ensureRole(role, AbortSignal.timeout(engineTimeoutMs)).catch((error: unknown) => {
+        if (!isLocked(error)) throw error
+        throw invalidRequest({
+          field: 'id',
+          message: 'an open transaction in this database changes its role; end it first',
+        })
+      })
       await transaction
         .withTables<DatabasesTables>()
         .updateTable('databases')

@@ -69,7 +69,9 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
   pool.on('connect', (client) => client.on('error', () => undefined))
 
   /** Several statements in one text are one transaction. When the signal aborts, the connection is given up. */
-  const run = async (text: string, signal: AbortSignal): Promise<void> => {
+  const run = (text: string, signal: AbortSignal): Promise<void> => unlessRaced(() => runOnce(text, signal))
+
+  const runOnce = async (text: string, signal: AbortSignal): Promise<void> => {
     signal.throwIfAborted()
     const client = await pool.connect()
     const aborted = Promise.withResolvers<never>()
@@ -154,13 +156,15 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
         // Who is no superuser must be a member of a role to give it a database.
         ...(superuser ? [] : [`grant ${id(name)} to current_user`]),
       ]
+      // A user may be changing the role too, in a transaction that is left open. Requests wait for this.
+      const patience = "set local lock_timeout = '2s'"
       const rights = 'nologin nocreatedb nocreaterole'
       const making = [`create role ${id(name)} ${rights} ${options}`, ...statements]
       try {
         await run(making.join('; '), signal)
       } catch (error) {
         if (!alreadyThere.has(codeOf(error))) throw error
-        await run([`alter role ${id(name)} ${options}`, ...statements].join('; '), signal)
+        await run([patience, `alter role ${id(name)} ${options}`, ...statements].join('; '), signal)
       }
     },
 
@@ -181,7 +185,8 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
       )
       // REASSIGN OWNED would hand over the former owner's databases as well; they go back in the same transaction.
       const back = owned.map((database) => `alter database ${id(database.name)} owner to ${id(former)}`)
-      await runInside(name, [`reassign owned by ${id(former)} to ${id(name)}`, ...back].join('; '), signal)
+      const statements = [`reassign owned by ${id(former)} to ${id(name)}`, ...back]
+      await unlessRaced(() => runInside(name, statements.join('; '), signal))
     },
 
     async admit(name, signal) {
@@ -191,6 +196,10 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
     async park(name, signal) {
       if ((await ask('select from pg_roles where rolname = $1', [name])).length > 0) {
         await run(`alter role ${id(name)} nologin`, signal)
+      }
+      // Of a restoration that the deletion came upon.
+      for (const half of [restoring(name), replaced(name)]) {
+        await run(`drop database if exists ${id(half)} with (force)`, signal)
       }
       if (!(await exists(name))) return
       await runAlone(name, `alter database ${id(name)} rename to ${id(parked(name))}`, signal)
@@ -257,9 +266,11 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
       const setting =
         level === 'none' ? 'reset default_transaction_read_only' : 'set default_transaction_read_only = on'
       // One transaction: when the database was deleted meanwhile, its role stays as that left it.
-      await pool.query(
-        `alter role ${id(name)} ${level === 'closed' ? 'nologin' : 'login'}; ` +
-          `alter role ${id(name)} in database ${id(name)} ${setting}`,
+      await unlessRaced(() =>
+        pool.query(
+          `alter role ${id(name)} ${level === 'closed' ? 'nologin' : 'login'}; ` +
+            `alter role ${id(name)} in database ${id(name)} ${setting}`,
+        ),
       )
       // Sessions keep the setting that they began with.
       await endSessions(name)
@@ -321,9 +332,33 @@ function endSession(pid: number): void {
   }
 }
 
+const raceAttempts = 5
+
+/**
+ * Of two transactions that change the same role or database at once, PostgreSQL lets one wait and then fail. A request
+ * and a job may be those two; the statements say what is to be, so the second one is done after the first.
+ */
+async function unlessRaced<Result>(work: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt === raceAttempts || !isRace(error)) throw error
+    }
+  }
+}
+
 const objectInUse = '55006'
 /** duplicate_object, duplicate_database, and unique_violation when two do it at the very same time. */
 const alreadyThere: ReadonlySet<string> = new Set(['42710', '42P04', '23505'])
+
+/** Whether somebody else's transaction kept a role locked for too long. */
+export const isLocked = (error: unknown): boolean => codeOf(error) === '55P03'
+
+/** An internal error, so its text, which is not translated, is all that tells it apart. */
+function isRace(error: unknown): boolean {
+  return codeOf(error) === 'XX000' && error instanceof Error && /^tuple concurrently /.test(error.message)
+}
 
 function codeOf(error: unknown): string {
   return (error as { code?: string }).code ?? ''

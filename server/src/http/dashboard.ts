@@ -83,7 +83,7 @@ export function dashboardApi(options: {
 type AnyHandler = (call: { readonly [Part in keyof DashboardCall<'session.get'>]: unknown }) => Promise<unknown>
 
 function ownRoutes(dashboard: Dashboard, isTrustedProxy: IsTrustedProxy): Router<DashboardState> {
-  const router = new Router<DashboardState>()
+  const router = new Router<DashboardState>({ strict: true, sensitive: true })
   const readBody = jsonBody()
   for (const operation of dashboardOperations) {
     const handle = dashboard.handlers[operation.name] as AnyHandler

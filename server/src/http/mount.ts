@@ -19,6 +19,8 @@ export interface MountOptions {
   readonly handlers: Handlers
   /** The tenant layer: the project, if it belongs to the principal's account; otherwise `undefined`. */
   readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
+  /** Keeps a project from being deleted until the transaction ends; false when it is being deleted already. */
+  readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   /** Whether a response with a field that is not declared is an error instead of being stripped; for tests. */
   readonly strict: boolean
   readonly audit: Audit
@@ -56,7 +58,8 @@ export function kindOf({ name }: Pick<Operation, 'name'>): IdKind {
  * Order of checks: permission (403), query and body (400), existence (404).
  */
 export function mountOperations(options: MountOptions, changes: Changes): Router<ApiState> {
-  const router = new Router<ApiState>()
+  // To the letter: what is made of a path (a Location, a Link, what a repeated request is known by) has one form.
+  const router = new Router<ApiState>({ strict: true, sensitive: true })
   const readBody = jsonBody()
   for (const operation of operations) {
     router.register(
@@ -65,7 +68,7 @@ export function mountOperations(options: MountOptions, changes: Changes): Router
       [
         async (ctx, next) => {
           ctx.state.operation = operation.name
-          authorize(ctx.state.principal, operation.access, ctx.params['project_id'])
+          authorize(ctx.state.principal, operation, ctx.params['project_id'])
           await next()
         },
         ...(operation.body ? [readBody] : []),
@@ -110,6 +113,10 @@ async function answer(
       resourceId,
     })
   const callIn = async (transaction: Transaction | undefined): Promise<Answer> => {
+    // What is made in a project that is deleted at the same moment would be lost with it.
+    if (transaction !== undefined && project !== undefined && operation.method === 'POST') {
+      if (!(await options.holdProject(transaction, project.id))) throw notFound()
+    }
     const result = await handle({
       principal,
       project,

@@ -1,5 +1,5 @@
 import { ApiError } from '../contract/errors.ts'
-import type { Access, Scope } from '../contract/routes.ts'
+import type { Route, Scope } from '../contract/routes.ts'
 
 /** Who asks, as found by authentication: an API key of an account, or a signed-in user of it. */
 export interface Principal {
@@ -29,7 +29,11 @@ export function mayUseProject(principal: Principal, projectId: string): boolean 
 }
 
 /** Throws `forbidden` unless the principal has the access that is asked for and is not bound to other projects. */
-export function authorize(principal: Principal, access: Access, projectId: string | undefined): void {
+export function authorize(
+  principal: Principal,
+  { access, wholeAccount }: Pick<Route, 'access' | 'wholeAccount'>,
+  projectId: string | undefined,
+): void {
   if (access === 'user') {
     if (principal.actor.type === 'user') return
     throw new ApiError('forbidden', 'API keys cannot do this; sign in to the dashboard.')
@@ -39,6 +43,9 @@ export function authorize(principal: Principal, access: Access, projectId: strin
   }
   if (projectId !== undefined && !mayUseProject(principal, projectId)) {
     throw new ApiError('forbidden', 'This API key is bound to other projects.')
+  }
+  if (wholeAccount && principal.projectIds !== null) {
+    throw new ApiError('forbidden', 'This API key is bound to its projects and cannot create others.')
   }
 }
 

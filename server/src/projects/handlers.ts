@@ -1,16 +1,10 @@
-import { ApiError } from '../contract/errors.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Projects } from './projects.ts'
 
 export function projectHandlers(projects: Projects): HandlersOf<'projects'> {
   return {
     'projects.list': ({ principal, page }) => projects.list(principal, page),
-    'projects.create': async ({ principal, transaction, body }) => {
-      if (principal.projectIds !== null) {
-        throw new ApiError('forbidden', 'This API key is bound to its projects and cannot create others.')
-      }
-      return projects.create(transaction, principal, body)
-    },
+    'projects.create': ({ principal, transaction, body }) => projects.create(transaction, principal, body),
     'projects.get': ({ project }) => projects.get(project),
     'projects.update': ({ principal, transaction, project, body }) => {
       return projects.update(transaction, principal, project, body)

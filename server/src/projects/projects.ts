@@ -150,14 +150,6 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     },
 
     async delete(transaction, project) {
-      const resources = await resourcesOf(project.id)
-      if (resources.databases > 0 || resources.storage_gb > 0) {
-        throw new ApiError(
-          'invalid_request',
-          'The project has databases or files. Delete them first: what they hold does not come back.',
-          { resources },
-        )
-      }
       const { numUpdatedRows } = await transaction
         .withTables<ProjectsTables>()
         .updateTable('projects')
@@ -166,6 +158,15 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         .where('status', '=', 'active')
         .executeTakeFirst()
       if (numUpdatedRows === 0n) throw notFound()
+      // Looked at now, when nobody can add to it any more.
+      const resources = await resourcesOf(project.id)
+      if (resources.databases > 0 || resources.storage_gb > 0) {
+        throw new ApiError(
+          'invalid_request',
+          'The project has databases or files. Delete them first: what they hold does not come back.',
+          { resources },
+        )
+      }
       await enqueue(transaction, { task: removeProjectTask, payload: { project_id: project.id } })
     },
 

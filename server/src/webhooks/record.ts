@@ -94,17 +94,29 @@ interface Disabled {
 
 async function writeBatch(transaction: Transaction, batch: readonly Made[]) {
   // Receivers before deliveries, as their deletion locks them.
-  const disabled = await writeHealth(transaction, batch)
-  return { disabled, overtaken: await writeAttempts(transaction, batch) }
+  const { disabled, addresses } = await writeHealth(transaction, batch)
+  // What an address says that the receiver no longer has ends nothing: the delivery goes to the new one.
+  const moved = batch.filter((made) => isGone(made) && addresses.get(made.webhookId) !== made.url)
+  const settled = batch.map((made) =>
+    moved.includes(made) ? { ...made, next: { status: 'pending', at: new Date() } as const } : made,
+  )
+  const overtaken = await writeAttempts(transaction, settled)
+  return { disabled, overtaken: new Set([...overtaken, ...moved.map(({ deliveryId }) => deliveryId)]) }
 }
 
-async function writeHealth(transaction: Transaction, batch: readonly Made[]): Promise<Disabled[]> {
+const isGone = ({ next }: Made): boolean => next.status === 'failed' && next.gone
+
+/** Gives the receivers that it disabled, and the present addresses of all that something failed at. */
+async function writeHealth(
+  transaction: Transaction,
+  batch: readonly Made[],
+): Promise<{ disabled: Disabled[]; addresses: ReadonlyMap<string, string> }> {
   const trx = transaction.withTables<WebhooksTables>()
   const byWebhook = Map.groupBy(batch, (made) => made.webhookId)
   const failed = new Set(batch.filter(({ result }) => !result.ok).map(({ webhookId }) => webhookId))
   const rows = await trx
     .selectFrom('webhooks')
-    .select(['id', 'status', 'failing_since', 'failed_attempts'])
+    .select(['id', 'url', 'status', 'failing_since', 'failed_attempts'])
     .where('id', 'in', [...byWebhook.keys()])
     .where((where) => where.or([where('failing_since', 'is not', null), where('id', 'in', ['', ...failed])]))
     .orderBy('id')
@@ -115,7 +127,7 @@ async function writeHealth(transaction: Transaction, batch: readonly Made[]): Pr
     const attempts = byWebhook.get(row.id) ?? []
     const before: Health = { failingSince: row.failing_since, failedAttempts: row.failed_attempts }
     const health = attempts.reduce((now, { result, at }) => healthAfter(now, result.ok, at), before)
-    const reason = row.status === 'enabled' ? reasonToDisable(attempts, health) : undefined
+    const reason = row.status === 'enabled' ? reasonToDisable(row.url, attempts, health) : undefined
     await trx
       .updateTable('webhooks')
       .set({ failing_since: health.failingSince, failed_attempts: health.failedAttempts })
@@ -126,11 +138,11 @@ async function writeHealth(transaction: Transaction, batch: readonly Made[]): Pr
     await notify(transaction, changedChannel, row.id)
     disabled.push({ id: row.id, reason })
   }
-  return disabled
+  return { disabled, addresses: new Map(rows.map(({ id, url }) => [id, url])) }
 }
 
-function reasonToDisable(attempts: readonly Made[], health: Health): Disabled['reason'] | undefined {
-  if (attempts.some(({ next }) => next.status === 'failed' && next.gone)) return 'gone'
+function reasonToDisable(address: string, attempts: readonly Made[], health: Health): Disabled['reason'] | undefined {
+  if (attempts.some((made) => isGone(made) && made.url === address)) return 'gone'
   return isDead(health, new Date()) ? 'failures' : undefined
 }
 

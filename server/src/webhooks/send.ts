@@ -50,5 +50,7 @@ export function createSender({ outbound }: { outbound: Outbound }): Sender {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return `There was no complete answer within ${timeoutMs / 1000} s.`
+  // The client's own check of what its parser lets pass, such as the status 000.
+  if (error.name === 'AssertionError') return 'The answer is not well-formed HTTP.'
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }

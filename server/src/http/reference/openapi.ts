@@ -100,7 +100,8 @@ function describe(operation: Operation, kind: IdKind, schemas: Record<string, Sc
     description: `${operation.description}\n\n${accessText(operation)}`,
     ...accessOf(operation),
     parameters: parametersOf(operation, kind),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: body } }),
+    // No body at all is read as an empty object.
+    ...(body === undefined ? {} : { requestBody: { required: !operation.body?.safeParse({}).success, content: body } }),
     ...(operation.upload ? { requestBody: { required: true, content: uploadContent } } : {}),
     responses: {
       [operation.status]: successOf(operation, named),
