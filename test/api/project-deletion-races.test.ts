@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { type TestServer, testServer } from '../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {
