@@ -50,6 +50,8 @@ const SLICE_MS = 5
 const POLL_MS = 20
 /** After this time a killed process is looked for again: it may have forked just before it died. */
 const RESCAN_MS = 250
+/** One look can miss a process that was started during it by one that ended during it. */
+const LOOKS_WITHOUT = 2
 /** How long processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
 const KILL_DEADLINE_MS = 10_000
 
@@ -164,10 +166,13 @@ export async function killAll(
   const known = new Set((target.leaders ?? []).map(keyOf))
   const sessions = new Set<number>()
   const terminated = new Set<string>()
+  let looksWithout = 0
   for (;;) {
     const members = new Set(await target.members?.())
     const left = await selectProcesses(target.marker, members, known, sessions)
-    if (left.length === 0) return
+    looksWithout = left.length === 0 ? looksWithout + 1 : 0
+    if (looksWithout === LOOKS_WITHOUT) return
+    if (looksWithout > 0) continue
     const now = performance.now()
     if (now >= termUntil) {
       if (now > termUntil + KILL_DEADLINE_MS) {
