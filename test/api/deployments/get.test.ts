@@ -27,6 +27,8 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     })
     expect(await get(id)).toEqual({
       id,
+      latest_id: id,
+      env_var_names: ['SECRET'],
       name: 'web',
       status: 'running',
       url: expect.stringMatching(/^http:/),
