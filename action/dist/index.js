@@ -31989,7 +31989,7 @@ function invalidRequest(first, ...others) {
 }
 /** The same body for what never existed, what is gone and what belongs to somebody else. */
 function notFound() {
-    return new ApiError('not_found', 'There is no such resource, or this API key may not see it.');
+    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
 }
 //# sourceMappingURL=errors.js.map
 ;// CONCATENATED MODULE: ./server/dist/contract/client-answers.js

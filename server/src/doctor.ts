@@ -7,7 +7,8 @@ import { readHierarchy } from './deployments/runner/means.ts'
 import { findProgram, findSandbox } from './deployments/runner/sandbox.ts'
 import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
-import { isRoot } from './platform/state.ts'
+import { assertReachable } from './platform/reach.ts'
+import { clusterUser, isRoot } from './platform/state.ts'
 
 /** One thing looked at. `broken`: the server cannot run so; `missing`: it runs with less, as `cost` says. */
 export interface Finding {
@@ -29,6 +30,7 @@ export async function findings(config: Config): Promise<Finding[]> {
     bubblewrap(config),
     prlimit(config),
     controlGroups(config),
+    dataDirectory(config),
     disk(config),
     port('API port', config.host, config.port),
     ...(config.apps.mode === 'hostnames' ? [port('gateway port', config.host, config.apps.gatewayPort)] : []),
@@ -90,6 +92,17 @@ async function controlGroups({ cgroups }: Config): Promise<Finding> {
   if (lost.length === 0) return { what, state: 'well', found }
   const cost = `without ${lost.join(', ')}: ${lost.map((each) => losses[each]).join('; ')}. Run the server as a service with Delegate=yes, and set FAIRLEAD_CGROUPS=delegated.`
   return { what, state: 'missing', found, cost }
+}
+
+/** Whether those who work in the data directory, or in the deepest folder above it that is there, can get into it. */
+async function dataDirectory(config: Config): Promise<Finding> {
+  const what = 'data directory'
+  try {
+    await assertReachable(config.dataDirectory, clusterUser(config))
+    return { what, state: 'well', found: config.dataDirectory }
+  } catch (error) {
+    return { what, state: 'broken', found: config.dataDirectory, cost: (error as Error).message }
+  }
 }
 
 async function disk({ dataDirectory, deploys }: Config): Promise<Finding> {

@@ -80,7 +80,7 @@ const unauthorized = error(
   'unauthorized',
   'The API key is missing or not valid. Send it as Authorization: Bearer <key>.',
 )
-const notFound = error(404, 'not_found', 'There is no such resource, or this API key may not see it.')
+const notFound = error(404, 'not_found', 'There is no such resource, or you may not see it.')
 
 const scopes = scopeResources.flatMap((resource): Scope[] => [`${resource}:read`, `${resource}:write`])
 

@@ -27,7 +27,8 @@ describe('fairlead doctor', () => {
   it('on a machine that has what the server needs: status 0, a line for each thing, and nothing changed', async () => {
     const { code, stdout, stderr } = await doctor()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    for (const what of ['git', 'disk', 'API port', 'clock']) expect(lineOf(stdout, what)).toMatch(/^ok /)
+    for (const what of ['git', 'data directory', 'disk', 'API port', 'clock'])
+      expect(lineOf(stdout, what)).toMatch(/^ok /)
     for (const what of ['isolation', 'prlimit', 'control groups'])
       expect(lineOf(stdout, what)).toMatch(/^(ok|missing) /)
     expect(stdout).not.toContain('BROKEN')
@@ -54,6 +55,20 @@ describe('fairlead doctor', () => {
       /^disk: nothing is deployed below 999999999 MB \(FAIRLEAD_RESERVE_MB\)\. Make room for .*data\.$/m,
     )
   })
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'with a data directory that its apps cannot get into: status 1, and which folder is closed',
+    async () => {
+      const closed = join(directory.path, 'closed')
+      await mkdir(closed, { mode: 0o700 })
+      const { code, stdout } = await fairlead(['doctor', '--data-dir', join(closed, 'data')], { FAIRLEAD_PORT: '0' })
+      expect(code).toBe(1)
+      expect(lineOf(stdout, 'data directory')).toMatch(/^BROKEN /)
+      expect(stdout).toMatch(
+        /^data directory: .* the folder .*closed does not let that user in\..*chmod o\+x .*closed$/m,
+      )
+    },
+  )
 
   it('with a port that another program holds: status 1, and which', async () => {
     const other = createServer().listen(0, '127.0.0.1')

@@ -61,5 +61,5 @@ export function invalidRequest(first: FieldProblem, ...others: readonly FieldPro
 
 /** The same body for what never existed, what is gone and what belongs to somebody else. */
 export function notFound(): ApiError {
-  return new ApiError('not_found', 'There is no such resource, or this API key may not see it.')
+  return new ApiError('not_found', 'There is no such resource, or you may not see it.')
 }

@@ -46,7 +46,19 @@ export function GetStarted() {
           <CreateFirstKey projectId={projectId} />
         </Step>
         <Step done={first !== undefined} title="A workflow">
-          <p className="mb-2 text-muted">Put this into your repository and push.</p>
+          <p className="mb-2 text-muted">
+            Put this into your repository and push. <code>OWNER/fairlead</code> is the repository on GitHub that holds
+            Fairlead's code.
+          </p>
+          {isLoopback(location.hostname) && projectId !== undefined && (
+            <p className="mb-2 text-muted">
+              GitHub cannot reach a server on a laptop. There, deploy from{' '}
+              <Link to="/projects/$projectId/deployments" params={{ projectId }} className="text-accent underline">
+                the project
+              </Link>
+              .
+            </p>
+          )}
           <CodeBlock label="Workflow" code={workflowSnippet(location.origin, projectId ?? 'proj_…')} />
         </Step>
         <Step done={running !== undefined} title="The first deployment">
@@ -78,6 +90,11 @@ export function GetStarted() {
       </ol>
     </Page>
   )
+}
+
+/** Whether this is the name of the browser's own machine. */
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
 }
 
 interface StepProps {

@@ -38,19 +38,19 @@ async function copyText(text: string): Promise<boolean> {
   return done
 }
 
-/** A piece of code or a secret with its button. */
+/** A piece of code or a secret with its button, which covers none of it: beside it, or above it on a phone. */
 export function CodeBlock({ code, label }: { readonly code: string; readonly label: string }) {
   return (
-    <div className="relative min-w-0 rounded-md border border-line bg-canvas">
+    <div className="flex min-w-0 flex-col-reverse rounded-md border border-line bg-canvas sm:flex-row sm:items-start">
       <section
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
         tabIndex={0}
         aria-label={label}
-        className="overflow-x-auto p-3 pr-24 font-mono text-[13px] whitespace-pre"
+        className="min-w-0 flex-1 overflow-x-auto px-3 pb-3 font-mono text-[13px] whitespace-pre sm:pt-3"
       >
         {code}
       </section>
-      <div className="absolute top-2 right-2">
+      <div className="self-end p-2 sm:self-start">
         <CopyButton text={code} />
       </div>
     </div>

@@ -1,4 +1,5 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
 interface TabsProps {
   readonly label: string
@@ -7,8 +8,15 @@ interface TabsProps {
 
 /** The parts of a page, each with an address of its own. */
 export function Tabs({ label, tabs }: TabsProps) {
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  const nav = useRef<HTMLElement>(null)
+  // On a phone the tab of this page may lie beyond the edge.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the path says which tab is the current one.
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [path])
   return (
-    <nav aria-label={label} className="-mb-1 flex gap-1 overflow-x-auto border-line border-b">
+    <nav ref={nav} aria-label={label} className="-mb-1 flex gap-1 overflow-x-auto border-line border-b">
       {tabs.map(({ label, ...link }) => (
         <Link
           key={label}

@@ -31,7 +31,7 @@ export const storageOperations = {
     response: z.object({ files: z.array(file), total: z.int().nonnegative() }),
   },
   'storage.get': {
-    summary: 'Read a file’s facts',
+    summary: "Read a file's facts",
     description: 'One file; its content is at its `url`.',
     response: file,
   },

@@ -22,7 +22,7 @@ const meanings: Readonly<Record<ErrorCode, { readonly description: string; reado
   },
   not_found: {
     description: 'There is no such resource, or it belongs to somebody else.',
-    message: 'There is no such resource, or this API key may not see it.',
+    message: 'There is no such resource, or you may not see it.',
   },
   rate_limit_exceeded: {
     description: 'Too many requests; `Retry-After` tells when to go on.',

@@ -1,6 +1,6 @@
 import { ApiError } from '@fairlead/server/client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { door } from '../../data/client.ts'
 import { TextField } from '../../ui/field.tsx'
@@ -31,8 +31,15 @@ export function Setup() {
   if (link.error instanceof ApiError && link.error.code === 'not_found') {
     return (
       <Door title="No such link" lead="This link is used up or too old.">
+        <p className="mb-2">
+          On the server, <code>npx fairlead users setup-link</code> makes a new one.
+        </p>
         <p>
-          On the server, <code>fairlead users setup-link</code> makes a new one.
+          Who is a user already can{' '}
+          <Link to="/sign-in" className="text-accent underline">
+            sign in
+          </Link>
+          .
         </p>
       </Door>
     )

@@ -24,6 +24,9 @@ export function SignIn() {
         <TextField label="E-mail" name="email" type="email" autoComplete="username" />
         <TextField label="Password" name="password" type="password" autoComplete="current-password" />
       </Form>
+      <p className="mt-5 text-[13px] text-muted">
+        No user yet? On the server, <code>npx fairlead users setup-link</code> makes a link for one.
+      </p>
     </Door>
   )
 }

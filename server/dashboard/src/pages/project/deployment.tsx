@@ -84,7 +84,7 @@ function Failure({ failure }: { readonly failure: NonNullable<Detail['failure']>
       <h2 className="font-semibold text-bad">
         Failed in the step {failure.stage} <code className="font-normal">({failure.code})</code>
       </h2>
-      <pre className="overflow-x-auto whitespace-pre-wrap font-mono text-[13px]">{failure.message}</pre>
+      <pre className="wrap-anywhere whitespace-pre-wrap font-mono text-[13px]">{failure.message}</pre>
     </section>
   )
 }

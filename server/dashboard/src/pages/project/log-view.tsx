@@ -63,7 +63,7 @@ export function LogView({ projectId, deploymentId }: LogViewProps) {
             type="search"
             aria-label="Search the log"
             placeholder="Search"
-            className={`${inputClass} !h-7 !w-40`}
+            className={`${inputClass} !h-7 !w-24 sm:!w-40`}
             value={search}
             onChange={(event) => setSearch(event.target.value)}
           />

@@ -23,17 +23,22 @@ export function Project() {
       }
     >
       {project.error !== null && <Problem error={project.error} retry={() => void project.refetch()} />}
-      <Tabs
-        label="Project"
-        tabs={[
-          { to: '/projects/$projectId', params, label: 'Overview', activeOptions: { exact: true } },
-          { to: '/projects/$projectId/deployments', params, label: 'Deployments' },
-          { to: '/projects/$projectId/databases', params, label: 'Databases' },
-          { to: '/projects/$projectId/storage', params, label: 'Storage' },
-          { to: '/projects/$projectId/settings', params, label: 'Settings' },
-        ]}
-      />
-      <Outlet />
+      {/* Of a project that is not there, no part is either. */}
+      {project.isLoadingError ? null : (
+        <>
+          <Tabs
+            label="Project"
+            tabs={[
+              { to: '/projects/$projectId', params, label: 'Overview', activeOptions: { exact: true } },
+              { to: '/projects/$projectId/deployments', params, label: 'Deployments' },
+              { to: '/projects/$projectId/databases', params, label: 'Databases' },
+              { to: '/projects/$projectId/storage', params, label: 'Storage' },
+              { to: '/projects/$projectId/settings', params, label: 'Settings' },
+            ]}
+          />
+          <Outlet />
+        </>
+      )}
     </Page>
   )
 }

@@ -42,7 +42,7 @@ export function Snapshots({ projectId, databaseId }: SnapshotsProps) {
   })
   return (
     <Panel
-      title="Backups"
+      title="Snapshots"
       flush
       actions={
         <Button size="small" busy={take.isPending} onClick={() => take.mutate()}>

@@ -1,6 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { auditLogQuery } from '../../data/queries.ts'
 import { Button } from '../../ui/button.tsx'
+import { DottedName } from '../../ui/dotted-name.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Empty, Loading, Problem } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -33,7 +34,14 @@ export function AuditLog() {
                 <span className="block max-w-28 truncate md:max-w-none">{actor.name ?? actor.id ?? actor.type}</span>
               ),
             },
-            { title: 'What', cell: ({ operation }) => <code className="text-[13px]">{operation}</code> },
+            {
+              title: 'What',
+              cell: ({ operation }) => (
+                <code className="text-[13px]">
+                  <DottedName name={operation} />
+                </code>
+              ),
+            },
             {
               title: 'On',
               wide: true,

@@ -5,6 +5,7 @@ import { deliveriesQuery, deliveryQuery } from '../../data/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
+import { DottedName } from '../../ui/dotted-name.tsx'
 import { inputClass } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { Queried } from '../../ui/query.tsx'
@@ -58,7 +59,7 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
                       className="text-left font-medium hover:text-accent"
                       onClick={() => setOpened(id)}
                     >
-                      <EventName event={event} />
+                      <DottedName name={event} />
                     </button>
                   ),
                 },
@@ -84,22 +85,6 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
         {opened !== undefined && <DeliveryView webhookId={webhookId} id={opened} />}
       </Dialog>
     </Panel>
-  )
-}
-
-/** It may break after its dot, where the screen is narrow. */
-function EventName({ event }: { readonly event: string }) {
-  const [kind, verb] = event.split('.')
-  return (
-    <>
-      {kind}
-      {verb !== undefined && (
-        <>
-          .<wbr />
-          {verb}
-        </>
-      )}
-    </>
   )
 }
 
