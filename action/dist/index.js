@@ -29862,10 +29862,18 @@ function lookDelay(looks) {
 }
 /** The client trusts the server; an address where something else answers must not pass for a deployment. */
 function checked(answer) {
-    const given = Object(answer);
-    if ([given.id, given.status, given.url].every((part) => typeof part === 'string'))
+    const { id, status, url, created_at, commit, failure } = Object(answer);
+    const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
+    if (texts.every((part) => typeof part === 'string'))
         return answer;
     throw new client/* ApiError */.hD('server_error', 'The answer is not a deployment.', { status: 200 });
+}
+/** What must be text in a failure, if there is one. */
+function textsOf(failure) {
+    if (failure === undefined || failure === null)
+        return [];
+    const { stage, code, message } = Object(failure);
+    return [stage, code, message];
 }
 /** A signal that aborts this long after the other one. */
 function delayed(signal, milliseconds) {
@@ -30095,7 +30103,7 @@ function ofPullRequest({ payload, repository }) {
         ...(typeof number === 'number'
             ? { pullRequest: { number, closed: at(payload, 'action') === 'closed' } }
             : { unknownPullRequest: true }),
-        ...forkOf(at(payload, 'pull_request', 'head', 'repo'), repository),
+        ...forkOf(at(payload, 'pull_request', 'head'), 'repo', repository),
     };
 }
 function ofWorkflowRun({ payload, repository }) {
@@ -30109,7 +30117,7 @@ function ofWorkflowRun({ payload, repository }) {
         ...optional('commit', hash(text(run, 'head_sha'))),
         ...(requested && typeof number === 'number' ? { pullRequest: { number, closed: false } } : {}),
         ...(requested && typeof number !== 'number' ? { unknownPullRequest: true } : {}),
-        ...forkOf(at(run, 'head_repository'), repository),
+        ...forkOf(run, 'head_repository', repository),
         ...optional('skip', ended && `The workflow that this run follows has ended with ${JSON.stringify(ended)}.`),
     };
 }
@@ -30118,11 +30126,13 @@ function deleted(ref) {
         skip: `${ref?.replace(/^refs\/(heads|tags)\//, '') || 'The branch'} was deleted: there is nothing to deploy.`,
     };
 }
-/** A fork that was deleted has no name any more. */
-function forkOf(head, repository) {
-    const name = text(head, 'full_name');
+/** A fork that was deleted has no name any more; code whose repository is not told may be anybody's, too. */
+function forkOf(code, key, repository) {
+    if (code === undefined)
+        return {};
+    const name = text(code, key, 'full_name');
     if (name === undefined)
-        return head === null ? { fork: 'a deleted repository' } : {};
+        return { fork: at(code, key) === null ? 'a deleted repository' : 'an unknown repository' };
     return name.toLowerCase() === repository?.fullName.toLowerCase() ? {} : { fork: name };
 }
 function repositoryOf(env) {
@@ -32007,7 +32017,7 @@ function readJson(text, response) {
 function readError(response, text) {
     try {
         const { error } = JSON.parse(text);
-        if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isRecord(error.details)) {
+        if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
             return new ApiError(error.code, error.message, error.details, requestIdOf(response));
         }
     }
@@ -32020,8 +32030,15 @@ function readError(response, text) {
 function foreignAnswer(response) {
     return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
 }
-function isRecord(value) {
-    return typeof value === 'object' && value !== null;
+function isDetails(value) {
+    if (typeof value !== 'object' || value === null)
+        return false;
+    const { errors = [] } = value;
+    return Array.isArray(errors) && errors.every(isProblem);
+}
+function isProblem(value) {
+    const { field, message } = Object(value);
+    return typeof field === 'string' && typeof message === 'string';
 }
 function requestIdOf(response) {
     return response.headers.get('x-request-id') ?? undefined;

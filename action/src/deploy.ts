@@ -171,9 +171,17 @@ export function lookDelay(looks: number): number {
 
 /** The client trusts the server; an address where something else answers must not pass for a deployment. */
 function checked<T extends Deployment>(answer: T): T {
-  const given: Partial<Record<keyof Deployment, unknown>> = Object(answer)
-  if ([given.id, given.status, given.url].every((part) => typeof part === 'string')) return answer
+  const { id, status, url, created_at, commit, failure }: Partial<Record<keyof Detail, unknown>> = Object(answer)
+  const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)]
+  if (texts.every((part) => typeof part === 'string')) return answer
   throw new ApiError('server_error', 'The answer is not a deployment.', { status: 200 })
+}
+
+/** What must be text in a failure, if there is one. */
+function textsOf(failure: unknown): readonly unknown[] {
+  if (failure === undefined || failure === null) return []
+  const { stage, code, message }: Partial<Record<keyof NonNullable<Detail['failure']>, unknown>> = Object(failure)
+  return [stage, code, message]
 }
 
 /** A signal that aborts this long after the other one. */

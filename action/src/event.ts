@@ -99,7 +99,7 @@ function ofPullRequest({ payload, repository }: Run): Code {
     ...(typeof number === 'number'
       ? { pullRequest: { number, closed: at(payload, 'action') === 'closed' } }
       : { unknownPullRequest: true as const }),
-    ...forkOf(at(payload, 'pull_request', 'head', 'repo'), repository),
+    ...forkOf(at(payload, 'pull_request', 'head'), 'repo', repository),
   }
 }
 
@@ -114,7 +114,7 @@ function ofWorkflowRun({ payload, repository }: Run): Code {
     ...optional('commit', hash(text(run, 'head_sha'))),
     ...(requested && typeof number === 'number' ? { pullRequest: { number, closed: false } } : {}),
     ...(requested && typeof number !== 'number' ? { unknownPullRequest: true as const } : {}),
-    ...forkOf(at(run, 'head_repository'), repository),
+    ...forkOf(run, 'head_repository', repository),
     ...optional('skip', ended && `The workflow that this run follows has ended with ${JSON.stringify(ended)}.`),
   }
 }
@@ -125,10 +125,11 @@ function deleted(ref: string | undefined): Code {
   }
 }
 
-/** A fork that was deleted has no name any more. */
-function forkOf(head: unknown, repository: Repository | undefined): { readonly fork?: string } {
-  const name = text(head, 'full_name')
-  if (name === undefined) return head === null ? { fork: 'a deleted repository' } : {}
+/** A fork that was deleted has no name any more; code whose repository is not told may be anybody's, too. */
+function forkOf(code: unknown, key: string, repository: Repository | undefined): { readonly fork?: string } {
+  if (code === undefined) return {}
+  const name = text(code, key, 'full_name')
+  if (name === undefined) return { fork: at(code, key) === null ? 'a deleted repository' : 'an unknown repository' }
   return name.toLowerCase() === repository?.fullName.toLowerCase() ? {} : { fork: name }
 }
 

@@ -13,7 +13,7 @@ export function readJson(text: string, response: Response): unknown {
 export function readError(response: Response, text: string): ApiError {
   try {
     const { error } = JSON.parse(text) as ErrorBody
-    if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isRecord(error.details)) {
+    if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
       return new ApiError(error.code, error.message, error.details, requestIdOf(response))
     }
   } catch {
@@ -32,8 +32,15 @@ function foreignAnswer(response: Response): ApiError {
   )
 }
 
-function isRecord(value: unknown): boolean {
-  return typeof value === 'object' && value !== null
+function isDetails(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { errors = [] } = value as { errors?: unknown }
+  return Array.isArray(errors) && errors.every(isProblem)
+}
+
+function isProblem(value: unknown): boolean {
+  const { field, message } = Object(value) as { field?: unknown; message?: unknown }
+  return typeof field === 'string' && typeof message === 'string'
 }
 
 function requestIdOf(response: Response): string | undefined {

@@ -26,7 +26,7 @@ export function deploymentHandlers(parts: {
       const { accept, 'last-event-id': lastEventId } = request.message.headers
       const follow = (accept ?? '').includes('text/event-stream')
       const wanted = { ...query, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined }
-      return follow ? logs.follow(project, params.id, wanted, request.signal) : logs.tail(project, params.id, wanted)
+      return follow ? logs.follow(project, params.id, wanted, request) : logs.tail(project, params.id, wanted)
     },
   }
 }

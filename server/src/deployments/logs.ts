@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound } from '../contract/errors.ts'
 import type { QueryOutput } from '../contract/operations.ts'
-import type { TextAnswer } from '../http/call.ts'
+import type { RequestFacts, TextAnswer } from '../http/call.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Database } from '../platform/database.ts'
 import { createMasker } from './masking.ts'
@@ -12,6 +12,9 @@ import type { LogStream, Runner } from './runner/runner.ts'
 import type { DeploymentRow, DeploymentStore } from './store/store.ts'
 
 export type LogsWanted = QueryOutput<'deployments.logs'> & { readonly lastEventId: string | undefined }
+
+/** Who follows a log. */
+export type LogFollower = Pick<RequestFacts, 'signal' | 'mayGoOn'>
 
 /** What deployments have written. The values of their variables are masked. Both throw `not_found`. */
 export interface Logs {
@@ -23,8 +26,9 @@ export interface Logs {
   /**
    * The last lines, or those after `lastEventId`, and all that come, as server-sent events (WHATWG HTML, 9.2): a message
    * for each line, with `{"at","stream","text"}` as its data; the event `end` with `{"status"}` when no more will come.
+   * Without it they break off when the client is gone or may not read them any more.
    */
-  follow(project: TenantProject, id: string, wanted: LogsWanted, gone: AbortSignal): Promise<TextAnswer>
+  follow(project: TenantProject, id: string, wanted: LogsWanted, reader: LogFollower): Promise<TextAnswer>
 }
 
 const streams: readonly LogStream[] = ['build', 'runtime']
@@ -78,7 +82,8 @@ export function createLogs(parts: {
     }
   }
 
-  async function* events(row: DeploymentRow, wanted: LogsWanted, signal: AbortSignal): AsyncGenerator<string, void> {
+  async function* events(row: DeploymentRow, wanted: LogsWanted, reader: LogFollower): AsyncGenerator<string, void> {
+    const { signal, mayGoOn } = reader
     const place = releases.placeOf(row)
     const masker = createMasker(releases.secretsOf(row))
     const positions = parsePositions(wanted.lastEventId) ?? { build: 0, runtime: 0 }
@@ -101,7 +106,13 @@ export function createLogs(parts: {
     yield ': the log begins\n\n'
     let spokenAt = performance.now()
     let askAt = 0
+    let checkAt = performance.now() + stateMs
     while (!signal.aborted) {
+      if (performance.now() >= checkAt) {
+        // A key that was revoked, or a user who signed out, reads no further.
+        if (!(await mayGoOn())) return
+        checkAt = performance.now() + stateMs
+      }
       // Asked before the log is read: what it says at its end has been written by then.
       const status = performance.now() >= askAt ? ((await store.find(row.id))?.status ?? 'deleted') : 'building'
       const isLast = isOver(status, wanted.stream)
@@ -132,10 +143,10 @@ export function createLogs(parts: {
       return { type: 'text/plain; charset=utf-8', body: Readable.from(text(row, wanted)) }
     },
 
-    async follow(project, id, wanted, gone) {
+    async follow(project, id, wanted, { signal: gone, mayGoOn }) {
       const row = await find(project, id)
       const signal = AbortSignal.any([gone, parts.stopping])
-      return { type: 'text/event-stream', body: Readable.from(events(row, wanted, signal)) }
+      return { type: 'text/event-stream', body: Readable.from(events(row, wanted, { signal, mayGoOn })) }
     },
   }
 }

@@ -131,12 +131,13 @@ function versionOne(api: Api, changes: Changes): Middleware {
   const routes = mountOperations(api, changes).prefix('/v1').routes() as unknown as Middleware<ApiState>
   const failures = createAttemptLimiter(failuresAMinute)
   return async (ctx, next) => {
-    const principal = await api.authenticate(ctx.get('Authorization'))
+    const authenticate = () => api.authenticate(ctx.get('Authorization'))
+    const principal = await authenticate()
     if (principal === undefined) {
       countFailure(ctx, failures, ctx.state['address'])
       throw new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
     }
-    ctx.state['principal'] = principal
+    Object.assign(ctx.state, { principal, authenticateAgain: authenticate })
     if (principal.requestsPerHour !== null) {
       applyRateLimit(ctx, await api.countRequest(principal.accountId, principal.requestsPerHour))
     }

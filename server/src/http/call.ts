@@ -34,6 +34,8 @@ export interface RequestFacts {
   readonly message: IncomingMessage
   /** Aborts when the client is gone before the answer is complete. */
   readonly signal: AbortSignal
+  /** Whether the key or session still holds and may do this; for answers that go on for long. */
+  readonly mayGoOn: () => Promise<boolean>
 }
 
 type Routes = typeof routes

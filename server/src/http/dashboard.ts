@@ -69,14 +69,44 @@ export function dashboardApi(options: {
   return async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store')
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') refuseOtherOrigins(ctx, clientHost(ctx.req, isTrustedProxy))
-    const token = ctx.cookies.get(cookieName(isSecure(ctx.req, isTrustedProxy)))
-    const signedIn = token === undefined ? undefined : await dashboard.authenticate(token)
-    Object.assign(ctx.state, { token, signedIn, principal: signedIn?.principal })
+    const tokens = tokensIn(ctx.get('Cookie'), cookieName(isSecure(ctx.req, isTrustedProxy)))
+    const { token = tokens[0], signedIn } = await findSession(tokens, dashboard)
+    const authenticateAgain = async () =>
+      token === undefined ? undefined : (await dashboard.authenticate(token))?.principal
+    Object.assign(ctx.state, { token, signedIn, principal: signedIn?.principal, authenticateAgain })
     await own(ctx, async () => {
       requireSession(signedIn)
       await operations(ctx, next)
     })
   }
+}
+
+/** More cookies of one name are somebody's mischief. */
+const mostTokens = 5
+
+/**
+ * What the cookies of this name hold, ours first. Pages of apps on other ports of this host can set cookies of any name
+ * beside ours, though never in its place: ours has the shortest path, and browsers send that one last (RFC 6265 §5.4).
+ */
+function tokensIn(cookies: string, name: string): readonly string[] {
+  const pairs = cookies.split(';').map((pair) => pair.trim())
+  return pairs
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1))
+    .toReversed()
+    .slice(0, mostTokens)
+}
+
+/** The session of the first token that opens one. */
+async function findSession(
+  tokens: readonly string[],
+  dashboard: Dashboard,
+): Promise<{ readonly token?: string; readonly signedIn?: SignedIn }> {
+  for (const token of tokens) {
+    const signedIn = await dashboard.authenticate(token)
+    if (signedIn !== undefined) return { token, signedIn }
+  }
+  return {}
 }
 
 /** Calls without their type parameter, as in mount.ts. */

@@ -12,7 +12,7 @@ import type { Call, Handlers, RequestFacts } from './call.ts'
 import type { Changes } from './changes.ts'
 import { claimOf } from './idempotency.ts'
 import { pageQuery, pageRequest } from './page.ts'
-import { authorize, type Principal, type TenantProject } from './principal.ts'
+import { authorize, isAuthorized, type Principal, type TenantProject } from './principal.ts'
 import { parseBody, parseQuery } from './validation.ts'
 
 export interface MountOptions {
@@ -28,6 +28,8 @@ export interface MountOptions {
 
 export interface ApiState {
   principal: Principal
+  /** Asks again who asks; `undefined` when the key or session does not hold any more. */
+  authenticateAgain: () => Promise<Principal | undefined>
   requestId: string
   address: string
   /** Known as soon as a route fits. */
@@ -127,7 +129,7 @@ async function answer(
       transaction,
       audit: operation.upload && audit,
       afterCommit: (work: () => void) => void afterCommit.push(work),
-      request: requestFacts(ctx),
+      request: requestFacts(ctx, operation),
     })
     if (transaction !== undefined) await audit(transaction, resourceId(ctx.params, result))
     return renderAnswer(operation, result, { path, params: ctx.params, query: ctx.query, strict: options.strict })
@@ -156,7 +158,7 @@ function checkIds(params: Readonly<Record<string, string>>, operation: Operation
   }
 }
 
-function requestFacts(ctx: RouterContext<ApiState>): RequestFacts {
+function requestFacts(ctx: RouterContext<ApiState>, operation: Operation): RequestFacts {
   return {
     id: ctx.state.requestId,
     address: ctx.state.address,
@@ -165,6 +167,10 @@ function requestFacts(ctx: RouterContext<ApiState>): RequestFacts {
       const gone = new AbortController()
       ctx.res.once('close', () => gone.abort())
       return gone.signal
+    },
+    async mayGoOn() {
+      const principal = await ctx.state.authenticateAgain()
+      return principal !== undefined && isAuthorized(principal, operation.access, ctx.params['project_id'])
     },
   }
 }

@@ -49,6 +49,16 @@ export function authorize(
   }
 }
 
+/** Whether `authorize` lets the principal through. */
+export function isAuthorized(principal: Principal, access: Access, projectId: string | undefined): boolean {
+  try {
+    authorize(principal, access, projectId)
+    return true
+  } catch {
+    return false
+  }
+}
+
 function holdsScope(principal: Principal, scope: Scope): boolean {
   // Write implies read.
   return principal.scopes.has(scope) || principal.scopes.has(scope.replace(/:read$/, ':write') as Scope)

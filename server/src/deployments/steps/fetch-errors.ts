@@ -37,6 +37,12 @@ export function fetchError(result: GitResult, source: GitSource, what: string): 
   )
 }
 
+/** What the owner is told of a hash that is something else; `commit` is what it stands for, or empty. */
+export function notCommit(source: GitSource, hash: string, commit: string): DeploymentError {
+  const advice = /^[0-9a-f]+$/.test(commit) ? `is a tag of the commit ${commit}. Give that one.` : 'is no commit.'
+  return new DeploymentError('fetch', 'unknown_commit', `In ${source.url} ${hash} ${advice}`)
+}
+
 /** Gives the result; rejects with a `DeploymentError` when git's own work on files failed. */
 export async function succeed(running: Promise<GitResult>): Promise<GitResult> {
   const result = await running

@@ -5,7 +5,7 @@ import { DeploymentError } from '../failure.ts'
 import type { Git, GitResult } from '../git.ts'
 import type { CacheFolder, GitCache } from '../git-cache.ts'
 import { parseGitmodules, type Submodule, submoduleUrl } from '../submodules.ts'
-import { fetchError, isRemotesAnswer, succeed } from './fetch-errors.ts'
+import { fetchError, isRemotesAnswer, notCommit, succeed } from './fetch-errors.ts'
 import { connect, type Remote } from './remote.ts'
 
 export interface FetchDependencies {
@@ -122,7 +122,14 @@ async function fetchInto(
     fetched = await fetch()
   }
   if (fetched.code !== 0) throw fetchError(fetched, remote.source, ref ?? hash ?? '')
-  const commit = (await succeed(git(['rev-parse', `${kept}^{commit}`], { cwd: cache.path, signal }))).stdout.trim()
+  const parsed = git(['rev-parse', `${kept}^{commit}`], { cwd: cache.path, signal })
+  if (ref === null && hash !== null) {
+    // The hash may be that of a tag, which stands for a commit, or of files.
+    const { stdout } = await parsed
+    if (stdout.trim() !== hash) throw notCommit(remote.source, hash, stdout.trim())
+    return hash
+  }
+  const commit = (await succeed(parsed)).stdout.trim()
   if (hash !== null && commit !== hash) {
     // The branch moved between the question and the fetch.
     return fetchInto(git, { ...cache, used: true }, remote, { ref: null, hash, directory: '', depth: 0 }, signal)

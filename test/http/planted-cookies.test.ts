@@ -1,0 +1,50 @@
+import { createDashboardClient } from '@fairlead/server/dashboard-client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type SignedInBrowser, type TestServer, testServer } from '../harness/server.ts'
+
+// A page of an app on another port of this host cannot read the dashboard's cookie, but it can set one of the same name
+// under a longer path (`document.cookie`), which browsers send first.
+let server: TestServer
+let user: SignedInBrowser
+beforeAll(async () => {
+  server = await testServer()
+  user = await server.signIn()
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+/** The dashboard's client of a browser that sends these cookies. */
+const withCookies = (...cookies: string[]) =>
+  createDashboardClient({
+    baseUrl: `${server.url}/dashboard/api`,
+    fetch: (target, init) => {
+      const headers = new Headers(init?.headers)
+      headers.set('sec-fetch-site', 'same-origin')
+      headers.set('cookie', cookies.join('; '))
+      return fetch(target, { ...init, headers })
+    },
+  })
+
+describe('a cookie that an app has planted', () => {
+  it('does not sign a user out', async () => {
+    const planted = ['fairlead_session=planted', 'fairlead_session=', 'theme=dark']
+    const session = await withCookies(...planted, user.cookie()).session.get()
+    expect(session.user.email).toBe(user.email)
+  })
+
+  it('does not put a user into the session of somebody else', async () => {
+    const attacker = await server.signIn()
+    const session = await withCookies(attacker.cookie(), user.cookie()).session.get()
+    expect(session.user.email).toBe(user.email)
+  })
+
+  it('does not keep a session alive that the user ends', async () => {
+    const leaving = await server.signIn()
+    await withCookies('fairlead_session=planted', leaving.cookie()).session.delete()
+    await expect(leaving.dashboard.session.get()).rejects.toMatchObject({ status: 401 })
+  })
+
+  it('costs no more than a few looks', async () => {
+    const many = Array.from({ length: 200 }, (_, i) => `fairlead_session=planted${i}`)
+    expect((await withCookies(...many, user.cookie()).session.get()).user.email).toBe(user.email)
+  })
+})
