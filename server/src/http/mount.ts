@@ -170,7 +170,7 @@ function requestFacts(ctx: RouterContext<ApiState>, operation: Operation): Reque
     },
     async mayGoOn() {
       const principal = await ctx.state.authenticateAgain()
-      return principal !== undefined && isAuthorized(principal, operation.access, ctx.params['project_id'])
+      return principal !== undefined && isAuthorized(principal, operation, ctx.params['project_id'])
     },
   }
 }

@@ -50,9 +50,9 @@ export function authorize(
 }
 
 /** Whether `authorize` lets the principal through. */
-export function isAuthorized(principal: Principal, access: Access, projectId: string | undefined): boolean {
+export function isAuthorized(...asked: Parameters<typeof authorize>): boolean {
   try {
-    authorize(principal, access, projectId)
+    authorize(...asked)
     return true
   } catch {
     return false

@@ -50,7 +50,9 @@ const SLICE_MS = 5
 const POLL_MS = 20
 /** After this time a killed process is looked for again: it may have forked just before it died. */
 const RESCAN_MS = 250
-/** One look can miss a process that was started during it by one that ended during it. */
+/** Who forks without end must not keep a walk going without end. */
+const MOST_WALKS = 10
+/** For a moment, while it becomes another program, a process has no environment that could be read. */
 const LOOKS_WITHOUT = 2
 /** How long processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
 const KILL_DEADLINE_MS = 10_000
@@ -247,18 +249,25 @@ async function untilGone(identities: readonly ProcessIdentity[], deadline: numbe
 
 const keyOf = ({ pid, startTime }: ProcessIdentity): string => `${pid}:${startTime}`
 
+/** Also visits what begins during the walk, so that a process cannot pass its work on to one that is not listed. */
 async function forEachProcess(visit: (pid: number) => void): Promise<void> {
   let sliceEnd = performance.now() + SLICE_MS
-  for (const name of list('/proc') ?? []) {
-    const pid = Number(name)
-    if (!Number.isInteger(pid)) continue
-    visit(pid)
-    if (performance.now() > sliceEnd) {
-      await nextTurn()
-      sliceEnd = performance.now() + SLICE_MS
+  const visited = new Set<number>()
+  for (let walk = 0; walk < MOST_WALKS; walk += 1) {
+    const found = processIds().filter((pid) => !visited.has(pid))
+    if (found.length === 0) return
+    for (const pid of found) {
+      visited.add(pid)
+      visit(pid)
+      if (performance.now() > sliceEnd) {
+        await nextTurn()
+        sliceEnd = performance.now() + SLICE_MS
+      }
     }
   }
 }
+
+const processIds = (): number[] => (list('/proc') ?? []).map(Number).filter(Number.isInteger)
 
 function readStat(pid: number): ProcessStat | null {
   const stat = parseStat(read(`/proc/${pid}/stat`) ?? '')
