@@ -25,17 +25,17 @@ const earliest = Date.UTC(2025, 0, 1)
 
 /** Looks at what the server needs and can use, with its configuration. Changes nothing and starts nothing. */
 export async function findings(config: Config): Promise<Finding[]> {
-  return Promise.all([
+  const found = await Promise.all([
     git(config),
     bubblewrap(config),
     prlimit(config),
     controlGroups(config),
     dataDirectory(config),
     disk(config),
-    port('API port', config.host, config.port),
-    ...(config.apps.mode === 'hostnames' ? [port('gateway port', config.host, config.apps.gatewayPort)] : []),
+    ports(config),
     clock(Date.now()),
   ])
+  return found.flat()
 }
 
 async function git({ path }: Config): Promise<Finding> {
@@ -126,22 +126,42 @@ async function freeAbove(path: string): Promise<number> {
   }
 }
 
-async function port(what: string, host: string, number: number): Promise<Finding> {
+/** The ports that the server listens on. Those of a server that runs already are where they should be. */
+async function ports({ host, port, apps }: Config): Promise<Finding[]> {
+  const runs = await isFairlead(host, port)
+  const found = [await portFinding('API port', host, port, runs)]
+  if (apps.mode === 'hostnames') found.push(await portFinding('gateway port', host, apps.gatewayPort, runs))
+  return found
+}
+
+async function portFinding(what: string, host: string, number: number, runs: boolean): Promise<Finding> {
   const server = createServer()
   try {
     server.listen(number, host)
     await once(server, 'listening')
     return { what, state: 'well', found: `${host}:${number} is free` }
   } catch (error) {
+    if (runs && isTaken(error)) return { what, state: 'well', found: `${host}:${number}: the server runs` }
     const found = `${host}:${number}: ${(error as Error).message}`
-    return {
-      what,
-      state: 'broken',
-      found,
-      cost: 'another program listens there (this server, if it runs), or this user may not. Choose another port.',
-    }
+    const cost = 'another program listens there, or this user may not. Choose another port.'
+    return { what, state: 'broken', found, cost }
   } finally {
     server.close()
+  }
+}
+
+const isTaken = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+
+/** How long whatever listens on the port of the API has to say what it is. */
+const answerMs = 2_000
+
+async function isFairlead(host: string, port: number): Promise<boolean> {
+  const name = host.includes(':') ? `[${host}]` : host
+  try {
+    const answer = await fetch(`http://${name}:${port}/healthz`, { signal: AbortSignal.timeout(answerMs) })
+    return ((await answer.json()) as { status?: unknown } | null)?.status === 'alive'
+  } catch {
+    return false
   }
 }
 

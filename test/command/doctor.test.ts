@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clock, isGitEnough } from '../../server/src/doctor.ts'
 import { fairlead } from '../harness/process.ts'
+import { testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -79,10 +80,18 @@ describe('fairlead doctor', () => {
     other.close()
     expect(taken.code).toBe(1)
     expect(lineOf(taken.stdout, 'API port')).toMatch(new RegExp(`^BROKEN .*127.0.0.1:${port}`))
-    expect(taken.stdout).toMatch(/^API port: another program listens there .*Choose another port\.$/m)
+    expect(taken.stdout).toMatch(/^API port: another program listens there.* Choose another port\.$/m)
     expect(gateway.code).toBe(1)
     expect(lineOf(gateway.stdout, 'gateway port')).toMatch(/^BROKEN /)
     expect(lineOf(gateway.stdout, 'API port')).toMatch(/^ok /)
+  })
+
+  it('beside a server that runs: status 0', async () => {
+    await using server = await testServer()
+    const { port } = new URL(server.url)
+    const { code, stdout } = await doctor({ FAIRLEAD_PORT: port })
+    expect(lineOf(stdout, 'API port')).toMatch(new RegExp(`^ok .*127.0.0.1:${port}: the server runs`))
+    expect(code).toBe(0)
   })
 
   it('with a mistake in the configuration: status 1, and which variable', async () => {
