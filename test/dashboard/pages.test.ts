@@ -145,6 +145,22 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
+  it('keep the way out beside an address of any length', async () => {
+    const { context, page } = await dashboard.signedIn({ viewport: { width: 1120, height: 700 } })
+    await page.route('**/dashboard/api/session', async (route) => {
+      const answer = await route.fetch()
+      const session = (await answer.json()) as { user: object }
+      await route.fulfill({
+        json: { ...session, user: { ...session.user, email: `${'long'.repeat(15)}@example.com` } },
+      })
+    })
+    await open(page, '/projects')
+    const out = await page.getByRole('button', { name: 'Sign out' }).boundingBox()
+    const main = await page.locator('#main').boundingBox()
+    expect((out?.x ?? 0) + (out?.width ?? 0)).toBeLessThanOrEqual(main?.x ?? 0)
+    await context.close()
+  })
+
   it('say so when the connection is away, and keep what was known', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/projects')

@@ -58,7 +58,7 @@ export function Layout() {
               </Link>
             ))}
           </nav>
-          <div className="grid gap-3 px-2">
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-3 px-2">
             <SignedIn />
             <div className="flex items-center justify-between gap-3 whitespace-nowrap">
               <ThemeChoice />
