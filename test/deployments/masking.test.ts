@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMasker, maskValues } from '../../server/src/deployments/masking.ts'
@@ -8,6 +9,14 @@ const key = '-----BEGIN KEY-----\nc2VjcmV0IG9uZQ\nc2VjcmV0IHR3bw==\n-----END KEY
 const spellings: Record<string, (value: string) => string> = {
   'as it is': (value) => value,
   'in JSON': (value) => JSON.stringify(value).slice(1, -1),
+  'in JSON of ASCII alone, as Python writes it': (value) =>
+    JSON.stringify(value)
+      .slice(1, -1)
+      .replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  'in JSON for web pages, as Go and PHP write it': (value) =>
+    JSON.stringify(value).slice(1, -1).replaceAll('&', '\\u0026').replaceAll('<', '\\u003C').replaceAll('/', '\\/'),
+  'in JSON in JSON': (value) => JSON.stringify(JSON.stringify(value)).slice(3, -3),
+  'as Node shows it': (value) => inspect(value).slice(1, -1),
   'in base64': (value) => Buffer.from(value).toString('base64'),
   'in base64 for URLs': (value) => Buffer.from(value).toString('base64url'),
   'in base64 after one byte': (value) => Buffer.from(`:${value}:`).toString('base64'),
@@ -26,7 +35,7 @@ const spellings: Record<string, (value: string) => string> = {
 /** Text that shares no eight characters with what is secret in the tests. */
 const around = fc.string({ unit: fc.constantFrom('a', 'é', ' ', '\n', '%', '+', '='), maxLength: 40 })
 const secretText = fc.string({
-  unit: fc.constantFrom('Q', 'z', '7', '/', '+', ' ', 'ß', '🔑', '"', '%'),
+  unit: fc.constantFrom('Q', 'z', '7', '/', '+', ' ', 'ß', '🔑', '"', '%', '\\', "'", '&', '<'),
   minLength: 9,
   maxLength: 60,
 })
@@ -40,6 +49,15 @@ describe('masking', () => {
   it('hides each line of a value of several lines, but for short ones', () => {
     expect(maskValues('c2VjcmV0IG9uZQ and c2VjcmV0IHR3bw==', [key])).toBe('*** and ***')
     expect(maskValues(`{"k":${JSON.stringify(key)}`, [key])).toBe('{"k":"***"')
+  })
+
+  it.each([
+    ['p@ss"w\\örd', "{ s: 'p@ss\"w\\\\örd' }"],
+    ['p@ss"w\\ord', '\\x70@ss\\x22w\\x5Cord'],
+    ['key-\u0007-of-🔑-bell', 'key-\\u0007-of-\\uD83D\\uDD11-bell'],
+    ['C:\\new\\table', 'C:\\new\\table'],
+  ])('hides %j however it is escaped', (value, text) => {
+    expect(maskValues(text, [value])).toMatch(/^({ s: ')?\*\*\*(' })?$/)
   })
 
   it('leaves values alone that are too short to be secret, and all else', () => {

@@ -1,3 +1,5 @@
+import { longestEscape, type Respelled, unescaped, unwrapped, urlDecoded } from './masking-spellings.ts'
+
 /** Shorter values (`1`, `true`, `debug`) are no secrets, and masking them would make any text unreadable. */
 const shortestSecret = 8
 /** A longer value is looked for in pieces of at least this many bytes: a piece of a secret is a secret, too. */
@@ -11,7 +13,10 @@ export interface Range {
   readonly to: number
 }
 
-/** Finds secrets as they are, in JSON, in base64 (also broken into lines, or inside of something longer) or URL-encoded. */
+/**
+ * Finds secrets as they are, with the escapes of JSON and of programming languages, in base64 (also broken into lines,
+ * or inside of something longer) or URL-encoded.
+ */
 export interface Masker {
   /** No form of a secret is longer than this, in bytes: so much must be seen around a part of a text to mask it. */
   readonly reach: number
@@ -28,13 +33,6 @@ interface Form {
   readonly after: 0 | 1
 }
 
-/** A text in another spelling, and where in the text each of its characters begins and ends. */
-interface Respelled {
-  readonly bytes: Buffer
-  readonly starts: Uint32Array
-  readonly ends: Uint32Array
-}
-
 export function createMasker(values: readonly string[]): Masker {
   const secrets = [...new Set(values.flatMap((value) => [value, ...value.split(/\r?\n/)]))]
     .filter((value) => value.length >= shortestSecret)
@@ -45,16 +43,17 @@ export function createMasker(values: readonly string[]): Masker {
   const findPlain = createFinder(plainForms)
   const findDecoded = createFinder(plainForms.map(({ text }) => exact(text.replaceAll('+', ' '))))
   const findBase64 = createFinder(base64Forms)
-  // A character takes three bytes in a URL; base64 in lines takes a break for each, though nobody makes lines of one.
+  // A byte takes at most six as an escape; base64 in lines takes a break for each, though nobody makes lines of one.
   const reach = Math.max(
     0,
-    ...plainForms.map(({ text }) => text.length * 3),
+    ...plainForms.map(({ text }) => text.length * longestEscape),
     ...base64Forms.map(({ text }) => text.length * 2),
   )
 
   const find: Masker['find'] = (bytes) => {
     if (secrets.length === 0) return []
     const found = [...findPlain(bytes), ...placesOf(findBase64, unwrapped(bytes))]
+    if (bytes.includes('\\')) found.push(...placesOf(findPlain, unescaped(bytes)))
     if (bytes.includes('%') || bytes.includes('+')) found.push(...placesOf(findDecoded, urlDecoded(bytes)))
     return merged(found)
   }
@@ -107,43 +106,6 @@ function inBase64(secret: Buffer): Form[] {
   })
 }
 
-/** Without line breaks and in the first of the two alphabets (RFC 4648, sections 4 and 5). */
-function unwrapped(bytes: Buffer): Respelled {
-  const spelled = emptyFor(bytes)
-  let length = 0
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] ?? 0
-    if (byte === 0x0a || byte === 0x0d) continue
-    spelled.bytes[length] = byte === 0x2d ? 0x2b : byte === 0x5f ? 0x2f : byte
-    spelled.starts[length] = at
-    spelled.ends[length] = at + 1
-    length += 1
-  }
-  return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
-}
-
-/** With what stands for `%41` in a URL, and with a space for every `+`, however it is written: in a form it is one. */
-function urlDecoded(bytes: Buffer): Respelled {
-  const spelled = emptyFor(bytes)
-  let length = 0
-  for (let at = 0; at < bytes.length; ) {
-    const code = bytes[at] === 0x25 ? hexDigit(bytes[at + 1]) * 16 + hexDigit(bytes[at + 2]) : Number.NaN
-    const byte = Number.isNaN(code) ? (bytes[at] ?? 0) : code
-    spelled.bytes[length] = byte === 0x2b ? 0x20 : byte
-    spelled.starts[length] = at
-    at += Number.isNaN(code) ? 1 : 3
-    spelled.ends[length] = at
-    length += 1
-  }
-  return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
-}
-
-const emptyFor = ({ length }: Buffer): Respelled => ({
-  bytes: Buffer.alloc(length),
-  starts: new Uint32Array(length),
-  ends: new Uint32Array(length),
-})
-
 type Finder = (bytes: Buffer) => Range[]
 
 function placesOf(find: Finder, { bytes, starts, ends }: Respelled): Range[] {
@@ -190,13 +152,6 @@ function merged(ranges: Range[]): Range[] {
     else result.push({ ...range })
   }
   return result
-}
-
-/** `NaN` for what is none. */
-function hexDigit(byte = 0): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
-  const letter = byte | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
 }
 
 const exact = (text: string): Form => ({ text, before: 0, after: 0 })

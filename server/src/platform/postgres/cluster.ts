@@ -1,4 +1,4 @@
-import { access, constants, realpath } from 'node:fs/promises'
+import { access, constants, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { assertReachable, makePassableDirectory } from '../reach.ts'
@@ -69,6 +69,17 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
+/** PostgreSQL takes the files of its own user alone, so nobody must be told to open them to another one. */
+async function assertOwned(directory: string, user: OsUser | null): Promise<void> {
+  const owner = (await stat(directory).catch(() => undefined))?.uid
+  // What root owns is no cluster that ever ran; what it is instead is told later.
+  if (user === null || owner === undefined || owner === 0 || owner === user.uid) return
+  throw new Error(
+    `${directory} belongs to user id ${owner}, and PostgreSQL would be run as ${user.uid}. ` +
+      'Use the FAIRLEAD_UIDS that the server was first started with.',
+  )
+}
+
 async function prepare(options: ClusterOptions): Promise<ClusterContext> {
   const { user, runtimeDirectory, logger } = options
   const binaries = options.binaries ?? (await locateBinaries())
@@ -86,6 +97,7 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
   // Told apart by its real path: processes may reach the same folder by different ones.
   const named = join(await realpath(parent), basename(options.directory))
   const directory = await realpath(named).catch(() => named)
+  await assertOwned(directory, user)
   await assertReachable(directory, user)
   return { directory, binaries, access: options.access ?? privateAccess, runtimeDirectory, user, logger }
 }
