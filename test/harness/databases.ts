@@ -56,3 +56,10 @@ export async function query(connectionString: string, text: string): Promise<unk
   await using client = await connect(connectionString)
   return (await client.query({ text, rowMode: 'array' })).rows
 }
+
+/** A database in a project of its own, and the parameters of its snapshots' paths. */
+export async function newDatabase(client: Client) {
+  const { id: project_id } = await client.projects.create({ body: { name: 'p' } })
+  const { id: database_id, connection_string } = await createdDatabase(client, project_id)
+  return { connection_string, params: { project_id, database_id } }
+}

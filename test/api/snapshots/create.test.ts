@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, expectNotFound, withKey } from '../../harness/conformance.ts'
-import { connect, createdDatabase, query, takenSnapshot } from '../../harness/databases.ts'
+import { connect, newDatabase, query, takenSnapshot } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -11,16 +11,9 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const caller = () => withKey(server, server.apiKey)
 
-/** A database, and the parameters of its snapshots' paths. */
-async function newDatabase() {
-  const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
-  const { id: database_id, connection_string } = await createdDatabase(server.client, project_id)
-  return { connection_string, params: { project_id, database_id } }
-}
-
 describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
   it('answers 201 creating, and where the snapshot can be read', async () => {
-    const { params } = await newDatabase()
+    const { params } = await newDatabase(server.client)
     const made = await ask(caller(), 'snapshots.create', params)
     expect(made.status).toBe(201)
     const body = JSON.parse(made.text)
@@ -37,7 +30,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
   })
 
   it('ends the connections of the database for a moment, and they come back', async () => {
-    const { connection_string, params } = await newDatabase()
+    const { connection_string, params } = await newDatabase(server.client)
     await using open = await connect(connection_string)
     const ended = new Promise((done) => open.once('end', done))
     await takenSnapshot(server.client, params.project_id, params.database_id)
@@ -46,7 +39,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
   })
 
   it('lets the oldest give way when there are more than five', async () => {
-    const { params } = await newDatabase()
+    const { params } = await newDatabase(server.client)
     const taken: string[] = []
     for (let n = 0; n < 6; n++) taken.push(await takenSnapshot(server.client, params.project_id, params.database_id))
     const { snapshots } = await server.client.snapshots.list({ params })
@@ -54,7 +47,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
   })
 
   it('refuses a second one at the same time, and one of a deleted database', async () => {
-    const { params } = await newDatabase()
+    const { params } = await newDatabase(server.client)
     const take = () => server.client.snapshots.create({ params })
     const taken = await Promise.allSettled([take(), take()])
     expect(taken.filter(({ status }) => status === 'rejected')).toMatchObject([
@@ -65,7 +58,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
   })
 
   it('answers 404 with the body of a database that never existed', async () => {
-    const { params } = await newDatabase()
+    const { params } = await newDatabase(server.client)
     await expectNotFound(server, 'snapshots.create', params)
     expect((await server.client.snapshots.list({ params })).snapshots).toEqual([])
   })

@@ -1,24 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { createdDatabase, takenSnapshot } from '../../harness/databases.ts'
+import { newDatabase, takenSnapshot } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
   server = await testServer()
-  database = await newDatabase()
+  database = await newDatabase(server.client)
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
 const caller = () => withKey(server, server.apiKey)
-
-/** A database, and the parameters of its snapshots' paths. */
-async function newDatabase() {
-  const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
-  const { id: database_id, connection_string } = await createdDatabase(server.client, project_id)
-  return { connection_string, params: { project_id, database_id } }
-}
 
 describe('DELETE /projects/:project_id/databases/:database_id/snapshots/:id', () => {
   it('takes it away for good', async () => {

@@ -1,24 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { createdDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
+import { newDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
   server = await testServer()
-  database = await newDatabase()
+  database = await newDatabase(server.client)
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
 const caller = () => withKey(server, server.apiKey)
-
-/** A database, and the parameters of its snapshots' paths. */
-async function newDatabase() {
-  const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
-  const { id: database_id, connection_string } = await createdDatabase(server.client, project_id)
-  return { connection_string, params: { project_id, database_id } }
-}
 
 describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restore', () => {
   it('puts the database back: what was written since is gone, the connection string stays', async () => {
@@ -40,7 +33,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
   })
 
   it('refuses a database that is deleted', async () => {
-    const { params } = await newDatabase()
+    const { params } = await newDatabase(server.client)
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await server.client.databases.delete({ params: { project_id: params.project_id, id: params.database_id } })
     await expect(server.client.snapshots.restore({ params: { ...params, id } })).rejects.toMatchObject({
