@@ -223,6 +223,24 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
+  it('offer no first project while they do not know whether there is one', async () => {
+    const { context, page } = await dashboard.signedIn()
+    const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<void>()
+    await page.route('**/dashboard/api/projects*', async (route) => {
+      asked.resolve()
+      await answer.promise
+      await route.continue()
+    })
+    await page.goto(`${dashboard.server.url}/get-started`)
+    await asked.promise
+    await page.getByText('Loading your projects').waitFor()
+    expect(await page.getByRole('button', { name: 'Create a project' }).count()).toBe(0)
+    answer.resolve()
+    await page.getByLabel('Deploy into').waitFor()
+    await context.close()
+  })
+
   it('tell on a laptop that GitHub cannot reach it, and who is a user already where to sign in', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/get-started')

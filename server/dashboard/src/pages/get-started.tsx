@@ -1,3 +1,4 @@
+import type { ResponseBody } from '@fairlead/server/client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { CheckCircle2, Circle } from 'lucide-react'
@@ -9,86 +10,94 @@ import { Button } from '../ui/button.tsx'
 import { CodeBlock } from '../ui/copy.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
+import { Queried } from '../ui/query.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 import { Problem } from '../ui/states.tsx'
 
 /** The way from nothing to an app that a push deploys. Each step turns green by itself once it is done. */
 export function GetStarted() {
   const projects = useQuery(projectsQuery)
+  return (
+    <Page title="Get started" lead="From a repository to a running app in four steps.">
+      <Queried query={projects} what="your projects">
+        {({ projects }) => <Steps active={projects.filter(({ status }) => status === 'active')} />}
+      </Queried>
+    </Page>
+  )
+}
+
+function Steps({ active }: { readonly active: ResponseBody<'projects.list'>['projects'] }) {
   const keys = useQuery(apiKeysQuery)
   const webhooks = useQuery(webhooksQuery)
   const [chosen, setChosen] = useState<string>()
-  const active = projects.data?.projects.filter(({ status }) => status === 'active') ?? []
   const projectId = chosen ?? active[0]?.id
   const deployments = useQuery({ ...deploymentsQuery(projectId ?? ''), enabled: projectId !== undefined })
   const first = deployments.data?.deployments.at(-1)
   const running = deployments.data?.deployments.find(({ status }) => status === 'running')
   return (
-    <Page title="Get started" lead="From a repository to a running app in four steps.">
-      <ol className="grid grid-cols-[minmax(0,1fr)] gap-4">
-        <Step done={active.length > 0} title="A project">
-          {active.length === 0 ? (
-            <CreateFirstProject />
-          ) : (
-            <SelectField label="Deploy into" value={projectId} onChange={({ target }) => setChosen(target.value)}>
-              {active.map(({ id, name }) => (
-                <option key={id} value={id}>
-                  {name}
-                </option>
-              ))}
-            </SelectField>
-          )}
-        </Step>
-        <Step done={keys.data?.api_keys.some(({ revoked_at }) => revoked_at === null) ?? false} title="An API key">
+    <ol className="grid grid-cols-[minmax(0,1fr)] gap-4">
+      <Step done={active.length > 0} title="A project">
+        {active.length === 0 ? (
+          <CreateFirstProject />
+        ) : (
+          <SelectField label="Deploy into" value={projectId} onChange={({ target }) => setChosen(target.value)}>
+            {active.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </SelectField>
+        )}
+      </Step>
+      <Step done={keys.data?.api_keys.some(({ revoked_at }) => revoked_at === null) ?? false} title="An API key">
+        <p className="mb-2 text-muted">
+          Store it as the secret <code>FAIRLEAD_API_KEY</code> of your repository.
+        </p>
+        <CreateFirstKey projectId={projectId} />
+      </Step>
+      <Step done={first !== undefined} title="A workflow">
+        <p className="mb-2 text-muted">
+          Put this into your repository and push. <code>OWNER/fairlead</code> is the repository on GitHub that holds
+          Fairlead's code.
+        </p>
+        {isLoopback(location.hostname) && projectId !== undefined && (
           <p className="mb-2 text-muted">
-            Store it as the secret <code>FAIRLEAD_API_KEY</code> of your repository.
-          </p>
-          <CreateFirstKey projectId={projectId} />
-        </Step>
-        <Step done={first !== undefined} title="A workflow">
-          <p className="mb-2 text-muted">
-            Put this into your repository and push. <code>OWNER/fairlead</code> is the repository on GitHub that holds
-            Fairlead's code.
-          </p>
-          {isLoopback(location.hostname) && projectId !== undefined && (
-            <p className="mb-2 text-muted">
-              GitHub cannot reach a server on a laptop. There, deploy from{' '}
-              <Link to="/projects/$projectId/deployments" params={{ projectId }} className="text-accent underline">
-                the project
-              </Link>
-              .
-            </p>
-          )}
-          <CodeBlock label="Workflow" code={workflowSnippet(location.origin, projectId ?? 'proj_…')} />
-        </Step>
-        <Step done={running !== undefined} title="The first deployment">
-          {first === undefined || projectId === undefined ? (
-            <p className="text-muted">It shows up here as soon as it arrives.</p>
-          ) : (
-            <p>
-              <Link
-                to="/projects/$projectId/deployments/$deploymentId"
-                params={{ projectId, deploymentId: (running ?? first).id }}
-                className="text-accent underline"
-              >
-                {(running ?? first).name}
-              </Link>{' '}
-              is {(running ?? first).status}.
-            </p>
-          )}
-        </Step>
-        <Step done={(webhooks.data?.webhooks.length ?? 0) > 0} title="And then: be told">
-          <p className="mb-2 text-muted">
-            Make a{' '}
-            <Link to="/webhooks" className="text-accent underline">
-              webhook receiver
+            GitHub cannot reach a server on a laptop. There, deploy from{' '}
+            <Link to="/projects/$projectId/deployments" params={{ projectId }} className="text-accent underline">
+              the project
             </Link>
-            , and an app of yours is told of every deployment.
+            .
           </p>
-          <CodeBlock label="Code of a receiver" code={receiverSnippet} />
-        </Step>
-      </ol>
-    </Page>
+        )}
+        <CodeBlock label="Workflow" code={workflowSnippet(location.origin, projectId ?? 'proj_…')} />
+      </Step>
+      <Step done={running !== undefined} title="The first deployment">
+        {first === undefined || projectId === undefined ? (
+          <p className="text-muted">It shows up here as soon as it arrives.</p>
+        ) : (
+          <p>
+            <Link
+              to="/projects/$projectId/deployments/$deploymentId"
+              params={{ projectId, deploymentId: (running ?? first).id }}
+              className="text-accent underline"
+            >
+              {(running ?? first).name}
+            </Link>{' '}
+            is {(running ?? first).status}.
+          </p>
+        )}
+      </Step>
+      <Step done={(webhooks.data?.webhooks.length ?? 0) > 0} title="And then: be told">
+        <p className="mb-2 text-muted">
+          Make a{' '}
+          <Link to="/webhooks" className="text-accent underline">
+            webhook receiver
+          </Link>
+          , and an app of yours is told of every deployment.
+        </p>
+        <CodeBlock label="Code of a receiver" code={receiverSnippet} />
+      </Step>
+    </ol>
   )
 }
 
