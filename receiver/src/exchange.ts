@@ -14,12 +14,12 @@ export interface WebhookAnswer {
 }
 
 /**
- * Answers one request; never rejects. How a framework is served: `body` gives the raw bytes or rejects with a
- * ReceiverError, and `unheard` is told of errors of status 500 that no `onError` hears of.
+ * Answers one request; never rejects. How a framework is served: `body` is the raw bytes or a promise of them, which
+ * may reject with a ReceiverError, and `unheard` is told of errors of status 500 that no `onError` hears of.
  */
 export type Respond = (
   headers: WebhookHeaders,
-  body: () => unknown,
+  body: unknown,
   unheard: (error: ReceiverError) => void,
 ) => Promise<WebhookAnswer>
 

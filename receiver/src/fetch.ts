@@ -7,7 +7,7 @@ export const fetchHandler =
   (respond: Respond, unheard: (error: ReceiverError) => void) =>
   async (request: Request): Promise<Response> => {
     if (request.method !== 'POST') return toResponse(methodAnswer())
-    return toResponse(await respond(request.headers, () => readBody(request), unheard))
+    return toResponse(await respond(request.headers, readBody(request), unheard))
   }
 
 const toResponse = ({ status, headers, body }: WebhookAnswer): Response => Response.json(body, { status, headers })

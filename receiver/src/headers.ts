@@ -9,13 +9,15 @@ export type WebhookHeaders = Readonly<Record<string, string | readonly string[] 
  * @throws ReceiverError `missing_header`, `duplicate_header`
  */
 export function readHeaders(headers: WebhookHeaders): SignatureHeaders {
-  const read = isFetchHeaders(headers) ? (name: string) => headers.get(name) : (name: string) => find(headers, name)
   return {
-    id: single(read('webhook-id'), 'webhook-id'),
-    timestamp: single(read('webhook-timestamp'), 'webhook-timestamp'),
-    signature: single(read('webhook-signature'), 'webhook-signature'),
+    id: read(headers, 'webhook-id'),
+    timestamp: read(headers, 'webhook-timestamp'),
+    signature: read(headers, 'webhook-signature'),
   }
 }
+
+const read = (headers: WebhookHeaders, name: string): string =>
+  single(isFetchHeaders(headers) ? headers.get(name) : find(headers, name), name)
 
 type Found = string | readonly string[] | null | undefined
 

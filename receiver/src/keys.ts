@@ -1,12 +1,12 @@
-import type { KeyObject } from 'node:crypto'
 import { ReceiverError } from './errors.ts'
 import { parseSecret } from './signature.ts'
+import type { SigningKey } from './signing-key.ts'
 
 /** The secrets (`whsec_…`) of a webhook, several during a rotation; or a function that is asked on every request. */
 export type Secrets = readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
 
 /** The keys of the secrets, in their order. */
-export type Keys = () => readonly KeyObject[] | Promise<readonly KeyObject[]>
+export type Keys = () => readonly SigningKey[] | Promise<readonly SigningKey[]>
 
 /**
  * Secrets that are given are checked at once; those of a function, on each request.
@@ -18,16 +18,16 @@ export function createKeys(secrets: Secrets): Keys {
     return () => keys
   }
   // Making a key costs more than using it, so those of the last answer are kept.
-  let known: ReadonlyMap<string, KeyObject> = new Map()
+  let known: ReadonlyMap<string, SigningKey> = new Map()
   return async () => {
     const current = await secrets()
     const keys = parseSecrets(current, known)
-    known = new Map(current.map((secret, index) => [secret, keys[index] as KeyObject]))
+    known = new Map(current.map((secret, index) => [secret, keys[index] as SigningKey]))
     return keys
   }
 }
 
-function parseSecrets(secrets: readonly string[], known: ReadonlyMap<string, KeyObject>): readonly KeyObject[] {
+function parseSecrets(secrets: readonly string[], known: ReadonlyMap<string, SigningKey>): readonly SigningKey[] {
   if (!Array.isArray(secrets) || secrets.length === 0) {
     throw new ReceiverError(
       'invalid_secret',

@@ -37,7 +37,7 @@ export function koaMiddleware({ path }: KoaOptions, respond: Respond): KoaMiddle
     if (ctx.path !== path) return next()
     if (ctx.method !== 'POST') return send(ctx, methodAnswer())
     const unheard = (error: ReceiverError) => ctx.app.emit('error', error, ctx)
-    return send(ctx, await respond(distinctHeaders(ctx.req), () => readRawBody(ctx.req, ctx.request), unheard))
+    return send(ctx, await respond(distinctHeaders(ctx.req), readRawBody(ctx.req, ctx.request), unheard))
   }
 }
 

@@ -1,8 +1,6 @@
-import * as z from 'zod/mini'
-import type { $ZodType } from 'zod/v4/core'
+import { regexes } from 'zod/v4/core'
 import { ReceiverError } from './errors.ts'
-import { object } from './object.ts'
-import type { Issue, Result, StandardSchema } from './standard-schema.ts'
+import type { Result, StandardSchema } from './standard-schema.ts'
 
 /** What every webhook's body looks like, whatever its event (the specification's section "Events"). */
 export interface Envelope {
@@ -18,30 +16,22 @@ export interface Webhook extends Envelope {
   readonly id: string
 }
 
-// `data` is passed on as it is: copying what the event's own schema looks at next would cost more than all else here.
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const fields = {
-  event: z.string(),
-  timestamp: z.iso.datetime(),
-  data: z.custom<object>(isObject),
-}
-const envelope = object(fields)
-const webhook = object({ ...fields, id: z.string() })
-
 /**
  * Reads the body of a webhook whose signature was found good: UTF-8, JSON, envelope.
  * @throws ReceiverError `invalid_utf8`, `invalid_json`, `invalid_payload`
  */
-export function parseBody(body: Uint8Array): Envelope {
-  return check(envelope, parseJson(body))
-}
+export const parseBody = (body: Uint8Array): Envelope => requireEnvelope(parseJson(body))
 
 /**
  * Reads a webhook that comes back from a queue.
  * @throws ReceiverError `invalid_payload`
  */
-export const parseWebhook = (value: unknown): Webhook => check(webhook, value)
+export function parseWebhook(value: unknown): Webhook {
+  const envelope = requireEnvelope(value)
+  const { id } = value as { id?: unknown }
+  if (typeof id !== 'string') throw invalidPayload('id')
+  return { id, ...envelope }
+}
 
 /**
  * The event's `data` as its schema gives it; a promise of it where the schema takes its time.
@@ -67,25 +57,34 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-function check<T>(schema: $ZodType<T>, value: unknown): T {
-  const result = z.safeParse(schema, value)
-  return result.success ? result.data : refuse(result.error.issues, [])
+// By hand, because it is the same for every event, and a schema's copy of it would cost more than the checks.
+function requireEnvelope(value: unknown): Envelope {
+  if (!isObject(value)) throw invalidPayload('the body')
+  const { event, timestamp, data } = value
+  if (typeof event !== 'string') throw invalidPayload('event')
+  if (typeof timestamp !== 'string' || !utcTime.test(timestamp)) throw invalidPayload('timestamp')
+  if (!isObject(data)) throw invalidPayload('data')
+  return { event, timestamp, data }
 }
+
+const utcTime = regexes.datetime({})
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function accept(result: Result<unknown>): unknown {
-  return result.issues ? refuse(result.issues, ['data']) : result.value
+  if (!result.issues) return result.value
+  // Some libraries put the value itself into their issues; message and place are enough for a log.
+  const cause = result.issues.map(({ message, path = [] }) => ({ message, path: path.map(keyOf).join('.') }))
+  throw invalidPayload(['data', cause[0]?.path].filter(Boolean).join('.'), { cause })
 }
 
-function refuse(issues: readonly Issue[], at: readonly string[]): never {
-  // Some libraries put the value itself into their issues; message and place are enough for a log.
-  const cause = issues.map(({ message, path = [] }) => ({ message, path: path.map(keyOf).join('.') }))
-  throw new ReceiverError(
+const invalidPayload = (what: string, options?: ErrorOptions) =>
+  new ReceiverError(
     'invalid_payload',
-    `The body is not an event as it was agreed: ${[...at, cause[0]?.path].filter(Boolean).join('.') || 'the body'} is missing or not valid. ` +
-      'If the server is newer, update @fairlead/receiver.',
-    { cause },
+    `The body is not an event as it was agreed: ${what} is missing or not valid. If the server is newer, update @fairlead/receiver.`,
+    options,
   )
-}
 
 const keyOf = (part: PropertyKey | { readonly key: PropertyKey }): string =>
   String(typeof part === 'object' ? part.key : part)

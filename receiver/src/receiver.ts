@@ -25,7 +25,8 @@ import { createKeys, type Secrets } from './keys.ts'
 import { type KoaMiddleware, type KoaOptions, koaMiddleware } from './koa.ts'
 import { parseBody, parseData, parseWebhook, type Webhook } from './payload.ts'
 import { requireSize } from './raw-body.ts'
-import { DEFAULT_TOLERANCE, findSigner, requireTimely } from './signature.ts'
+import { DEFAULT_TOLERANCE, findSigner, requireTimely, type SignatureHeaders } from './signature.ts'
+import type { SigningKey } from './signing-key.ts'
 
 interface CommonOptions<Own extends Schemas> {
   /**
@@ -118,28 +119,44 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
   const handlers = createHandlers({ catalogue, deadline, dedupe })
   let started = false
 
+  // What is there is gone on with at once and without closures: a wait costs as much as checking a small event.
   const authenticate = (headers: WebhookHeaders, rawBytes: unknown): Authentic | Promise<Authentic> => {
     requireRawBytes(rawBytes)
     requireSize(rawBytes.byteLength)
     const signed = readHeaders(headers)
     requireTimely(signed, clock(), tolerance)
-    return proceed(keys(), (current) => {
-      const secretIndex = findSigner(current, signed, rawBytes)
-      const { event, timestamp, data } = parseBody(rawBytes)
-      const webhook: Webhook = { id: signed.id, event, timestamp, data }
-      return proceed(validate(webhook), (known) => ({ webhook, known, secretIndex }))
-    })
+    const current = keys()
+    return current instanceof Promise
+      ? current.then((fetched) => open(fetched, signed, rawBytes))
+      : open(current, signed, rawBytes)
+  }
+
+  const open = (
+    current: readonly SigningKey[],
+    signed: SignatureHeaders,
+    rawBytes: Uint8Array,
+  ): Authentic | Promise<Authentic> => {
+    const secretIndex = findSigner(current, signed, rawBytes)
+    const { event, timestamp, data } = parseBody(rawBytes)
+    const webhook: Webhook = { id: signed.id, event, timestamp, data }
+    const known = validate(webhook)
+    return known instanceof Promise
+      ? known.then((checked) => ({ webhook, known: checked, secretIndex }))
+      : { webhook, known, secretIndex }
   }
 
   /** Only secrets that are fetched and schemas that wait take time. */
-  const inTime = (checking: Authentic | Promise<Authentic>): Authentic | Promise<Authentic> =>
-    checking instanceof Promise ? new Deadline(deadline, 'Checking the webhook').limit(checking) : checking
+  const inTime = (checking: Promise<Authentic>): Promise<Authentic> =>
+    new Deadline(deadline, 'Checking the webhook').limit(checking)
 
   /** The webhook with its data as the schema gives it; undefined when the event is not known. */
   const validate = ({ id, event, timestamp, data }: Webhook): AnyEvent | undefined | Promise<AnyEvent | undefined> => {
     const schema = catalogue.get(event)
     if (!schema) return undefined
-    return proceed(parseData(schema, data), (parsed) => ({ id, event, timestamp, data: parsed }))
+    const parsed = parseData(schema, data)
+    return parsed instanceof Promise
+      ? parsed.then((output) => ({ id, event, timestamp, data: output }))
+      : { id, event, timestamp, data: parsed }
   }
 
   const ignore = async (webhook: Webhook): Promise<'ignored'> => {
@@ -182,9 +199,10 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
   const respond: Respond = async (headers, body, unheard) => {
     started = true
     try {
-      const authentic = proceed(body(), (bytes) => inTime(authenticate(headers, bytes)))
-      const taken = proceed(authentic, take)
-      return successAnswer(taken instanceof Promise ? await taken : taken)
+      const checking = authenticate(headers, body instanceof Promise ? await body : body)
+      const authentic = checking instanceof Promise ? await inTime(checking) : checking
+      const taking = take(authentic)
+      return successAnswer(taking instanceof Promise ? await taking : taking)
     } catch (thrown) {
       const error = asReceiverError(thrown)
       await report(error, unheard)
@@ -206,7 +224,7 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
       // The schema that gave the data is the one that its type says.
       return verified as VerifiedWebhook<Own>
     },
-    receive: (headers, rawBytes) => respond(headers, () => rawBytes, toConsole),
+    receive: (headers, rawBytes) => respond(headers, rawBytes, toConsole),
     handle: fetchHandler(respond, toConsole),
     middleware: (koa) => koaMiddleware(koa, respond),
     async run(value) {
@@ -223,10 +241,6 @@ interface Authentic {
   readonly known: AnyEvent | undefined
   readonly secretIndex: number
 }
-
-/** Goes on with a value: at once where it is there, because every wait costs as much as checking a small event. */
-const proceed = <T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> =>
-  value instanceof Promise ? value.then(next) : next(value)
 
 const toConsole = (error: ReceiverError): void => console.error(error)
 

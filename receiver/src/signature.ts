@@ -1,5 +1,6 @@
-import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { ReceiverError } from './errors.ts'
+import { SigningKey } from './signing-key.ts'
 
 // Rules of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).
 const SECRET_PREFIX = 'whsec_'
@@ -18,7 +19,7 @@ export interface SignatureHeaders {
 }
 
 export interface SignInput {
-  readonly key: KeyObject
+  readonly key: SigningKey
   /** The value of `webhook-id`; holds no `.`. */
   readonly id: string
   /** The value of `webhook-timestamp`: whole Unix seconds. */
@@ -28,7 +29,7 @@ export interface SignInput {
 
 export interface VerifyInput extends SignatureHeaders {
   /** A signature of any one of these keys is enough. */
-  readonly keys: readonly KeyObject[]
+  readonly keys: readonly SigningKey[]
   readonly body: Uint8Array
   /** The present, in Unix milliseconds. */
   readonly now: () => number
@@ -40,11 +41,10 @@ export interface VerifyInput extends SignatureHeaders {
 export const generateSecret = (): string => `${SECRET_PREFIX}${randomBytes(32).toString('base64')}`
 
 /**
- * Turns a secret (24 to 64 bytes in base64, with or without `whsec_`) into a key. Make the key once and keep it: HMAC
- * with a ready key is several times faster than with bytes.
+ * Turns a secret (24 to 64 bytes in base64, with or without `whsec_`) into a key. Make the key once and keep it.
  * @throws ReceiverError `invalid_secret`; its message never holds the secret.
  */
-export function parseSecret(secret: string): KeyObject {
+export function parseSecret(secret: string): SigningKey {
   if (typeof secret !== 'string' || secret === '' || secret === SECRET_PREFIX) {
     throw new ReceiverError(
       'invalid_secret',
@@ -66,7 +66,7 @@ export function parseSecret(secret: string): KeyObject {
       `The webhook secret has ${bytes.length} bytes, but 24 to 64 are required. Copy it whole, or rotate it for a new one.`,
     )
   }
-  return createSecretKey(bytes)
+  return new SigningKey(bytes)
 }
 
 /**
@@ -77,7 +77,7 @@ export function sign({ key, id, timestamp, body }: SignInput): string {
   const seconds = String(timestamp)
   requireId(id)
   requireTimestamp(seconds)
-  return entryOf(key, id, seconds, body)
+  return VERSION_PREFIX + macOf(key, id, seconds, body)
 }
 
 /**
@@ -106,12 +106,16 @@ export function requireTimely({ id, timestamp }: SignatureHeaders, now: number, 
  * The index of the key that signed the webhook. The headers must have passed `requireTimely`.
  * @throws ReceiverError `no_matching_signature`
  */
-export function findSigner(keys: readonly KeyObject[], headers: SignatureHeaders, body: Uint8Array): number {
-  const entries = headers.signature.split(' ', MAX_SIGNATURES)
+export function findSigner(
+  keys: readonly SigningKey[],
+  { id, timestamp, signature }: SignatureHeaders,
+  body: Uint8Array,
+): number {
+  // Most hold one entry, which takes longer to split off than to compare.
+  const entries = signature.includes(' ') ? signature.split(' ', MAX_SIGNATURES) : [signature]
   for (let index = 0; index < keys.length; index++) {
-    const expected = Buffer.from(entryOf(keys[index] as KeyObject, headers.id, headers.timestamp, body))
-    // Entries of other versions are never equal.
-    for (const entry of entries) if (equal(entry, expected)) return index
+    expected.write(macOf(keys[index] as SigningKey, id, timestamp, body), VERSION_PREFIX.length, 'latin1')
+    if (entries.some(isExpected)) return index
   }
   throw new ReceiverError(
     'no_matching_signature',
@@ -120,16 +124,17 @@ export function findSigner(keys: readonly KeyObject[], headers: SignatureHeaders
   )
 }
 
-/** The entry of version 1 that a key gives in `webhook-signature`. */
-const entryOf = (key: KeyObject, id: string, timestamp: string, body: Uint8Array): string =>
-  VERSION_PREFIX + createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
+const macOf = (key: SigningKey, id: string, timestamp: string, body: Uint8Array): string =>
+  key.sign(`${id}.${timestamp}.`, body)
+
+// One of each for all, because two new ones for a webhook cost more than to compare them. Nothing waits in between.
+const expected = Buffer.from(VERSION_PREFIX.padEnd(VERSION_PREFIX.length + 44))
+const given = Buffer.alloc(expected.length)
 
 // Texts are compared, not what they decode to: base64 spells some bytes in several ways, and one of them was signed.
-function equal(entry: string, expected: Buffer): boolean {
-  if (entry.length !== expected.length) return false
-  const bytes = Buffer.from(entry)
-  return bytes.length === expected.length && timingSafeEqual(bytes, expected)
-}
+// Entries of other versions are never equal.
+const isExpected = (entry: string): boolean =>
+  entry.length === given.length && given.write(entry) === given.length && timingSafeEqual(given, expected)
 
 // A dot in the id or the timestamp would let bytes move between the three parts under the same signature.
 function requireId(id: string): void {

@@ -1,5 +1,4 @@
-import type { KeyObject } from 'node:crypto'
-import { parseSecret } from '@fairlead/receiver'
+import { parseSecret, type SigningKey } from '@fairlead/receiver'
 import { sql } from 'kysely'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
@@ -17,7 +16,7 @@ export interface DueDelivery {
   readonly failures: number
   readonly url: string
   readonly body: string
-  readonly keys: readonly KeyObject[]
+  readonly keys: readonly SigningKey[]
 }
 
 /** What one receiver has to do. */
@@ -67,7 +66,7 @@ export interface DueDependencies {
 }
 
 export function createDueQueries({ database, secrets, logger }: DueDependencies): DueQueries {
-  const keysOf = (row: DueRow): KeyObject[] => {
+  const keysOf = (row: DueRow): SigningKey[] => {
     const sealed = row.previous_secret === null ? [row.secret] : [row.secret, row.previous_secret]
     return sealed.map((secret) => parseSecret(secrets.decrypt(secret, row.webhook_id)))
   }

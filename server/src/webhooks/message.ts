@@ -1,5 +1,4 @@
-import type { KeyObject } from 'node:crypto'
-import { sign } from '@fairlead/receiver'
+import { type SigningKey, sign } from '@fairlead/receiver'
 
 /** A request to a receiver. */
 export interface Message {
@@ -16,7 +15,7 @@ export interface Message {
  */
 export function messageOf(
   event: { readonly url: string; readonly eventId: string; readonly body: string },
-  keys: readonly KeyObject[],
+  keys: readonly SigningKey[],
   now: Date,
 ): Message {
   const body = Buffer.from(event.body)
