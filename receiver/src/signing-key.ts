@@ -1,4 +1,4 @@
-import crypto, { createHash } from 'node:crypto'
+import crypto, { createHash, type Hash } from 'node:crypto'
 
 /** Bytes that SHA-256 takes at a time. */
 const BLOCK = 64
@@ -8,7 +8,7 @@ const BLOCK = 64
  * makes in less time than one `createHmac`, most of which is not hashing. No log shows what is in private fields.
  */
 export class SigningKey {
-  readonly #inner: Buffer
+  readonly #inner: Hash
   /** Has room for the inner hash at its end. */
   readonly #outer: Buffer
 
@@ -16,13 +16,13 @@ export class SigningKey {
   constructor(secret: Uint8Array) {
     if (secret.length > BLOCK)
       throw new RangeError(`The key has ${secret.length} bytes; at most ${BLOCK} are possible.`)
-    this.#inner = masked(secret, 0x36)
+    this.#inner = createHash('sha256').update(masked(secret, 0x36))
     this.#outer = Buffer.concat([masked(secret, 0x5c), Buffer.alloc(32)])
   }
 
   /** The HMAC-SHA256 of a text and of bytes behind it, in base64. */
   sign(text: string, bytes: Uint8Array): string {
-    const inner = createHash('sha256').update(this.#inner).update(text).update(bytes).digest('binary')
+    const inner = this.#inner.copy().update(text).update(bytes).digest('binary')
     this.#outer.write(inner, BLOCK, 'latin1')
     return hash(this.#outer)
   }
