@@ -36,7 +36,8 @@ export type ReceiverErrorCode = keyof typeof statuses
 
 /**
  * The only error that this package throws. `message` names the cause and the remedy and is safe to send to anybody: it
- * never holds a secret, a payload or a stack. `cause` is for the application's own log.
+ * never holds a secret or a stack, and of a payload no more than the place that is wrong. `cause` is for the
+ * application's own log.
  */
 export class ReceiverError extends Error {
   override readonly name = 'ReceiverError'

@@ -3,6 +3,7 @@ import { Deadline } from './deadline.ts'
 import { type DedupeStore, onceOnly } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 import { matches } from './patterns.ts'
+import { isThenable } from './thenable.ts'
 
 /** What a handler is given beside the event. */
 export interface HandlerContext {
@@ -111,12 +112,6 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
 /** Whether it tells by itself what became of the webhook. */
 const isOwn = (cause: unknown): boolean =>
   cause instanceof ReceiverError && (cause.code === 'in_progress' || cause.code === 'deadline_exceeded')
-
-// Plain JavaScript may return anything.
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-  'then' in value &&
-  typeof value.then === 'function'
 
 /** @param cause the handler's own error */
 export const handlerFailed = (name: string, cause: unknown): ReceiverError =>

@@ -1,6 +1,6 @@
 import { regexes } from 'zod/v4/core'
 import { ReceiverError } from './errors.ts'
-import type { Result, StandardSchema } from './standard-schema.ts'
+import type { Result } from './standard-schema.ts'
 
 /** What every webhook's body looks like, whatever its event (the specification's section "Events"). */
 export interface Envelope {
@@ -33,15 +33,6 @@ export function parseWebhook(value: unknown): Webhook {
   return { id, ...envelope }
 }
 
-/**
- * The event's `data` as its schema gives it; a promise of it where the schema takes its time.
- * @throws ReceiverError `invalid_payload`
- */
-export function parseData(schema: StandardSchema, data: object): unknown {
-  const result = schema['~standard'].validate(data)
-  return result instanceof Promise ? result.then(accept) : accept(result)
-}
-
 // Fatal: Node would replace what it cannot decode, and a handler would see other text than the one that was signed.
 // A byte order mark is kept, so that the parser refuses it.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -72,7 +63,11 @@ const utcTime = regexes.datetime({})
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function accept(result: Result<unknown>): unknown {
+/**
+ * The event's `data` as its schema gives it.
+ * @throws ReceiverError `invalid_payload`
+ */
+export function acceptData(result: Result<unknown>): unknown {
   if (!result.issues) return result.value
   // Some libraries put the value itself into their issues; message and place are enough for a log.
   const cause = result.issues.map(({ message, path = [] }) => ({ message, path: path.map(keyOf).join('.') }))

@@ -23,10 +23,11 @@ import {
 import { readHeaders, type WebhookHeaders } from './headers.ts'
 import { createKeys, type Secrets } from './keys.ts'
 import { type KoaMiddleware, type KoaOptions, koaMiddleware } from './koa.ts'
-import { parseBody, parseData, parseWebhook, type Webhook } from './payload.ts'
+import { acceptData, parseBody, parseWebhook, type Webhook } from './payload.ts'
 import { requireSize } from './raw-body.ts'
 import { DEFAULT_TOLERANCE, findSigner, requireTimely, type SignatureHeaders } from './signature.ts'
 import type { SigningKey } from './signing-key.ts'
+import { isThenable } from './thenable.ts'
 
 interface CommonOptions<Own extends Schemas> {
   /**
@@ -91,7 +92,8 @@ export interface Receiver<Own extends Schemas = NoSchemas> {
   verify(headers: WebhookHeaders, rawBytes: Uint8Array): Promise<VerifiedWebhook<Own>>
   /**
    * Verifies and handles a request whose raw bytes are at hand, whatever the framework. Never rejects.
-   * @param rawBytes a Buffer or Uint8Array; anything else that a framework may have left is answered with 500
+   * @param rawBytes a Buffer or Uint8Array, or a promise of one; anything else that a framework may have left is
+   *   answered with 500
    */
   receive(headers: WebhookHeaders, rawBytes: unknown): Promise<WebhookAnswer>
   /** Verifies and handles a request of anything that speaks `fetch`. Never rejects. */
@@ -120,13 +122,13 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
   let started = false
 
   // What is there is gone on with at once and without closures: a wait costs as much as checking a small event.
-  const authenticate = (headers: WebhookHeaders, rawBytes: unknown): Authentic | Promise<Authentic> => {
+  const authenticate = (headers: WebhookHeaders, rawBytes: unknown): Authentic | PromiseLike<Authentic> => {
     requireRawBytes(rawBytes)
     requireSize(rawBytes.byteLength)
     const signed = readHeaders(headers)
     requireTimely(signed, clock(), tolerance)
     const current = keys()
-    return current instanceof Promise
+    return isThenable(current)
       ? current.then((fetched) => open(fetched, signed, rawBytes))
       : open(current, signed, rawBytes)
   }
@@ -135,28 +137,33 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
     current: readonly SigningKey[],
     signed: SignatureHeaders,
     rawBytes: Uint8Array,
-  ): Authentic | Promise<Authentic> => {
+  ): Authentic | PromiseLike<Authentic> => {
     const secretIndex = findSigner(current, signed, rawBytes)
     const { event, timestamp, data } = parseBody(rawBytes)
     const webhook: Webhook = { id: signed.id, event, timestamp, data }
     const known = validate(webhook)
-    return known instanceof Promise
+    return isThenable(known)
       ? known.then((checked) => ({ webhook, known: checked, secretIndex }))
       : { webhook, known, secretIndex }
   }
 
   /** Only secrets that are fetched and schemas that wait take time. */
-  const inTime = (checking: Promise<Authentic>): Promise<Authentic> =>
+  const inTime = (checking: PromiseLike<Authentic>): Promise<Authentic> =>
     new Deadline(deadline, 'Checking the webhook').limit(checking)
 
   /** The webhook with its data as the schema gives it; undefined when the event is not known. */
-  const validate = ({ id, event, timestamp, data }: Webhook): AnyEvent | undefined | Promise<AnyEvent | undefined> => {
+  const validate = ({
+    id,
+    event,
+    timestamp,
+    data,
+  }: Webhook): AnyEvent | undefined | PromiseLike<AnyEvent | undefined> => {
     const schema = catalogue.get(event)
     if (!schema) return undefined
-    const parsed = parseData(schema, data)
-    return parsed instanceof Promise
-      ? parsed.then((output) => ({ id, event, timestamp, data: output }))
-      : { id, event, timestamp, data: parsed }
+    const result = schema['~standard'].validate(data)
+    return isThenable(result)
+      ? Promise.resolve(result).then((settled) => ({ id, event, timestamp, data: acceptData(settled) }))
+      : { id, event, timestamp, data: acceptData(result) }
   }
 
   const ignore = async (webhook: Webhook): Promise<'ignored'> => {
@@ -199,10 +206,10 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
   const respond: Respond = async (headers, body, unheard) => {
     started = true
     try {
-      const checking = authenticate(headers, body instanceof Promise ? await body : body)
-      const authentic = checking instanceof Promise ? await inTime(checking) : checking
+      const checking = authenticate(headers, isThenable(body) ? await body : body)
+      const authentic = isThenable(checking) ? await inTime(checking) : checking
       const taking = take(authentic)
-      return successAnswer(taking instanceof Promise ? await taking : taking)
+      return successAnswer(isThenable(taking) ? await taking : taking)
     } catch (thrown) {
       const error = asReceiverError(thrown)
       await report(error, unheard)

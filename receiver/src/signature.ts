@@ -53,28 +53,34 @@ export function parseSecret(secret: string): SigningKey {
   }
   const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   const bytes = Buffer.from(text, 'base64')
-  // Node skips what is not base64; only a text that comes back unchanged was base64.
-  if (bytes.toString('base64') !== text) {
-    throw new ReceiverError(
-      'invalid_secret',
-      'The webhook secret is not base64. Copy it whole, with its final "=" and without spaces or line breaks.',
-    )
+  try {
+    // Node skips what is not base64; only a text that comes back unchanged was base64.
+    if (bytes.toString('base64') !== text) {
+      throw new ReceiverError(
+        'invalid_secret',
+        'The webhook secret is not base64. Copy it whole, with its final "=" and without spaces or line breaks.',
+      )
+    }
+    if (bytes.length < 24 || bytes.length > 64) {
+      throw new ReceiverError(
+        'invalid_secret',
+        `The webhook secret has ${bytes.length} bytes, but 24 to 64 are required. Copy it whole, or rotate it for a new one.`,
+      )
+    }
+    return new SigningKey(bytes)
+  } finally {
+    // All small buffers of the process share their memory with these bytes.
+    bytes.fill(0)
   }
-  if (bytes.length < 24 || bytes.length > 64) {
-    throw new ReceiverError(
-      'invalid_secret',
-      `The webhook secret has ${bytes.length} bytes, but 24 to 64 are required. Copy it whole, or rotate it for a new one.`,
-    )
-  }
-  return new SigningKey(bytes)
 }
 
 /**
  * Signs a webhook: the HMAC-SHA256 of `id.timestamp.body` as one entry (`v1,<base64>`) of `webhook-signature`.
- * @throws ReceiverError `bad_id`, `bad_timestamp`
+ * @throws ReceiverError `invalid_secret`, `bad_id`, `bad_timestamp`
  */
 export function sign({ key, id, timestamp, body }: SignInput): string {
   const seconds = String(timestamp)
+  requireKeys([key])
   requireId(id)
   requireTimestamp(seconds)
   return VERSION_PREFIX + macOf(key, id, seconds, body)
@@ -83,9 +89,11 @@ export function sign({ key, id, timestamp, body }: SignInput): string {
 /**
  * Checks a webhook's timestamp and signature over the raw bytes of its body.
  * @returns the index of the key that signed it
- * @throws ReceiverError `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`
+ * @throws ReceiverError `invalid_secret`, `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`,
+ *   `no_matching_signature`
  */
 export function verify({ keys, body, now, tolerance = DEFAULT_TOLERANCE, ...headers }: VerifyInput): number {
+  requireKeys(keys)
   requireTimely(headers, now(), tolerance)
   return findSigner(keys, headers, body)
 }
@@ -128,13 +136,20 @@ const macOf = (key: SigningKey, id: string, timestamp: string, body: Uint8Array)
   key.sign(`${id}.${timestamp}.`, body)
 
 // One of each for all, because two new ones for a webhook cost more than to compare them. Nothing waits in between.
-const expected = Buffer.from(VERSION_PREFIX.padEnd(VERSION_PREFIX.length + 44))
+const expected = Buffer.alloc(VERSION_PREFIX.length + 44, VERSION_PREFIX)
 const given = Buffer.alloc(expected.length)
 
 // Texts are compared, not what they decode to: base64 spells some bytes in several ways, and one of them was signed.
 // Entries of other versions are never equal.
 const isExpected = (entry: string): boolean =>
   entry.length === given.length && given.write(entry) === given.length && timingSafeEqual(given, expected)
+
+// The types refuse others; plain JavaScript gets here.
+function requireKeys(keys: readonly unknown[]): void {
+  if (!keys.every((key) => key instanceof SigningKey)) {
+    throw new ReceiverError('invalid_secret', 'The key is none. Pass what `parseSecret` makes of a secret.')
+  }
+}
 
 // A dot in the id or the timestamp would let bytes move between the three parts under the same signature.
 function requireId(id: string): void {

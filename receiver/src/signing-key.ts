@@ -9,15 +9,15 @@ const BLOCK = 64
  */
 export class SigningKey {
   readonly #inner: Hash
-  /** Has room for the inner hash at its end. */
-  readonly #outer: Buffer
+  /** Has room for the inner hash at its end. Not of Node's pool, whose memory all small buffers of the process share. */
+  readonly #outer = Buffer.alloc(BLOCK + 32)
 
   /** @param secret at most 64 bytes; longer ones would have to be hashed first */
   constructor(secret: Uint8Array) {
     if (secret.length > BLOCK)
       throw new RangeError(`The key has ${secret.length} bytes; at most ${BLOCK} are possible.`)
     this.#inner = createHash('sha256').update(masked(secret, 0x36))
-    this.#outer = Buffer.concat([masked(secret, 0x5c), Buffer.alloc(32)])
+    this.#outer.set(masked(secret, 0x5c))
   }
 
   /** The HMAC-SHA256 of a text and of bytes behind it, in base64. */

@@ -1,8 +1,8 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { generateSecret, parseSecret, ReceiverError, sign, verify } from '../../receiver/src/index.ts'
+import { generateSecret, parseSecret, ReceiverError, type SigningKey, sign, verify } from '../../receiver/src/index.ts'
 import { type Vector, vectors } from '../../receiver/src/testing.ts'
 import { codeOf } from './support.ts'
 
@@ -87,6 +87,12 @@ describe('the list of signatures', () => {
   })
 })
 
+it('is neither signed nor accepted with something else than a key', () => {
+  const key = Buffer.from(KEY, 'base64') as unknown as SigningKey
+  expect(codeOf(() => sign({ key, id: 'msg_1', timestamp: 1, body: input.body }))).toBe('invalid_secret')
+  expect(codeOf(() => verify({ ...input, keys: [key] }))).toBe('invalid_secret')
+})
+
 describe('the timestamp', () => {
   it('is accepted up to 300 s in the past and in the future', () => {
     expect([0, 300, -300].map((seconds) => at(seconds))).toEqual([undefined, undefined, undefined])
@@ -148,6 +154,20 @@ describe('secrets', () => {
     const key = parseSecret(KEY)
     for (const shown of [inspect(key, { depth: 9, showHidden: true }), JSON.stringify(key), String(key)]) {
       expect(shown).not.toMatch(/[0-9a-f]{2} [0-9a-f]{2}|\d+,\d+|MfKQ/)
+    }
+  })
+
+  it('leave nothing in the memory that all small buffers share', () => {
+    const secret = randomBytes(24)
+    const forms = [0, 0x36, 0x5c].map((mask) => Uint8Array.from(secret, (byte) => byte ^ mask))
+    const sharedMemory = () => Buffer.from(Buffer.from('small').buffer)
+    const before = sharedMemory()
+    const key = parseSecret(secret.toString('base64'))
+    sign({ ...unsigned, key })
+    expect(codeOf(() => parseSecret(`${secret.toString('base64')}=`))).toBe('invalid_secret')
+    for (const memory of [before, sharedMemory()]) {
+      expect(memory.length).toBeGreaterThan(1024)
+      expect(forms.map((form) => memory.includes(Buffer.from(form.buffer)))).toEqual([false, false, false])
     }
   })
 
