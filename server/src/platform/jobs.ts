@@ -12,6 +12,7 @@ import { type KyselyPlugin, sql } from 'kysely'
 import type { Pool } from 'pg'
 import type { Database, Transaction } from './database.ts'
 import type { Logger } from './logger.ts'
+import { lookAgain } from './second-looks.ts'
 
 export interface NewJob {
   readonly task: string
@@ -113,8 +114,16 @@ export async function countJobs(pool: Pool): Promise<{ waiting: number; running:
   return rows[0] ?? { waiting: 0, running: 0, failed: 0 }
 }
 
+interface WorkersOptions {
+  readonly pool: Pool
+  readonly logger: Logger
+  readonly lanes: readonly Lane[]
+  /** How often idle workers look by themselves for what has become due, in milliseconds; 1000 unless given. */
+  readonly pollMs?: number
+}
+
 /** Starts to work on jobs. A lane that breaks off, because the database was away, is taken up again. */
-export async function startWorkers(options: { pool: Pool; logger: Logger; lanes: readonly Lane[] }): Promise<Workers> {
+export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const stopping = new AbortController()
   const lanes = await Promise.all(options.lanes.map((lane) => startLane(lane, options, stopping.signal)))
   return {
@@ -130,7 +139,7 @@ const againMs = 1_000
 
 async function startLane(
   lane: Lane,
-  { pool, logger }: { pool: Pool; logger: Logger },
+  { pool, logger, pollMs = 1000 }: WorkersOptions,
   stopping: AbortSignal,
 ): Promise<Workers> {
   const events: WorkerEvents = new EventEmitter()
@@ -138,6 +147,7 @@ async function startLane(
   events.on('pool:create', ({ workerPool }) => {
     workerId = workerPool.id
   })
+  lookAgain(events, pool, Object.keys(lane.tasks))
 
   const begin = () =>
     run({
@@ -147,7 +157,7 @@ async function startLane(
       logger: graphileLogger(logger),
       events,
       noHandleSignals: true,
-      pollInterval: 1000,
+      pollInterval: pollMs,
       // Unbatched, a result that cannot be written rejects where nobody listens, and ends the process.
       preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     })
