@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { connect, createdDatabase, query, takenSnapshot } from '../harness/databases.ts'
 import { type Platform, startPlatform } from './platform.ts'
@@ -27,8 +29,8 @@ export const benchDatabases: Bench = async (signal) => {
   const fairlead: number[] = []
   for (let pair = 0; pair < pairs; pair++) {
     signal.throwIfAborted()
-    hand.push(await byHand())
-    fairlead.push(await byFairlead())
+    hand.push(await settled(byHand))
+    fairlead.push(await settled(byFairlead))
   }
   const ratios = hand.map((ms, pair) => (fairlead[pair] ?? Number.NaN) / ms)
   const ratio = median(ratios)
@@ -57,6 +59,12 @@ export const benchDatabases: Bench = async (signal) => {
       `Interruption: from the last answer of a client that asks again and again to the first one after it, of ${snapshots} snapshots.`,
     ],
   }
+}
+
+/** Measures once what came before is on the disk: else whoever commits next waits for the files of a dropped database. */
+async function settled(measure: () => Promise<number>): Promise<number> {
+  await promisify(execFile)('sync')
+  return measure()
 }
 
 async function administratorOf({ dataDirectory }: Platform): Promise<pg.Client & AsyncDisposable> {
