@@ -4,7 +4,7 @@ import { DeploymentError, failureOf, serverFailure } from './failure.ts'
 import type { DeployParts } from './parts.ts'
 import { NoLongerWanted } from './steps/switch-over.ts'
 import type { DeploymentRow } from './store/store.ts'
-import { isInterrupted } from './work.ts'
+import { isInterrupted, type Turn } from './work.ts'
 
 /** A deployment that killed the server twice is not tried a third time. */
 const attemptsAllowed = 2
@@ -16,14 +16,17 @@ const attemptsAllowed = 2
 export async function workOn(parts: DeployParts, deploymentId: string, stopping: AbortSignal): Promise<void> {
   let lookAgain = true
   while (lookAgain) {
-    lookAgain = await parts.work.run(deploymentId, (signal) => attempt(parts, deploymentId, signal), stopping)
+    lookAgain = await parts.work.run(deploymentId, (turn) => attempt(parts, deploymentId, turn), stopping)
   }
 }
 
 /** Gives whether it was interrupted: the deployment may be wanted in another way, which only its row can tell. */
-async function attempt(parts: DeployParts, deploymentId: string, signal: AbortSignal): Promise<boolean> {
+async function attempt(parts: DeployParts, deploymentId: string, { signal, worksFor }: Turn): Promise<boolean> {
   const deployment = await parts.store.begin(deploymentId)
   if (deployment === undefined) return false
+  // Nothing has been made yet, and what an earlier wish has left may be wanted as it is.
+  if (signal.aborted) return leaveOff(parts, deployment, signal)
+  worksFor(deployment)
   const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
   try {
     // What an earlier try, cut off by the server's end, has left.
@@ -40,14 +43,17 @@ async function attempt(parts: DeployParts, deploymentId: string, signal: AbortSi
     await cleanUp(parts, deployment).catch((failed: unknown) => {
       logger.error({ err: failed }, 'what a deployment left could not be removed; it is tried again by itself')
     })
-    if (!signal.aborted) {
-      await settle(parts, deployment, error)
-      return false
-    }
-    await parts.store.giveBack(deployment)
-    if (isInterrupted(signal)) return true
-    throw signal.reason
+    if (signal.aborted) return leaveOff(parts, deployment, signal)
+    await settle(parts, deployment, error)
+    return false
   }
+}
+
+/** Gives true when it is to be looked again; rejects when the server stops. */
+async function leaveOff(parts: DeployParts, deployment: DeploymentRow, signal: AbortSignal): Promise<true> {
+  await parts.store.giveBack(deployment)
+  if (isInterrupted(signal)) return true
+  throw signal.reason
 }
 
 /** Ends what runs of a release that does not have the address; its files go, unless they are a release to go back to. */

@@ -43,7 +43,7 @@ export function createDiskWatch(parts: DeployParts): DiskWatch {
     if (parts.work.isBusy(seen.id) || (await bytesOf(seen)) <= mostAppBytes) return
     await parts.work.run(
       seen.id,
-      async (signal) => {
+      async ({ signal }) => {
         // Read again: it may be wanted in another way meanwhile.
         const row = await parts.store.find(seen.id)
         if (row?.status !== 'running' || row.intent !== seen.intent || signal.aborted) return

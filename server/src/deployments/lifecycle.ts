@@ -41,8 +41,6 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
 
   const describe = (row: DeploymentInFull): Detail => detailOf(row, parts.releases.variablesOf(row), options.appsConfig)
 
-  const answer = async (change: Change): Promise<Detail> => describe(await read(change))
-
   /** What was asked for has been done before; anything else is refused. */
   const already = async (change: Change, status: DeploymentRow['status'], verb: Verb): Promise<Detail> => {
     const row = await read(change)
@@ -50,40 +48,44 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
     return describe(row)
   }
 
-  /** What is under way for a release leaves off, and the release is left as its new state says. */
+  /** What is under way for these wishes leaves off, and each release is left as its new state says. */
   const putAwayAfterwards = ({ afterCommit }: Change, rows: readonly DeploymentRow[]): void => {
     afterCommit(() => {
       for (const row of rows) {
-        parts.work.interrupt(row.id)
+        parts.work.interrupt(row)
         parts.background.add(putAway(parts, row), { deployment: row.id, what: 'putting a release away' })
       }
     })
   }
 
-  /** Gives the release its job, once what is under way for it has left off. */
-  const startAfterwards = async (change: Change): Promise<void> => {
-    await enqueueWork(change.transaction, parts.store, await read(change))
-    change.afterCommit(() => parts.work.interrupt(change.id))
+  /** Gives the release its job; what is under way for what was wanted of it `before` leaves off. */
+  const startAfterwards = async (change: Change, before: DeploymentRow): Promise<Detail> => {
+    const row = await read(change)
+    await enqueueWork(change.transaction, parts.store, row)
+    change.afterCommit(() => parts.work.interrupt(before))
+    return describe(row)
   }
 
   return {
     async cancel(change) {
+      const { id } = await read(change)
+      if (!(await parts.store.cancel(change.transaction, id))) return already(change, 'canceled', 'cancel')
       const row = await read(change)
-      if (!(await parts.store.cancel(change.transaction, row.id))) return already(change, 'canceled', 'cancel')
       await parts.announce(change.transaction, {
         event: 'deployment.canceled',
         row,
         url: parts.urlOf({ address: addressOf(row) }),
       })
       putAwayAfterwards(change, [row])
-      return answer(change)
+      return describe(row)
     },
 
     async stop(change) {
+      const { id } = await read(change)
+      if (!(await parts.store.stop(change.transaction, id))) return already(change, 'stopped', 'stop')
       const row = await read(change)
-      if (!(await parts.store.stop(change.transaction, row.id))) return already(change, 'stopped', 'stop')
       putAwayAfterwards(change, [row])
-      return answer(change)
+      return describe(row)
     },
 
     async rollback(change) {
@@ -91,8 +93,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
       const { ok, superseded } = await parts.store.rollBack(change.transaction, row)
       if (!ok) throw refuse(await read(change), 'rollback')
       putAwayAfterwards(change, superseded)
-      await startAfterwards(change)
-      return answer(change)
+      return startAfterwards(change, row)
     },
 
     async restart(change) {
@@ -103,8 +104,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
       const other = active.find(({ id }) => id !== row.id)
       if (other !== undefined) throw otherIsActive(row, other)
       if (!ok) throw refuse(await read(change), 'restart')
-      await startAfterwards(change)
-      return answer(change)
+      return startAfterwards(change, row)
     },
 
     async delete(change) {
@@ -112,7 +112,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
       const { ok, appGone } = await parts.store.delete(change.transaction, row)
       if (!ok) throw refuse(await read(change), 'delete')
       change.afterCommit(() => {
-        parts.work.interrupt(row.id)
+        parts.work.interrupt(row)
         parts.background.add(removeRow(parts, row, { appGone }), { deployment: row.id, what: 'removing a deployment' })
       })
     },

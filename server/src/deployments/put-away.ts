@@ -18,7 +18,7 @@ export async function putAway(
   const release = parts.releases.placeOf(deployment)
   let lookAgain = true
   while (lookAgain) {
-    lookAgain = await parts.work.run(release.id, async (signal) => {
+    lookAgain = await parts.work.run(release.id, async ({ signal }) => {
       const row = await parts.store.find(release.id)
       if (row?.status === 'building' || row?.status === 'running') return false
       if (row !== undefined) await endInstance(parts, row, signal, options.upstream ?? null)

@@ -37,7 +37,7 @@ export function createKeeper(parts: DeployParts): Keeper {
     if (!parts.listening.isOpen(seen.app_id) || parts.work.isBusy(seen.id) || answers(seen)) return
     await parts.work.run(
       seen.id,
-      async (signal) => {
+      async ({ signal }) => {
         // Read again: it may be wanted in another way meanwhile.
         const row = await parts.store.find(seen.id)
         if (row?.status !== 'running' || signal.aborted || (await adopt(row))) return

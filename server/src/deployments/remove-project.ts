@@ -9,7 +9,7 @@ import type { DeployParts } from './parts.ts'
 export async function removeProject(parts: DeployParts, projectId: string): Promise<void> {
   await parts.database.transaction().execute((transaction) => parts.store.endProject(transaction, projectId))
   const rows = await parts.store.ofProject(projectId)
-  for (const row of rows) parts.work.interrupt(row.id)
+  for (const row of rows) parts.work.interrupt(row)
   const apps = await parts.apps.ofProject(projectId)
   for (const app of apps) await parts.listening.close(app.id)
   // The rows go after what they stand for: as long as one is there, this is not done.

@@ -46,7 +46,7 @@ export async function switchOver(parts: DeployParts, request: SwitchRequest, sig
 function retire(parts: DeployParts, app: App, previous: DeploymentRow | undefined, upstream: Upstream | null): void {
   const work = async () => {
     if (previous !== undefined) {
-      parts.work.interrupt(previous.id)
+      parts.work.interrupt(previous)
       await putAway(parts, previous, { upstream })
     }
     await prune(parts, app)
