@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createInFlight } from '../../server/src/gateway/in-flight.ts'
 
 /** Lets everything happen that is due. */
@@ -43,6 +43,21 @@ describe('what is in flight', () => {
     const finished = inFlight.finish({ timeoutMs: 2 ** 30 })
     leave()
     await finished
+  })
+
+  it('cuts nobody once the waiting is over', async () => {
+    vi.useFakeTimers()
+    try {
+      const inFlight = createInFlight()
+      inFlight.add(() => expect.unreachable())
+      const waiting = new AbortController()
+      const finished = inFlight.finish({ timeoutMs: 1_000, signal: waiting.signal })
+      waiting.abort()
+      await finished
+      await vi.advanceTimersByTimeAsync(10_000)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('lets those leave who are being cut', async () => {

@@ -119,6 +119,10 @@ it('can go back to a release that is still draining', async () => {
   await arrived.promise
   gateway.route('app', null)
   expect((await ask(port)).status).toBe(503)
+  const goingBack = new AbortController()
+  const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30, signal: goingBack.signal })
+  goingBack.abort()
+  await drain
   gateway.route('app', app.upstream)
   expect((await ask(port)).body).toBe('fast')
   finish[0]?.()

@@ -1,6 +1,7 @@
 import type { Upstream } from '../gateway/gateway.ts'
+import { endedOrAborted } from '../platform/ended-or-aborted.ts'
 import type { DeployParts } from './parts.ts'
-import { drain, endedOrAborted, stopGraceMs } from './steps/drain.ts'
+import { drain, stopGraceMs } from './steps/drain.ts'
 import type { DeploymentRow } from './store/store.ts'
 
 /**

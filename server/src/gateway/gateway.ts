@@ -6,7 +6,7 @@ import { createListener, type Listener } from './listeners.ts'
 import { createProxy } from './proxy.ts'
 import { hostnameOf, parseTarget } from './target.ts'
 import { type AppTraffic, takeTraffic } from './traffic.ts'
-import { type Backend, createUpstreams, isSameUpstream, type Upstream } from './upstreams.ts'
+import { type Backend, createUpstreams, type DrainOptions, isSameUpstream, type Upstream } from './upstreams.ts'
 
 export type { AppTraffic } from './traffic.ts'
 export type { Upstream } from './upstreams.ts'
@@ -29,10 +29,10 @@ export interface Gateway {
   /** The upstream that answers now. */
   current(appId: string): Upstream | null
   /**
-   * Resolves when no request or upgraded connection is left on `upstream`; after `timeoutMs` the rest is cut.
-   * Rejects while `upstream` is still routed.
+   * Resolves when no request or upgraded connection is left on `upstream`; after `timeoutMs` the rest is cut. When
+   * `signal` aborts it resolves at once, and nothing is cut. Rejects while `upstream` is still routed.
    */
-  drain(upstream: Upstream, options: { timeoutMs: number }): Promise<void>
+  drain(upstream: Upstream, options: DrainOptions): Promise<void>
   /** Stops answering for an app at once; running requests get `timeoutMs` to finish, none without it. */
   close(appId: string, options?: { timeoutMs: number }): Promise<void>
   /** The requests since the last call, of apps that had any; also of those that were closed since. */
@@ -167,7 +167,7 @@ export function createGateway({
     await Promise.all([connections, ...[...apps.keys()].map((appId) => close(appId, options))])
   }
 
-  async function drain(upstream: Upstream, options: { timeoutMs: number }): Promise<void> {
+  async function drain(upstream: Upstream, options: DrainOptions): Promise<void> {
     for (const { backend } of apps.values()) {
       if (backend !== null && isSameUpstream(backend.upstream, upstream)) {
         throw new Error(`${upstream.deploymentId} still gets requests: route the app elsewhere first`)

@@ -1,11 +1,13 @@
+import { endedOrAborted } from '../platform/ended-or-aborted.ts'
+
 /** What is going on at one place: on an upstream, or for an app. */
 export interface InFlight {
   /** Takes part from now on, until the returned function is called; `cut` breaks it off before. */
   add(cut: () => void): () => void
   /** Resolves as soon as nothing is going on; at once when nothing is. */
   whenEmpty(): Promise<void>
-  /** Waits until nothing is going on; after `timeoutMs` whatever is left is cut. */
-  finish(options: { timeoutMs: number }): Promise<void>
+  /** Waits until nothing is going on; after `timeoutMs` whatever is left is cut, unless `signal` has ended the waiting. */
+  finish(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
 interface Entry {
@@ -61,10 +63,10 @@ export function createInFlight(): InFlight {
       return () => leave(entry)
     },
     whenEmpty,
-    async finish({ timeoutMs }) {
+    async finish({ timeoutMs, signal }) {
       if (all.length === 0) return
       const timer = setTimeout(cutAll, timeoutMs)
-      await whenEmpty()
+      await (signal === undefined ? whenEmpty() : endedOrAborted(whenEmpty(), signal))
       clearTimeout(timer)
     },
   }

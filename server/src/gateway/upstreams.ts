@@ -20,7 +20,13 @@ export interface Upstreams {
   /** Takes no new requests from now on; the connections are closed when the running ones have ended. */
   retire(backend: Backend): void
   /** Waits for what is running on a retired upstream; cuts the rest after `timeoutMs`. Resolves at once for an unknown one. */
-  drain(upstream: Upstream, options: { timeoutMs: number }): Promise<void>
+  drain(upstream: Upstream, options: DrainOptions): Promise<void>
+}
+
+export interface DrainOptions {
+  readonly timeoutMs: number
+  /** Ends the waiting: what is running goes on. */
+  readonly signal?: AbortSignal
 }
 
 export function isSameUpstream(a: Upstream, b: Upstream): boolean {

@@ -1,7 +1,7 @@
-import { once } from 'node:events'
 import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
+import { endedOrAborted } from '../../platform/ended-or-aborted.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
 import { createMasker } from '../masking.ts'
@@ -101,7 +101,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     lowerPriority(launched.process.pid)
     const leaveOff = confinement.watch(release, 'build', launched.process)
     try {
-      await settledOrAborted(launched.exited, signal)
+      await endedOrAborted(launched.exited, signal)
     } finally {
       leaveOff()
     }
@@ -295,12 +295,4 @@ function lowerPriority(pid: number): void {
   } catch {
     // It has already ended.
   }
-}
-
-async function settledOrAborted(settled: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  const done = new AbortController()
-  const aborted = once(signal, 'abort', { signal: done.signal }).catch(() => undefined)
-  await Promise.race([settled, aborted])
-  done.abort()
 }

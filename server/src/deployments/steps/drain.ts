@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { Upstream } from '../../gateway/gateway.ts'
 import type { DeployParts } from '../parts.ts'
 import type { DeploymentRow } from '../store/store.ts'
@@ -18,21 +17,7 @@ export async function drain(
 ): Promise<void> {
   const upstream = (await unroute(parts, row)) ?? replaced
   if (upstream === null || signal.aborted) return
-  const drained = parts.gateway.drain(upstream, { timeoutMs: parts.settings.drainMs })
-  await endedOrAborted(drained, signal)
-}
-
-/** Resolves when `work` has ended or `signal` aborts, whatever comes first. Rejects as `work` does. */
-export async function endedOrAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const over = new AbortController()
-  const aborted = signal.aborted
-    ? Promise.resolve()
-    : once(signal, 'abort', { signal: over.signal }).catch(() => undefined)
-  try {
-    await Promise.race([work, aborted])
-  } finally {
-    over.abort()
-  }
+  await parts.gateway.drain(upstream, { timeoutMs: parts.settings.drainMs, signal })
 }
 
 /** Takes the app's address from a release, if it has it; gives what had it until now then. */

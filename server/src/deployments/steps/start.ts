@@ -1,7 +1,8 @@
+import { endedOrAborted } from '../../platform/ended-or-aborted.ts'
 import type { DeployParts } from '../parts.ts'
 import type { Instance, Plan, Release } from '../runner/runner.ts'
 import type { DeploymentRow } from '../store/store.ts'
-import { drain, endedOrAborted, stopGraceMs } from './drain.ts'
+import { drain, stopGraceMs } from './drain.ts'
 
 /**
  * Starts the release, or takes it as it is: one that was replaced a moment ago still finishes its requests, and to go
