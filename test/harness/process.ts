@@ -82,6 +82,7 @@ export async function serverProcess(
     for (const look of looking) look()
   })
   const exited = once(child, 'exit')
+  const lastWords = () => `${errors}${JSON.stringify(log.slice(-5))}`
   const waitForLog: ServerProcess['waitForLog'] = (fits) =>
     new Promise((done, fail) => {
       const look = () => {
@@ -91,7 +92,7 @@ export async function serverProcess(
       }
       looking.add(look)
       look()
-      void exited.then(() => fail(new Error(`the server ended: ${errors}${JSON.stringify(log.slice(-5))}`)))
+      void exited.then(() => fail(new Error(`the server ended: ${lastWords()}`)))
     })
   await waitForLog((line) => line['msg'] === 'ready')
   const url = String(log.find((line) => line['msg'] === 'ready')?.['url'])
@@ -112,7 +113,7 @@ export async function serverProcess(
     stop: () => end('SIGTERM'),
     async [Symbol.asyncDispose]() {
       const code = await end('SIGTERM')
-      if (code !== 0 && child.signalCode === null) throw new Error(`the server ended with code ${code}: ${errors}`)
+      if (code !== 0 && child.signalCode === null) throw new Error(`the server ended with code ${code}: ${lastWords()}`)
     },
   }
 }

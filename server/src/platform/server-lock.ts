@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig } from 'pg'
+import { endedOrAborted } from './ended-or-aborted.ts'
 import type { Logger } from './logger.ts'
 
 /** `fairsrv1` in ASCII, as the 64-bit key of an advisory lock. */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
-/** The connection of a server that was killed may be noticed a moment later. */
+/** PostgreSQL may notice a moment later that the connection of a server that was killed is gone. */
 const patienceMs = 5_000
 const pauseMs = 250
 
 export interface ServerLock {
+  /** Resolves when no connection is left, also while the database is away. */
   release(): Promise<void>
 }
 
@@ -23,53 +25,81 @@ export async function takeServerLock(options: {
   readonly logger: Logger
   readonly onLost: () => void
 }): Promise<ServerLock> {
-  let client: Client | undefined
-  let released = false
-
-  const hold = (taken: Client): void => {
-    client = taken
-    taken.on('error', (error) => options.logger.warn({ err: error }, "the connection of the server's lock was lost"))
-    taken.once('end', () => {
-      if (!released) void regain()
-    })
+  const { connection, logger, onLost } = options
+  const releasing = new AbortController()
+  const { signal } = releasing
+  const first = await take(connection, signal)
+  if (first === null) {
+    throw new Error(
+      'Another Fairlead server is running on this database. Stop it first, or use another data directory.',
+    )
   }
 
-  const regain = async (): Promise<void> => {
-    const stopAt = performance.now() + patienceMs
-    while (!released) {
-      const again = await tryLock(options.connection).catch(() => 'unreachable' as const)
-      if (typeof again === 'object') return hold(again)
-      if (again === 'taken' && performance.now() > stopAt) return options.onLost()
-      await sleep(pauseMs)
+  const keep = async (): Promise<void> => {
+    let client: Client | null = first
+    while (client !== null) {
+      client.on('error', (error) => logger.warn({ err: error }, "the connection of the server's lock was lost"))
+      await untilEnded(client, signal)
+      // Also what was taken just as the lock was to be given back is given back.
+      await client.end().catch(() => undefined)
+      client = signal.aborted ? null : await takeOnceReachable(connection, signal)
     }
+    if (!signal.aborted) onLost()
   }
-
-  const stopAt = performance.now() + patienceMs
-  while (client === undefined) {
-    const taken = await tryLock(options.connection)
-    if (typeof taken === 'object') hold(taken)
-    else if (performance.now() > stopAt) {
-      throw new Error(
-        'Another Fairlead server is running on this database. Stop it first, or use another data directory.',
-      )
-    } else await sleep(pauseMs)
-  }
+  const keeping = keep()
 
   return {
     async release() {
-      released = true
-      await client?.end()
+      releasing.abort()
+      await keeping
     },
   }
 }
 
-async function tryLock(connection: ClientConfig): Promise<Client | 'taken'> {
-  const client = new Client({ application_name: 'fairlead-server', keepAlive: true, ...connection })
+function untilEnded(client: Client, signal: AbortSignal): Promise<void> {
+  return endedOrAborted(new Promise<void>((done) => void client.once('end', () => done())), signal)
+}
+
+/** The connection that holds the lock; `null` when another server has it, or `signal` aborts before it is taken. */
+async function take(connection: ClientConfig, signal: AbortSignal): Promise<Client | null> {
+  let refusedAt: number | undefined
+  while (!signal.aborted) {
+    const client = await tryLock(connection)
+    if (client !== null) return client
+    refusedAt ??= performance.now()
+    if (performance.now() - refusedAt > patienceMs) break
+    await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+  }
+  return null
+}
+
+async function takeOnceReachable(connection: ClientConfig, signal: AbortSignal): Promise<Client | null> {
+  while (!signal.aborted) {
+    try {
+      return await take(connection, signal)
+    } catch {
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  return null
+}
+
+async function tryLock(connection: ClientConfig): Promise<Client | null> {
+  const client = new Client({
+    application_name: 'fairlead-server',
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    ...connection,
+  })
   // Reported by the query that it breaks.
   client.on('error', () => undefined)
-  await client.connect()
-  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [lockKey])
-  if (rows[0]?.taken === true) return client
-  await client.end()
-  return 'taken'
+  let taken = false
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [lockKey])
+    taken = rows[0]?.taken === true
+  } finally {
+    if (!taken) await client.end().catch(() => undefined)
+  }
+  return taken ? client : null
 }

@@ -1,0 +1,113 @@
+import { Socket } from 'node:net'
+import { pino } from 'pino'
+import { afterEach, expect, it, vi } from 'vitest'
+import { takeServerLock } from '../../server/src/platform/server-lock.ts'
+import { testDatabase } from '../harness/database.ts'
+import { connect } from '../harness/databases.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** A database whose lock a server has. */
+async function lockedDatabase() {
+  await using cleanup = new AsyncDisposableStack()
+  const database = cleanup.use(await testDatabase())
+  const onLost = vi.fn<() => void>()
+  const sockets: Socket[] = []
+  let onConnect: () => void = () => undefined
+  const lock = await takeServerLock({
+    connection: {
+      connectionString: database.url,
+      stream: () => {
+        onConnect()
+        const socket = new Socket()
+        sockets.push(socket)
+        return socket
+      },
+    },
+    logger: pino({ level: 'silent' }),
+    onLost,
+  })
+  cleanup.defer(() => lock.release())
+  const owned = cleanup.move()
+  return {
+    url: database.url,
+    lock,
+    onLost,
+    /** Is called with each attempt to connect from now on. */
+    watch: (callback: () => void) => {
+      onConnect = callback
+    },
+    breakConnection: () =>
+      database.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name = 'fairlead-server' and datname = current_database()`,
+      ),
+    isDisconnected: () => sockets.every(({ destroyed }) => destroyed),
+    holders: async () => {
+      const held = await database.query<{ name: string }>(
+        `select application_name as name from pg_locks join pg_stat_activity using (pid)
+         where locktype = 'advisory' and granted and datname = current_database()`,
+      )
+      return held.map(({ name }) => name)
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Waits for the lock on a connection of its own, as no server does, and so gets it before any. */
+async function rival(url: string) {
+  const client = await connect(url)
+  const { rows } = await client.query<{ key: string }>(
+    `select ((classid::bigint << 32) | objid::bigint)::text as key from pg_locks
+     where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+  )
+  const holds = client.query('select pg_advisory_lock($1)', [rows[0]?.key])
+  return { holds, leave: () => client.end() }
+}
+
+it('is taken again when its connection is lost, and given back', async () => {
+  await using given = await lockedDatabase()
+  await given.breakConnection()
+  await expect.poll(given.holders).toEqual(['fairlead-server'])
+  await given.lock.release()
+  await expect.poll(given.isDisconnected).toBe(true)
+  expect(given.onLost).not.toHaveBeenCalled()
+})
+
+it('that is given back while it is being taken again leaves no connection', async () => {
+  await using given = await lockedDatabase()
+  const released = new Promise<void>((done) => given.watch(() => done(given.lock.release())))
+  await given.breakConnection()
+  await released
+  await expect.poll(given.isDisconnected).toBe(true)
+  expect(given.onLost).not.toHaveBeenCalled()
+})
+
+it('is lost when another server had it first', async () => {
+  await using given = await lockedDatabase()
+  const other = await rival(given.url)
+  await given.breakConnection()
+  await other.holds
+  await expect.poll(() => given.onLost.mock.calls).toHaveLength(1)
+  await other.leave()
+})
+
+it('is not lost to a connection that ends soon, however long the database was away', async () => {
+  await using given = await lockedDatabase()
+  const other = await rival(given.url)
+  let attempts = 0
+  given.watch(() => {
+    attempts += 1
+    // As if the first attempt had taken an hour.
+    const now = performance.now()
+    if (attempts === 1) vi.spyOn(performance, 'now').mockReturnValue(now + 3_600_000)
+  })
+  await given.breakConnection()
+  await other.holds
+  await expect.poll(() => attempts).toBeGreaterThan(2)
+  await other.leave()
+  await expect.poll(given.holders).toEqual(['fairlead-server'])
+  expect(given.onLost).not.toHaveBeenCalled()
+})
