@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
 import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -27,7 +26,7 @@ describe('a deployment that cannot succeed', () => {
     const deployment = await deployAndSettle(server.client, projectId, body)
     expect(deployment.status).toBe('failed')
     expect(deployment.finished_at).not.toBeNull()
-    expect(await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: deployment.id })).toEqual([])
+    expect(await processesOf(deployment.id)).toEqual([])
     expect(await releasesOnDisk(server.dataDirectory)).not.toContainEqual(expect.stringContaining(deployment.id))
     return deployment.failure
   }

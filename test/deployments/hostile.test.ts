@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findProcesses, userOf } from '../../server/src/platform/processes.ts'
-import { deployAndSettle } from '../harness/deployments.ts'
+import { userOf } from '../../server/src/platform/processes.ts'
+import { deployAndSettle, processesOf } from '../harness/deployments.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -295,7 +295,7 @@ describe('repositories', () => {
       }
       await server.client.deployments.stop({ params: { project_id: project, id: made.id } })
     }
-    await expect.poll(() => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: made.id })).toEqual([])
+    await expect.poll(() => processesOf(made.id)).toEqual([])
     await expectUnharmed()
   })
 })
@@ -347,7 +347,7 @@ describe('what runs', () => {
     expect(made.failure?.code).not.toBe('server_error')
     if (made.status === 'running')
       await server.client.deployments.stop({ params: { project_id: project, id: made.id } })
-    await expect.poll(() => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: made.id })).toEqual([])
+    await expect.poll(() => processesOf(made.id)).toEqual([])
     if (isRoot) await expect.poll(() => processesOfApps()).toEqual([])
     await expectUnharmed()
   })

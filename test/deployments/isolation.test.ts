@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createConfinement, noMeans, warningOf } from '../../server/src/deployments/runner/confinement.ts'
 import { findSandbox, sandboxArguments } from '../../server/src/deployments/runner/sandbox.ts'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
 import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -33,7 +32,7 @@ describe.skipIf(!isDivided)('an app', () => {
       env_vars: { TOKEN: 'the-others-secret' },
     })
     expect(neighbour.status).toBe('running')
-    const [pid] = await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: neighbour.id })
+    const [pid] = await processesOf(neighbour.id)
     const apps = await readdir(`${server.dataDirectory}/apps`)
 
     await using spying = await repository({

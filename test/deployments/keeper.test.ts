@@ -1,10 +1,7 @@
 import { expect, it } from 'vitest'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle } from '../harness/deployments.ts'
+import { deployAndSettle, processesOf } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
 import { testServer } from '../harness/server.ts'
-
-const processesOf = (id: string) => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
 
 /** Takes longer to answer than the server waits between two looks at its apps, but only who comes through the gateway. */
 const slowBehindGateway = `require('node:http').createServer((request, response) => {

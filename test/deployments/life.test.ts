@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type ResponseBody } from '@fairlead/server/client'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { hangingBuild } from '../harness/deployments.ts'
+import { hangingBuild, processesOf } from '../harness/deployments.ts'
 import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -201,8 +200,6 @@ const commands = fc.commands(
   ],
   { maxCommands: mostCommands, size: 'max' },
 )
-
-const processesOf = (id: string) => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
 
 /** Everything comes to rest, and then processes, files and addresses are what the states say. */
 async function seeRest(model: Model, real: Real): Promise<void> {

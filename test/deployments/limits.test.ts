@@ -6,8 +6,8 @@ import { groupLimits, limitsOf, mostProcesses, prlimitArguments } from '../../se
 import { groupName, readHierarchy } from '../../server/src/deployments/runner/means.ts'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
-import { findProcesses, parseStat } from '../../server/src/platform/processes.ts'
-import { deployAndSettle } from '../harness/deployments.ts'
+import { parseStat } from '../../server/src/platform/processes.ts'
+import { deployAndSettle, processesOf } from '../harness/deployments.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -216,7 +216,7 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     expect(failure).toMatchObject({ stage: 'run', code: 'too_large' })
     expect(failure?.message).toContain('80 MB')
     expect((await fetch(url)).status).toBe(503)
-    expect(await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })).toEqual([])
+    expect(await processesOf(id)).toEqual([])
     await expectAlive()
     await server.client.deployments.delete({ params: { project_id: project, id } })
   })

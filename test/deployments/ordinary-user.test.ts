@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import type { Client } from '@fairlead/server/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findProgram, findSandbox } from '../../server/src/deployments/runner/sandbox.ts'
-import { findProcesses, userOf } from '../../server/src/platform/processes.ts'
-import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { userOf } from '../../server/src/platform/processes.ts'
+import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
 import { noBubblewrap, noOrdinaryUser, ordinaryDirectory, ordinaryUser, skipped } from '../harness/ordinary-user.ts'
 import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
@@ -38,7 +38,6 @@ async function ordinaryServer(environment: Readonly<Record<string, string>> = {}
   return { data, server, client, project, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-const processesOf = (id: string) => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
 const saysOf = (server: ServerProcess) => server.log.map((line) => String(line['msg'])).join('\n')
 const buildLog = async (client: Client, project: string, id: string): Promise<string> =>
   (await client.deployments.logs({ params: { project_id: project, id }, query: { stream: 'build' } })).text()

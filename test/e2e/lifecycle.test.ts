@@ -3,8 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { deployAndSettle, settled } from '../harness/deployments.ts'
+import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
 import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
 import { testReceiver } from '../harness/receiver.ts'
 import { releasesOnDisk, untilAlone } from '../harness/releases.ts'
@@ -33,8 +32,6 @@ const startAgain = async () => {
   server = await serverProcess(data, { FAIRLEAD_PORT: port })
   return server.clientFor(key)
 }
-
-const processesOf = (deploymentId: string) => findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: deploymentId })
 
 const answers = async (url: string) => {
   for (;;) {

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
-import { findProcesses } from '../../server/src/platform/processes.ts'
-import { hangingStart } from './deployments.ts'
+import { hangingStart, processesOf } from './deployments.ts'
 import { fairlead, type ServerProcess, serverProcess } from './process.ts'
 import { testReceiver } from './receiver.ts'
 import { releasesOnDisk } from './releases.ts'
@@ -137,7 +136,7 @@ async function problemsNow(look: Parameters<typeof untilRest>[0]): Promise<strin
   const known = new Set(deployments.map(({ id }) => id))
   for (const id of folders) if (!known.has(id)) problems.push(`${id} has files and no deployment`)
   for (const { id, status } of deployments) {
-    const processes = await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
+    const processes = await processesOf(id)
     if (status === 'building') problems.push(`${id} is still building`)
     if (status === 'running' && processes.length === 0) problems.push(`${id} is running without a process`)
     if (status !== 'running' && processes.length > 0) problems.push(`${id} is ${status} and has processes`)

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BodyInput, Client, ResponseBody } from '@fairlead/server/client'
+import { findProcesses } from '../../server/src/platform/processes.ts'
 
 type Detail = ResponseBody<'deployments.get'>
 
@@ -20,6 +21,11 @@ export async function deployAndSettle(
 ): Promise<Detail> {
   const { id } = await client.deployments.create({ params: { project_id: projectId }, body })
   return settled(client, projectId, id)
+}
+
+/** The processes of a release. */
+export function processesOf(id: string): Promise<number[]> {
+  return findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
 }
 
 /** A repository whose build, or whose app, hangs until it is ended. */

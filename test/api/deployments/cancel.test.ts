@@ -2,9 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findProcesses } from '../../../server/src/platform/processes.ts'
 import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle, hangingBuild, hangingStart } from '../../harness/deployments.ts'
+import { deployAndSettle, hangingBuild, hangingStart, processesOf } from '../../harness/deployments.ts'
 import { testReceiver } from '../../harness/receiver.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
@@ -34,7 +33,7 @@ async function cancelAndSee(id: string): Promise<void> {
   await expect
     .poll(
       async () => [
-        await findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id }),
+        await processesOf(id),
         (await releasesOnDisk(server.dataDirectory)).filter((path) => path.endsWith(id)),
       ],
       { timeout: 30_000, interval: 50 },
