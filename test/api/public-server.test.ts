@@ -2,18 +2,9 @@ import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { gitServer } from '../harness/git-server.ts'
+import { freePort } from '../harness/ports.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { testServer } from '../harness/server.ts'
-
-const freePort = async (): Promise<number> => {
-  const { createServer } = await import('node:net')
-  return new Promise((done) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => done(port))
-    })
-  })
-}
 
 const askHost = (port: number, host: string): Promise<{ status: number; body: string }> =>
   new Promise((done, fail) => {

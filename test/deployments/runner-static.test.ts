@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
-import { createConnection, createServer } from 'node:net'
+import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { freePort } from '../harness/ports.ts'
 import { fixturePath } from './runner-support.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../server/src/deployments/runner/static-server.ts', import.meta.url))
@@ -15,14 +16,6 @@ const BIG = 32 * 1024 * 1024
 let directory: string
 let server: ChildProcess
 let port: number
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 async function serve(folder: string, on: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, [PROGRAM, folder, String(on)], {

@@ -13,6 +13,7 @@ import type { Instance, InstanceState, Plan, Release, Runner } from '../../serve
 import { prepareBin } from '../../server/src/deployments/runner/toolchain.ts'
 import { findProcesses, killAll } from '../../server/src/platform/processes.ts'
 import type { OsUser } from '../../server/src/platform/users.ts'
+import { releasePorts } from '../harness/ports.ts'
 
 /** Whom apps can run as in this test run: another user, too, when the tests are root. */
 export const identities: { name: string; user: OsUser | null }[] = [
@@ -57,7 +58,7 @@ export async function createBench(): Promise<Bench> {
         node,
         bin,
         buildEnvironment: { OPERATOR_SETTING: 'a mirror' },
-        ports: { from: 42_000, to: 42_999 },
+        ports: releasePorts,
         confinement: createConfinement(noMeans),
         enter: enterProgram,
         logger: { info: () => undefined },

@@ -17,6 +17,7 @@ import {
 } from 'node:net'
 import { type Logger, pino } from 'pino'
 import { createGateway, type Upstream } from '../../server/src/gateway/gateway.ts'
+import { freePort } from '../harness/ports.ts'
 
 export const HOST = '127.0.0.1'
 
@@ -82,15 +83,6 @@ async function listen(server: Server | TcpServer): Promise<number> {
   server.listen(0, HOST)
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
-}
-
-/** A port that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createTcpServer()
-  const port = await listen(server)
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 export interface TestGateway {

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { createGateway } from '../../server/src/gateway/gateway.ts'
-import { ask, createScope, freePort, HOST, rawClient, silent, startApp, startGateway } from './harness.ts'
+import { freePort } from '../harness/ports.ts'
+import { ask, createScope, HOST, rawClient, silent, startApp, startGateway } from './harness.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())

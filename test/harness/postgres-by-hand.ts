@@ -1,12 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, chown, mkdir, writeFile } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { locateBinaries, reachableBinaries } from '../../server/src/platform/postgres/binaries.ts'
+import { freePort } from './ports.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 /** PostgreSQL's programs look their user up, so that it must have an account. */
@@ -90,13 +89,4 @@ async function untilAnswering(url: string, server: ChildProcess): Promise<void> 
     if (answered) return
     await sleep(20)
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

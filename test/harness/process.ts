@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@fairlead/server/client'
 import type { OsUser } from '../../server/src/platform/users.ts'
 import { buildEnvironment } from './environment.ts'
+import { freePort, portSettings } from './ports.ts'
 
 export const command = fileURLToPath(new URL('../../server/bin/fairlead.js', import.meta.url))
 
@@ -60,9 +61,10 @@ export async function serverProcess(
   const child = spawn(process.execPath, ['--max-semi-space-size=4', command, 'serve', '--data-dir', dataDirectory], {
     env: {
       PATH: process.env['PATH'],
-      FAIRLEAD_PORT: '0',
+      FAIRLEAD_PORT: String(await freePort()),
       FAIRLEAD_STABLE_TIME: '0.1',
       FAIRLEAD_DRAIN_TIMEOUT: '2',
+      ...portSettings,
       FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()),
       ...environment,
     },

@@ -12,6 +12,7 @@ import { openDatabase } from '../../server/src/platform/database.ts'
 import { startServer } from '../../server/src/server.ts'
 import { type Browser, browser } from './browser.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
+import { freePort, portSettings } from './ports.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 export interface TestServer extends AsyncDisposable {
@@ -63,6 +64,7 @@ export async function testServer(environment: Readonly<Record<string, string>> =
         FAIRLEAD_DATA_DIR: dataDirectory,
         FAIRLEAD_BUILD_ENV: JSON.stringify(inject('buildEnvironment')),
         FAIRLEAD_STABLE_TIME: '0.1',
+        ...portSettings,
         ...environment,
       },
     )
@@ -75,7 +77,7 @@ export async function testServer(environment: Readonly<Record<string, string>> =
         throw error
       },
     })
-  let server = await start('0')
+  let server = await start(String(await freePort()))
   cleanup.defer(() => server.stop())
 
   const handle = openDatabase({ connectionString: database.url, max: 2 }, logger)

@@ -56,7 +56,12 @@ describe('the configuration', () => {
     loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
   })
 
-  it('keeps the ports of apps and of databases apart', () => {
+  it('keeps the ports of releases, of apps and of databases apart', () => {
+    expect(() => loadConfig({}, { FAIRLEAD_RELEASE_PORTS: '25000-40000' })).toThrow(
+      'FAIRLEAD_APP_PORTS (20000-29999) must not overlap FAIRLEAD_RELEASE_PORTS (25000-40000)',
+    )
+    expect(() => loadConfig({}, { FAIRLEAD_RELEASE_PORTS: '30999-40000' })).toThrow('FAIRLEAD_DATABASE_PORTS')
+    loadConfig({}, { FAIRLEAD_RELEASE_PORTS: '31000-40000', FAIRLEAD_APP_PORTS: '10000-19999' })
     const overlapping = { FAIRLEAD_DATABASE_PORTS: '29000-30500' }
     const message = 'FAIRLEAD_DATABASE_PORTS (29000-30500) must not overlap FAIRLEAD_APP_PORTS (20000-29999)'
     expect(() => loadConfig({}, overlapping)).toThrow(message)

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Client } from '@fairlead/server/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { freePort } from '../harness/ports.ts'
 import { fairlead, type ServerProcess, serverProcess } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
@@ -66,15 +67,6 @@ async function unreliableReceiver() {
   }
 }
 
-async function freePort(): Promise<string> {
-  const probe = createNetServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return String(port)
-}
-
 /** What is left to be sent is asked for now: the schedule would take hours over a third attempt. */
 async function hurry(client: Client, webhookId: string): Promise<number> {
   const params = { webhook_id: webhookId }
@@ -89,7 +81,7 @@ it('every one of 2,000 events is handled exactly once, whatever becomes of the r
   const receiver = await unreliableReceiver()
   const data = join(directory.path, 'data')
   const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
-  const port = await freePort()
+  const port = String(await freePort())
   let server: ServerProcess = await serverProcess(data, { FAIRLEAD_PORT: port })
   try {
     const client = server.clientFor(key)

@@ -20,7 +20,7 @@ import type { Traffic } from '../deployments/traffic.ts'
 import { createWork } from '../deployments/work.ts'
 import { createGateway } from '../gateway/gateway.ts'
 import { createBackground } from '../platform/background.ts'
-import { type Config, releasePorts } from '../platform/config.ts'
+import type { Config } from '../platform/config.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import type { ReleaseStack } from '../platform/release-stack.ts'
@@ -113,7 +113,7 @@ export async function deployParts(
       node: programs.node,
       bin: programs.bin,
       buildEnvironment: config.deploys.environment,
-      ports: releasePorts,
+      ports: config.deploys.releasePorts,
       confinement,
       enter: enterProgram,
       logger,

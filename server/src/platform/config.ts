@@ -81,6 +81,8 @@ export type AppsConfig =
     }
 
 export interface DeploysConfig {
+  /** The ports that releases listen on, on loopback. */
+  readonly releasePorts: Range
   /** How many builds may run at the same time. */
   readonly builds: number
   readonly fetchTimeoutMs: number
@@ -129,9 +131,6 @@ export interface ConfigFlags {
   readonly dataDir?: string | undefined
 }
 
-/** Ports given to releases, below the range from which systems take ports for outgoing connections. */
-export const releasePorts: Range = { from: 10_000, to: 19_999 }
-
 /** Names every variable that is wrong, one a line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
@@ -147,11 +146,6 @@ function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   }
 }
 
-const portRange = range.refine(
-  ({ from, to }) => to < releasePorts.from || from > releasePorts.to,
-  'must not overlap 10000-19999, which releases use',
-)
-
 const settings = {
   DATABASE_URL: postgresUrl.optional(),
   FAIRLEAD_HOST: text.default('127.0.0.1'),
@@ -164,11 +158,13 @@ const settings = {
   FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
   FAIRLEAD_PUBLIC_URL: origin.optional(),
   FAIRLEAD_PUBLIC_HOST: hostname.optional(),
-  FAIRLEAD_APP_PORTS: portRange.default({ from: 20000, to: 29999 }),
+  // Like the others, below the range from which systems take ports for outgoing connections.
+  FAIRLEAD_RELEASE_PORTS: range.default({ from: 10000, to: 19999 }),
+  FAIRLEAD_APP_PORTS: range.default({ from: 20000, to: 29999 }),
   FAIRLEAD_DATABASES_URL: postgresUrl
     .refine((url) => URL.canParse(url) && new URL(url).hostname !== '', 'must name the host that apps reach')
     .optional(),
-  FAIRLEAD_DATABASE_PORTS: portRange.default({ from: 30000, to: 30999 }),
+  FAIRLEAD_DATABASE_PORTS: range.default({ from: 30000, to: 30999 }),
   FAIRLEAD_DATABASE_RETENTION_DAYS: z
     .string()
     .regex(/^\d{1,4}(\.\d+)?$/, 'must be a number of days below 10000')
@@ -226,11 +222,19 @@ const settings = {
 }
 
 const variables = z.object(settings).superRefine((set, context) => {
-  if (set.FAIRLEAD_APPS_DOMAIN !== undefined || set.FAIRLEAD_DATABASES_URL !== undefined) return
-  const { FAIRLEAD_APP_PORTS: apps, FAIRLEAD_DATABASE_PORTS: databases } = set
-  if (apps.to < databases.from || apps.from > databases.to) return
-  const message = `(${databases.from}-${databases.to}) must not overlap FAIRLEAD_APP_PORTS (${apps.from}-${apps.to})`
-  context.addIssue({ code: 'custom', path: ['FAIRLEAD_DATABASE_PORTS'], message })
+  const used = (['FAIRLEAD_RELEASE_PORTS', 'FAIRLEAD_APP_PORTS', 'FAIRLEAD_DATABASE_PORTS'] as const).filter(
+    (name) =>
+      (name !== 'FAIRLEAD_APP_PORTS' || set.FAIRLEAD_APPS_DOMAIN === undefined) &&
+      (name !== 'FAIRLEAD_DATABASE_PORTS' || set.FAIRLEAD_DATABASES_URL === undefined),
+  )
+  for (const [index, name] of used.entries()) {
+    for (const other of used.slice(0, index)) {
+      const [one, two] = [set[name], set[other]]
+      if (one.to < two.from || one.from > two.to) continue
+      const message = `(${one.from}-${one.to}) must not overlap ${other} (${two.from}-${two.to})`
+      context.addIssue({ code: 'custom', path: [name], message })
+    }
+  }
 })
 
 const clientVariables = z.object({
@@ -326,6 +330,7 @@ function assemble(set: z.output<typeof variables>, environment: Readonly<Record<
     uids: set.FAIRLEAD_UIDS,
     cgroups: set.FAIRLEAD_CGROUPS,
     deploys: {
+      releasePorts: set.FAIRLEAD_RELEASE_PORTS,
       builds: set.FAIRLEAD_BUILDS ?? Math.max(1, Math.floor(availableParallelism() / 2)),
       fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
       buildTimeoutMs: set.FAIRLEAD_BUILD_TIMEOUT,
