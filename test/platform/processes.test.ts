@@ -125,6 +125,18 @@ describe('listening ports', () => {
 })
 
 describe('killAll', () => {
+  test('leaves off at once when it is told to, and those who have not ended live on', async () => {
+    const { child, identity } = await run(`process.on('SIGTERM', () => console.log('told')); ${STAY}`)
+    const told = once(child.stdout, 'data')
+    const leaveOff = new AbortController()
+    const ending = killAll({ leaders: [identity] }, { graceMs: 2 ** 30, signal: leaveOff.signal })
+    await told
+    leaveOff.abort()
+    await ending
+    expect(isRunning(identity)).toBe(true)
+    await killAll({ leaders: [identity] }, { graceMs: 0 })
+  })
+
   test('lets a process end by itself, and asks it once', async () => {
     const { identity, child } = await run(
       `let asked = 0; process.on("SIGTERM", () => { asked += 1; setTimeout(() => process.exit(asked), 50) }); ${STAY}`,

@@ -1,5 +1,4 @@
 import type { Upstream } from '../gateway/gateway.ts'
-import { endedOrAborted } from '../platform/ended-or-aborted.ts'
 import type { DeployParts } from './parts.ts'
 import { drain, stopGraceMs } from './steps/drain.ts'
 import type { DeploymentRow } from './store/store.ts'
@@ -41,5 +40,5 @@ async function endInstance(
   await drain(parts, row, signal, upstream)
   // Noted before it is told to end: from then on nobody takes this process for one that can be routed to.
   if (row.instance === null || signal.aborted || !(await parts.store.forgetInstance(row))) return
-  await endedOrAborted(parts.runner.stop(row.instance, { graceMs: stopGraceMs }), signal)
+  await parts.runner.stop(row.instance, { graceMs: stopGraceMs, signal })
 }

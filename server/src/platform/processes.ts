@@ -150,7 +150,8 @@ export function socketsHeldBy(pid: number): string[] | null {
 /**
  * Ends every process that carries the marker, the leaders, and all that belongs to either: their children and the
  * members of their sessions, which catches processes that hide their environment (by setting their title, say).
- * SIGTERM first, once to each; SIGKILL after `graceMs` (at once when 0). Looks again until none is left.
+ * SIGTERM first, once to each; SIGKILL after `graceMs` (at once when 0). Looks again until none is left, or `signal`
+ * aborts: then it leaves off without an error.
  *
  * @throws Error when processes outlive SIGKILL by ten seconds
  */
@@ -161,10 +162,10 @@ export async function killAll(
     /** Further processes, asked for at each look. */
     readonly members?: () => Promise<readonly number[]>
   },
-  options: { readonly graceMs: number },
+  { graceMs, signal }: { readonly graceMs: number; readonly signal?: AbortSignal },
 ): Promise<void> {
-  const startedAt = performance.now()
-  const termUntil = startedAt + options.graceMs
+  // Their time begins when they are told: a look at all processes may take long.
+  let termUntil: number | undefined
   const known = new Set((target.leaders ?? []).map(keyOf))
   const sessions = new Set<number>()
   const terminated = new Set<string>()
@@ -172,16 +173,18 @@ export async function killAll(
   for (;;) {
     const members = new Set(await target.members?.())
     const left = await selectProcesses(target.marker, members, known, sessions)
+    if (signal?.aborted === true) return
     looksWithout = left.length === 0 ? looksWithout + 1 : 0
     if (looksWithout === LOOKS_WITHOUT) return
     if (looksWithout > 0) continue
     const now = performance.now()
+    termUntil ??= now + graceMs
     if (now >= termUntil) {
       if (now > termUntil + KILL_DEADLINE_MS) {
         throw new Error(`processes outlive SIGKILL: ${left.map(({ pid }) => pid).join(', ')}`)
       }
       killNow(left)
-      await untilGone(left, now + RESCAN_MS)
+      await untilGone(left, now + RESCAN_MS, signal)
       continue
     }
     for (const process of left) {
@@ -189,7 +192,7 @@ export async function killAll(
       terminated.add(keyOf(process))
       send(process, 'SIGTERM')
     }
-    await untilGone(left, termUntil)
+    await untilGone(left, termUntil, signal)
   }
 }
 
@@ -238,9 +241,13 @@ function send(identity: ProcessIdentity, signal: NodeJS.Signals, to = identity.p
   }
 }
 
-async function untilGone(identities: readonly ProcessIdentity[], deadline: number): Promise<void> {
+async function untilGone(
+  identities: readonly ProcessIdentity[],
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   let left = identities
-  while (performance.now() < deadline) {
+  while (performance.now() < deadline && signal?.aborted !== true) {
     left = left.filter(isRunning)
     if (left.length === 0) return
     await sleep(Math.min(POLL_MS, Math.max(1, deadline - performance.now())))

@@ -22,7 +22,7 @@ import { openLog } from './log-files.ts'
 import { createLogKeeper } from './log-keeper.ts'
 import { findStart, readLines } from './log-reader.ts'
 import { createPorts } from './ports.ts'
-import type { Command, Instance, LogPlace, LogStream, Release, Runner } from './runner.ts'
+import type { Command, Instance, LogPlace, LogStream, Release, Runner, StopOptions } from './runner.ts'
 
 export interface ProcessRunnerOptions {
   /** Absolute path of the Node that apps run on. */
@@ -119,13 +119,13 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
   }
 
   /** Ends all of a release. The groups at last find what has cleared its environment and broken away. */
-  const endAll = async (id: string, leaders: readonly ProcessIdentity[], graceMs: number): Promise<void> => {
-    if (graceMs === 0) await confinement.kill(id)
+  const endAll = async (id: string, leaders: readonly ProcessIdentity[], options: StopOptions): Promise<void> => {
+    if (options.graceMs === 0) await confinement.kill(id)
     try {
       const members = () => confinement.processesOf(id)
-      await killAll({ marker: markerOf(id), leaders, members }, { graceMs })
+      await killAll({ marker: markerOf(id), leaders, members }, options)
     } finally {
-      await confinement.kill(id)
+      if (options.signal?.aborted !== true) await confinement.kill(id)
     }
   }
 
@@ -142,10 +142,11 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
     if (path !== undefined) await logKeeper.look(path)
   }
 
-  const halt: Runner['halt'] = async ({ id, directory }, { graceMs } = { graceMs: 0 }) => {
+  const halt: Runner['halt'] = async ({ id, directory }, options = { graceMs: 0 }) => {
     const own = [...children.values()].filter((child) => child.releaseId === id)
     const leaders = own.map((child) => child.process)
-    await endAll(id, leaders, graceMs)
+    await endAll(id, leaders, options)
+    if (options.signal?.aborted === true) return
     await Promise.all(own.map((child) => child.exited))
     await noteLastWords(id)
     forget(id)
@@ -225,8 +226,9 @@ export function createProcessRunner(options: ProcessRunnerOptions): Runner {
 
     lives: isRunning,
 
-    stop: async (instance, { graceMs }) => {
-      await endAll(instance.releaseId, [instance], graceMs)
+    stop: async (instance, options) => {
+      await endAll(instance.releaseId, [instance], options)
+      if (options.signal?.aborted === true) return
       await children.get(keyOf(instance))?.exited
       await noteLastWords(instance.releaseId)
     },

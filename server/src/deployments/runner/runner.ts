@@ -78,6 +78,12 @@ export type LogStream = 'build' | 'runtime'
 
 export type LogPlace = Pick<Release, 'logDirectory'>
 
+export interface StopOptions {
+  readonly graceMs: number
+  /** Leaves off at once, without an error: from then on nothing more is ended. */
+  readonly signal?: AbortSignal
+}
+
 /**
  * Runs what tenants bring. One small interface, so that containers can stand beside processes later.
  * Every method is safe to call again, and for things that are already gone.
@@ -91,7 +97,7 @@ export interface Runner {
   /** Whether its process lives: much cheaper than `inspect`, for what is asked every second. */
   lives(instance: Instance): boolean
   /** SIGTERM, then SIGKILL after `graceMs`; resolves when no process of the release is left. */
-  stop(instance: Instance, options: { graceMs: number }): Promise<void>
+  stop(instance: Instance, options: StopOptions): Promise<void>
   /** The last lines that the build or the app wrote, oldest first, with the values of its variables masked. */
   logs(release: LogPlace & Pick<Release, 'variables'>, stream: LogStream, options: { lines: number }): Promise<string[]>
   /** Where its last lines begin, of those written at `since` (milliseconds) or later; how many they are; its end. */
@@ -109,7 +115,7 @@ export interface Runner {
   /** Looks after an app that an earlier server started as `start` does: its memory, the times of what it writes. */
   adopt(release: Pick<Release, 'id' | 'logDirectory' | 'limits'>, instance: Instance): Promise<void>
   /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay, closed. */
-  halt(release: Pick<Release, 'id' | 'directory'>, options?: { graceMs: number }): Promise<void>
+  halt(release: Pick<Release, 'id' | 'directory'>, options?: StopOptions): Promise<void>
   /** Kills whatever still runs of the release and deletes its folder; its logs stay. */
   remove(release: Pick<Release, 'id' | 'directory'>): Promise<void>
   /** The ids of all releases that processes on this machine belong to, other servers' included. */

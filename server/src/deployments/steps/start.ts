@@ -1,4 +1,3 @@
-import { endedOrAborted } from '../../platform/ended-or-aborted.ts'
 import type { DeployParts } from '../parts.ts'
 import type { Instance, Plan, Release } from '../runner/runner.ts'
 import type { DeploymentRow } from '../store/store.ts'
@@ -19,7 +18,7 @@ export async function startRelease(
   if (instance !== null && (await parts.runner.inspect(instance)).state === 'listening') return instance
   if (deployment.retained) {
     await drain(parts, deployment, signal)
-    await endedOrAborted(parts.runner.halt(release, { graceMs: stopGraceMs }), signal)
+    await parts.runner.halt(release, { graceMs: stopGraceMs, signal })
   }
   signal.throwIfAborted()
   return parts.runner.start(release, plan)
