@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { workOn } from '../../server/src/deployments/deployer.ts'
 import type { DeployParts } from '../../server/src/deployments/parts.ts'
@@ -59,4 +60,40 @@ it('ends nothing that an earlier wish has left when it is interrupted before it 
   }
   await workOn(parts as unknown as DeployParts, 'dep_1', new AbortController().signal)
   expect(happened).toEqual(['begun', 'given back', 'begun'])
+})
+
+/** What becomes of a deployment whose work meets an error of the server, as its `attempts`th try. */
+async function afterServersError(row: { attempts: number; git_token: Buffer | null }): Promise<string> {
+  const lost = new Error('the connection to the database was lost')
+  let failure: unknown
+  const parts = {
+    work: createWork(),
+    apps: { get: async () => ({ number: 1 }) },
+    logger: pino({ level: 'silent' }),
+    releases: { of: () => Promise.reject(lost), secretsOf: () => [] },
+    urlOf: () => '',
+    announce: async () => undefined,
+    database: { transaction: () => ({ execute: (work: (trx: unknown) => unknown) => work(undefined) }) },
+    store: {
+      begin: async () => ({ ...wish(1), ...row, retained: true }),
+      fail: async (_: unknown, __: unknown, reason: unknown) => {
+        failure = reason
+        return false
+      },
+    },
+  }
+  const ended = workOn(parts as unknown as DeployParts, 'dep_1', new AbortController().signal)
+  return ended.then(
+    () => (failure as { code: string }).code,
+    (error: Error) => error.message,
+  )
+}
+
+it('leaves a deployment to another try of its job when the server itself has failed, once', async () => {
+  expect(await afterServersError({ attempts: 1, git_token: null })).toBe('the connection to the database was lost')
+  expect(await afterServersError({ attempts: 2, git_token: null })).toBe('server_error')
+})
+
+it('does not try again what needs a token that may have been used up', async () => {
+  expect(await afterServersError({ attempts: 1, git_token: Buffer.of(1) })).toBe('server_error')
 })

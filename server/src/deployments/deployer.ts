@@ -44,9 +44,19 @@ async function attempt(parts: DeployParts, deploymentId: string, { signal, works
       logger.error({ err: failed }, 'what a deployment left could not be removed; it is tried again by itself')
     })
     if (signal.aborted) return leaveOff(parts, deployment, signal)
+    if (isWorthAnotherTry(deployment, error)) throw error
     await settle(parts, deployment, error)
     return false
   }
+}
+
+/**
+ * An error of the server itself, such as a database that was away for a moment: its job is tried again by itself. Not
+ * where the token may have been used up, for the repository could not be read again.
+ */
+function isWorthAnotherTry({ attempts, git_token }: DeploymentRow, error: unknown): boolean {
+  const isServers = !(error instanceof DeploymentError || error instanceof NoLongerWanted)
+  return isServers && attempts < attemptsAllowed && git_token === null
 }
 
 /** Gives true when it is to be looked again; rejects when the server stops. */
