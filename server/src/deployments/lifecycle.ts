@@ -58,11 +58,11 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
     })
   }
 
-  /** Gives the release its job; what is under way for what was wanted of it `before` leaves off. */
-  const startAfterwards = async (change: Change, before: DeploymentRow): Promise<Detail> => {
+  /** Gives the release its job; what is under way for what was wanted of it before leaves off. */
+  const startAfterwards = async (change: Change): Promise<Detail> => {
     const row = await read(change)
     await enqueueWork(change.transaction, parts.store, row)
-    change.afterCommit(() => parts.work.interrupt(before))
+    change.afterCommit(() => parts.work.interrupt({ id: row.id, intent: row.intent - 1 }))
     return describe(row)
   }
 
@@ -93,7 +93,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
       const { ok, superseded } = await parts.store.rollBack(change.transaction, row)
       if (!ok) throw refuse(await read(change), 'rollback')
       putAwayAfterwards(change, superseded)
-      return startAfterwards(change, row)
+      return startAfterwards(change)
     },
 
     async restart(change) {
@@ -104,7 +104,7 @@ export function createLifecycle(parts: DeployParts, options: { readonly appsConf
       const other = active.find(({ id }) => id !== row.id)
       if (other !== undefined) throw otherIsActive(row, other)
       if (!ok) throw refuse(await read(change), 'restart')
-      return startAfterwards(change, row)
+      return startAfterwards(change)
     },
 
     async delete(change) {

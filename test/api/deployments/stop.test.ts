@@ -38,6 +38,21 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
     await processesGone(id)
   })
 
+  it('waits for the change that is just being made, and sees what has come of it', async () => {
+    await using hanging = await repository(hangingBuild)
+    const { id } = await given.create('just', hanging.url)
+    const { database } = given.server
+    await database.query('begin')
+    await database.query(`update deployments set status = 'running', retained = true where id = $1`, [id])
+    const stopped = given.client.deployments.stop(given.paramsOf(id))
+    await expect
+      .poll(() => database.query('select from pg_locks where not granted and pid <> pg_backend_pid()'))
+      .not.toEqual([])
+    await database.query('commit')
+    expect(await stopped).toMatchObject({ status: 'stopped' })
+    await processesGone(id)
+  })
+
   it('refuses what does not run', async () => {
     await using hanging = await repository(hangingBuild)
     const { id } = await given.create('hangs', hanging.url)

@@ -25,6 +25,14 @@ export const tablesOf = (on: Database | Transaction) => on.withTables<Deployment
 /** The columns of a deployment whose work has ended: it has an end, and what only the work needed is forgotten. */
 export const atRest = { finished_at: sql<Date>`coalesce(finished_at, now())`, git_token: null }
 
+/**
+ * Waits for a change of a deployment that is not committed yet: else a guarded change looks at the state before it, and
+ * who asks why it was refused is told of the state after it.
+ */
+export async function lockDeployment(transaction: Transaction, id: string): Promise<void> {
+  await tablesOf(transaction).selectFrom('deployments').select('id').where('id', '=', id).forUpdate().execute()
+}
+
 /** Lets changes that touch several deployments of one app happen one after the other. */
 export async function lockApp(transaction: Transaction, appId: string): Promise<void> {
   await tablesOf(transaction).selectFrom('apps').select('id').where('id', '=', appId).forUpdate().execute()

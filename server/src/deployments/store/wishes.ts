@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Transaction } from '../../platform/database.ts'
-import { atRest, type DeploymentRow, lockApp, restingStatuses, tablesOf } from './rows.ts'
+import { atRest, type DeploymentRow, lockApp, lockDeployment, restingStatuses, tablesOf } from './rows.ts'
 
 export interface NewDeployment {
   readonly id: string
@@ -16,7 +16,10 @@ export interface NewDeployment {
 
 /** What owners change, each in the transaction of the request. A change is refused by giving `false`. */
 export interface Wishes {
-  /** Adds a deployment in `building`; earlier ones of the app that nobody has begun are superseded by it. */
+  /**
+   * Adds a deployment in `building`. Earlier ones of the app whose build nobody has begun are superseded by it; a release
+   * that is to be started again is there sooner, and visitors have it until then.
+   */
   add(transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
   /** `building` → `canceled`. */
   cancel(transaction: Transaction, id: string): Promise<boolean>
@@ -54,6 +57,7 @@ export function createWishes(): Wishes {
     options: { readonly from: readonly DeploymentRow['status'][]; readonly forgetInstance: boolean },
   ): Promise<boolean> => {
     const intent = await nextIntent(transaction, row.app_id)
+    await lockDeployment(transaction, row.id)
     const { numUpdatedRows } = await tablesOf(transaction)
       .updateTable('deployments')
       .set({ status: 'building', intent, attempts: 0, failure: null, started_at: null, finished_at: null })
@@ -71,6 +75,7 @@ export function createWishes(): Wishes {
     from: DeploymentRow['status'],
     to: DeploymentRow['status'],
   ): Promise<boolean> => {
+    await lockDeployment(transaction, id)
     const { numUpdatedRows } = await tablesOf(transaction)
       .updateTable('deployments')
       .set({ status: to, ...atRest })
@@ -90,6 +95,7 @@ export function createWishes(): Wishes {
         .where('app_id', '=', deployment.appId)
         .where('status', '=', 'building')
         .where('started_at', 'is', null)
+        .where('retained', '=', false)
         .execute()
       return trx
         .insertInto('deployments')
@@ -132,6 +138,7 @@ export function createWishes(): Wishes {
     async delete(transaction, row) {
       const trx = tablesOf(transaction)
       await lockApp(transaction, row.app_id)
+      await lockDeployment(transaction, row.id)
       const { numDeletedRows } = await trx
         .deleteFrom('deployments')
         .where('id', '=', row.id)
