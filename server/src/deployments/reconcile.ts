@@ -160,11 +160,17 @@ export function createKeeper(parts: DeployParts): Keeper {
 
     async stopAll() {
       const rows = await parts.store.running()
+      const stop = async (row: DeploymentRow): Promise<void> => {
+        // Not open is an app whose address another program holds.
+        if (parts.gateway.current(row.app_id) !== null) parts.gateway.route(row.app_id, null)
+        if (row.instance !== null) await parts.runner.stop(row.instance, { graceMs: stopGraceMs })
+      }
       await Promise.all(
-        rows.map(async (row) => {
-          parts.gateway.route(row.app_id, null)
-          if (row.instance !== null) await parts.runner.stop(row.instance, { graceMs: stopGraceMs })
-        }),
+        rows.map((row) =>
+          stop(row).catch((error: unknown) => {
+            parts.logger.error({ err: error, deployment: row.id }, 'an app could not be stopped')
+          }),
+        ),
       )
     },
   }
