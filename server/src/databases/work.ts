@@ -52,6 +52,22 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
     await instance.ensureRole({ name: row.id, verifier, limits: limitsOf(planNamed(plans, row.plan)) }, signal)
   }
 
+  /** Tells the engine the password of the row, which no rotation may change between the look and the word. */
+  const repeatPassword = async (row: DatabaseRow, signal: AbortSignal): Promise<void> => {
+    const instance = await open(row, signal)
+    await database.transaction().execute(async (transaction) => {
+      const held = await transaction
+        .withTables<DatabasesTables>()
+        .selectFrom('databases')
+        .selectAll()
+        .where('id', '=', row.id)
+        .where('status', '=', 'available')
+        .forUpdate()
+        .executeTakeFirst()
+      if (held !== undefined) await ensureRole(instance, held, signal)
+    })
+  }
+
   const provision = async (row: DatabaseRow, signal: AbortSignal): Promise<void> => {
     const instance = await open(row, signal)
     await ensureRole(instance, row, signal)
@@ -123,7 +139,7 @@ export function createDatabaseWork(parts: DatabaseParts): DatabaseWork {
         await fail(row, failureOf(error))
       }
     } else if (row.status === 'available') {
-      await ensureRole(await open(row, signal), row, signal)
+      await repeatPassword(row, signal)
     } else if (row.status === 'deleting' && (await engine.exists(row.version))) {
       await (await open(row, signal)).park(databaseId, signal)
     }
