@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { afterEach, expect, it, vi } from 'vitest'
 import { takeServerLock } from '../../server/src/platform/server-lock.ts'
 import { testDatabase } from '../harness/database.ts'
-import { connect } from '../harness/databases.ts'
+import { connect, query } from '../harness/databases.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -56,7 +56,7 @@ async function lockedDatabase() {
   }
 }
 
-/** Waits for the lock on a connection of its own, as no server does, and so gets it before any. */
+/** Is in line for the lock on a connection of its own, as no server is, and so gets it before any. */
 async function rival(url: string) {
   const client = await connect(url)
   const { rows } = await client.query<{ key: string }>(
@@ -64,6 +64,9 @@ async function rival(url: string) {
      where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
   )
   const holds = client.query('select pg_advisory_lock($1)', [rows[0]?.key])
+  const inLine = `select from pg_locks where locktype = 'advisory' and not granted
+    and database = (select oid from pg_database where datname = current_database())`
+  await expect.poll(() => query(url, inLine)).toHaveLength(1)
   return { holds, leave: () => client.end() }
 }
 
@@ -110,4 +113,23 @@ it('is not lost to a connection that ends soon, however long the database was aw
   await other.leave()
   await expect.poll(given.holders).toEqual(['fairlead-server'])
   expect(given.onLost).not.toHaveBeenCalled()
+})
+
+it('is there when the transactions of a server that was killed have ended', async () => {
+  await using database = await testDatabase()
+  await using left = await connect(`${database.url}&application_name=fairlead`)
+  await left.query('begin; create table late ()')
+  const taking = takeServerLock({
+    connection: { connectionString: database.url },
+    logger: pino({ level: 'silent' }),
+    onLost: () => undefined,
+  })
+  let taken = false
+  void taking.then(() => (taken = true))
+  await expect
+    .poll(() => database.query("select from pg_stat_activity where query ~ 'backend_xid' and pid <> pg_backend_pid()"))
+    .not.toEqual([])
+  expect(taken).toBe(false)
+  await left.query('commit')
+  await (await taking).release()
 })

@@ -9,6 +9,7 @@ const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 /** PostgreSQL may notice a moment later that the connection of a server that was killed is gone. */
 const patienceMs = 5_000
 const pauseMs = 250
+const settlePauseMs = 20
 
 export interface ServerLock {
   /** Resolves when no connection is left, also while the database is away. */
@@ -18,7 +19,7 @@ export interface ServerLock {
 /**
  * Takes the lock that one server at a time holds on a database, for as long as it lives. When the connection is lost
  * (the database was restarted) it is taken again; `onLost` is called if another server was faster.
- * Rejects when another server holds it.
+ * Resolves when what a killed server has left is settled; rejects when another server holds it.
  */
 export async function takeServerLock(options: {
   readonly connection: ClientConfig
@@ -34,6 +35,11 @@ export async function takeServerLock(options: {
       'Another Fairlead server is running on this database. Stop it first, or use another data directory.',
     )
   }
+
+  await untilSettled(first).catch(async (error: unknown) => {
+    await first.end().catch(() => undefined)
+    throw error
+  })
 
   const keep = async (): Promise<void> => {
     let client: Client | null = first
@@ -53,6 +59,22 @@ export async function takeServerLock(options: {
       releasing.abort()
       await keeping
     },
+  }
+}
+
+/**
+ * A server that was killed may have sent a COMMIT on which PostgreSQL still works. Whoever looks at the state before that
+ * has ended would put away what then belongs to something.
+ */
+async function untilSettled(client: Client): Promise<void> {
+  const until = performance.now() + patienceMs
+  while (performance.now() < until) {
+    const { rowCount } = await client.query(
+      `select from pg_stat_activity where application_name = 'fairlead' and datname = current_database()
+       and backend_xid is not null limit 1`,
+    )
+    if (rowCount === 0) return
+    await sleep(settlePauseMs)
   }
 }
 
