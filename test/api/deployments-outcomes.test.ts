@@ -10,7 +10,7 @@ let server: TestServer
 let app: Repository
 let projectId: string
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_START_TIMEOUT: '3', FAIRLEAD_FETCH_TIMEOUT: '20' })
+  server = await testServer({ FAIRLEAD_START_TIMEOUT: '8', FAIRLEAD_FETCH_TIMEOUT: '20' })
   app = await repository(nodeApp('hello'))
   projectId = (await server.client.projects.create({ body: { name: 'apps', plan: 'enterprise' } })).id
 })

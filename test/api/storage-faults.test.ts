@@ -140,5 +140,5 @@ it('keeps a file whose commit was not heard of', async () => {
   const files = createFiles(parts)
   await files.removeProject(project.id)
   await files.removeProject(project.id)
-  await vi.waitFor(nothingIsThere)
+  await vi.waitFor(nothingIsThere, 30_000)
 })

@@ -38,6 +38,9 @@ it('all databases of a project go for good, however often that is asked for', as
     logger,
   })
   const { signal } = new AbortController()
+  // The server puts the deleted one aside, which must not come between.
+  const aside = `select from pg_database where datname = 'deleted_${deleted.id}'`
+  await expect.poll(() => operator.query(aside)).toHaveLength(1)
   await work.removeProject(project, signal)
   await work.removeProject(project, signal)
   await engine.close()

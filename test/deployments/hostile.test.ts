@@ -34,7 +34,7 @@ beforeAll(async () => {
       FAIRLEAD_UIDS: '52000-52999',
       FAIRLEAD_SOURCE_MB: '20',
       FAIRLEAD_RELEASE_MB: '60',
-      FAIRLEAD_START_TIMEOUT: '3',
+      FAIRLEAD_START_TIMEOUT: '15',
     }),
   )
   project = (await server.client.projects.create({ body: { name: 'hostile' } })).id

@@ -86,11 +86,21 @@ describe('memory', () => {
   })
 
   test('an app that hogs it again and again once it runs is given up, and the failure says why', async () => {
-    const { id } = await outcomeOf(
-      starting(`require('node:http').createServer((request, response) => response.end()).listen(process.env.PORT)
-setTimeout(() => { ${hog} }, 1000)`),
+    // The first time when it is told to, once the deployment runs; whether a later start comes to answer is all one.
+    const app = await outcomeOf(
+      starting(`const { existsSync, writeFileSync } = require('node:fs')
+const mark = process.env.HOME + '/told'
+const take = () => { ${hog} }
+require('node:http').createServer((request, response) => {
+  if (request.url !== '/hog') return response.end()
+  writeFileSync(mark, '')
+  response.end('told', take)
+}).listen(process.env.PORT)
+if (existsSync(mark)) setTimeout(take, 1000)`),
     )
-    const { status, failure } = await untilFailed(id)
+    expect(app.failure).toBeNull()
+    expect(await (await fetch(`${app.url}/hog`)).text()).toBe('told')
+    const { status, failure } = await untilFailed(app.id)
     expect({ status, failure }).toMatchObject({ status: 'failed', failure: { stage: 'run', code: 'out_of_memory' } })
     expect(failure?.message).toContain('128 MB')
     expect(failure?.message).toContain('again and again')
@@ -137,7 +147,7 @@ process.exit(1)`),
     const file = join(directory.path, 'daemon.pid')
     const { status } = await outcomeOf(
       building(`const { spawn } = require('node:child_process')
-const inner = "require('node:fs').writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000)"
+const inner = "const { renameSync, writeFileSync } = require('node:fs'); const [, file] = process.argv; writeFileSync(file + '.new', String(process.pid)); renameSync(file + '.new', file); setInterval(() => {}, 1000)"
 const outer = "require('node:child_process').spawn(process.execPath, ['-e', process.argv[1], process.argv[2]], { env: {}, detached: true, stdio: 'ignore' }).unref()"
 spawn(process.execPath, ['-e', outer, inner, ${JSON.stringify(file)}], { env: {}, detached: true, stdio: 'ignore' }).unref()
 const { existsSync } = require('node:fs')

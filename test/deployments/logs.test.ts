@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { appendFile, mkdir, mkdtemp, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
+import { appendFileSync, utimesSync } from 'node:fs'
+import { appendFile, mkdir, mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -174,20 +175,21 @@ describe('the time of a line', () => {
   const second = 1_000
   const noon = Date.parse('2026-01-01T12:00:00Z')
   /** As if the app had written at that time. */
-  const write = async (path: string, text: string, at: number) => {
-    await appendFile(path, text)
-    await utimes(path, at / 1000, at / 1000)
+  const write = (path: string, text: string, at: number) => {
+    // In one turn, so that the keeper does not look in between.
+    appendFileSync(path, text)
+    utimesSync(path, at / 1000, at / 1000)
   }
 
   it('is when the file grew, for a log that is watched', async () => {
     const keeper = newKeeper()
     const path = await newLog()
     await keeper.watch(path, () => true)
-    await write(path, 'one\n', noon)
+    write(path, 'one\n', noon)
     await keeper.look(path)
-    await write(path, 'two\nthr', noon + second)
+    write(path, 'two\nthr', noon + second)
     await keeper.look(path)
-    await write(path, 'ee\n', noon + 2 * second)
+    write(path, 'ee\n', noon + 2 * second)
     expect(await readAll(keeper, path)).toMatchObject([
       { text: 'one', at: noon },
       { text: 'two', at: noon + second },
@@ -200,10 +202,10 @@ describe('the time of a line', () => {
     const path = await newLog()
     let lives = true
     await keeper.watch(path, () => lives)
-    await write(path, 'one\n', noon)
+    write(path, 'one\n', noon)
     const noted = async () => (await stat(path.replace('.log', '.times'))).size
     await vi.waitFor(async () => expect(await noted()).toBe(32), 10_000)
-    await write(path, 'last\n', noon + second)
+    write(path, 'last\n', noon + second)
     lives = false
     await vi.waitFor(async () => expect(await noted()).toBe(48), 10_000)
     expect((await readAll(newKeeper(), path)).map(({ at }) => at)).toEqual([noon, noon + second])
@@ -213,12 +215,12 @@ describe('the time of a line', () => {
     const path = await newLog()
     const first = newKeeper()
     await first.watch(path, () => true)
-    await write(path, 'seen\n', noon)
+    write(path, 'seen\n', noon)
     await first.look(path)
-    await write(path, 'nobody was there\n', noon + second)
+    write(path, 'nobody was there\n', noon + second)
     const second_ = newKeeper()
     await second_.watch(path, () => true)
-    await write(path, 'seen again\n', noon - second)
+    write(path, 'seen again\n', noon - second)
     expect(await readAll(second_, path)).toMatchObject([
       { text: 'seen', at: noon },
       { text: 'nobody was there', at: null },
@@ -231,7 +233,7 @@ describe('the time of a line', () => {
     const path = await newLog()
     await keeper.watch(path, () => true)
     for (const index of [0, 1, 2, 3]) {
-      await write(path, `line ${index}\nand more`, noon + index * second)
+      write(path, `line ${index}\nand more`, noon + index * second)
       await keeper.look(path)
     }
     expect(await tail(path, 9, noon - second)).toHaveLength(5)
@@ -239,7 +241,7 @@ describe('the time of a line', () => {
     expect(await tail(path, 2, noon + 2 * second)).toEqual(['and moreline 3', 'and more'])
     // Its time is that of its end, which is to come.
     expect(await tail(path, 9, noon + 9 * second)).toEqual(['and more'])
-    await write(path, '\n', noon + 4 * second)
+    write(path, '\n', noon + 4 * second)
     await keeper.look(path)
     expect(await tail(path, 9, noon + 4 * second)).toEqual(['and more'])
     expect(await tail(path, 9, noon + 9 * second)).toEqual([])

@@ -131,7 +131,8 @@ describe.each(identities)('as $name', ({ user }) => {
     const release = await bench.release('unruly', { user })
     const instance = await runner.start(release, plan(['node', 'app.js', 'stubborn']))
     await untilState(runner, instance, 'listening')
-    await runner.stop(instance, { graceMs: 300 })
+    // Enough for its answer to the signal to be in the log.
+    await runner.stop(instance, { graceMs: 2_000 })
     expect(await runner.inspect(instance)).toEqual({ state: 'exited', code: null, signal: 'SIGKILL', exceeded: null })
     expect(await runner.logs(release, 'runtime', { lines: 9 })).toEqual(['no'])
   })

@@ -1,6 +1,7 @@
 import { Agent } from 'node:http'
 import { afterEach, expect, it } from 'vitest'
-import { ask, createScope, freePort, startApp, startGateway, startRawApp, upstreamAt } from './harness.ts'
+import { freePort } from '../harness/ports.ts'
+import { ask, createScope, startApp, startGateway, startRawApp, upstreamAt } from './harness.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())
@@ -78,11 +79,16 @@ it('lets a running request finish on the old release, and cuts it when the drain
   gateway.route('app', next.upstream)
   expect((await ask(port)).body).toBe('new')
   let drained = false
-  const drain = gateway.drain(old.upstream, { timeoutMs: 500 }).then(() => (drained = true))
+  // Time only runs out once the patient one has its answer.
+  const timeless = new AbortController()
+  const draining = gateway.drain(old.upstream, { timeoutMs: 2 ** 30, signal: timeless.signal })
+  const drain = draining.then(() => (drained = true))
   finish[0]?.()
   expect((await patient).body).toBe('old')
   expect(drained).toBe(false)
+  timeless.abort()
   await drain
+  await gateway.drain(old.upstream, { timeoutMs: 500 })
   await cut
   expect((await ask(port)).body).toBe('new')
 })

@@ -11,6 +11,9 @@ afterAll(() => server[Symbol.asyncDispose]())
 const hook = (url: string) => server.client.webhooks.create({ body: { url } })
 const read = (id: string) => server.client.webhooks.get({ params: { id } })
 
+/** Keeps the retries, which come after 5 s by themselves, out of what a test counts. */
+const failsForAnHour = answers(503, { 'retry-after': '3600' })
+
 describe('an attempt', () => {
   it('is a success with any 2xx and goes on record with its request and answer', async () => {
     await using receiver = await endpoint((response) => response.writeHead(202, { 'x-seen': 'yes' }).end('taken'))
@@ -129,7 +132,7 @@ describe('a delivery', () => {
   })
 
   it('has failed for good after its tenth attempt', async () => {
-    await using receiver = await endpoint(answers(500))
+    await using receiver = await endpoint(failsForAnHour)
     const { id } = await hook(receiver.url)
     const { id: deliveryId } = await ping(server.client, id)
     await server.database.query(`update deliveries set failures = 9, next_attempt_at = now() where id = $1`, [
@@ -137,8 +140,8 @@ describe('a delivery', () => {
     ])
     // Nobody was told of that change; anything due for the receiver makes the server look.
     await ping(server.client, id)
-    const delivery = await deliveryThat(server.client, { webhook_id: id, id: deliveryId }, (d) => d.attempts === 2)
-    expect(delivery).toMatchObject({ status: 'failed', next_attempt_at: null, finished_at: expect.any(String) })
+    const delivery = await deliveryThat(server.client, { webhook_id: id, id: deliveryId }, (d) => d.status === 'failed')
+    expect(delivery).toMatchObject({ next_attempt_at: null, finished_at: expect.any(String) })
   })
 })
 
@@ -152,7 +155,7 @@ describe('a receiver', () => {
   })
 
   it('that has failed for five days and twenty times is disabled, and begins anew when it is enabled', async () => {
-    await using receiver = await endpoint(answers(500))
+    await using receiver = await endpoint(failsForAnHour)
     const { id } = await hook(receiver.url)
     await server.database.query(
       `update webhooks set failing_since = now() - interval '5 days', failed_attempts = 18 where id = $1`,

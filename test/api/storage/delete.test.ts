@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 import { filesOnDisk, upload } from '../../harness/storage.ts'
@@ -23,8 +23,8 @@ describe('DELETE /projects/:project_id/storage/files/:id', () => {
     for (const ask of [server.client.storage.get, server.client.storage.delete]) {
       await expect(ask({ params })).rejects.toMatchObject({ code: 'not_found' })
     }
-    await vi.waitFor(async () => expect(await filesOnDisk(server.dataDirectory)).not.toContain(id))
-    await vi.waitFor(async () => expect(await readdir(join(server.dataDirectory, 'files', 'doubtful'))).toEqual([]))
+    await expect.poll(() => filesOnDisk(server.dataDirectory)).not.toContain(id)
+    await expect.poll(() => readdir(join(server.dataDirectory, 'files', 'doubtful'))).toEqual([])
   })
 
   it('answers 404 with the body of an id that never existed, and the file stays', async () => {
