@@ -200,12 +200,20 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
   it('show nothing of what is not there', async () => {
     const { context, page } = await dashboard.signedIn()
+    let asked = 0
+    page.on('request', (request) => {
+      if (request.url().endsWith('/projects/proj_00000000000000000000000000') && !request.isNavigationRequest()) asked++
+    })
+    await page.clock.install()
     await open(page, '/projects/proj_00000000000000000000000000')
     const alert = page.getByRole('alert').first()
     await alert.waitFor()
     expect(await alert.textContent()).toMatch(/Request [\w-]+/)
     expect(await page.getByRole('alert').count()).toBe(1)
     expect(await page.getByRole('navigation', { name: 'Project' }).count()).toBe(0)
+    // Nor is it asked for again, which would look like loading.
+    await page.clock.runFor(60_000)
+    expect(asked).toBe(1)
     await context.close()
   })
 

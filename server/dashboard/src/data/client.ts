@@ -10,13 +10,16 @@ export const api = createClient({ baseUrl, retries: 1 })
 /** Setup, sign-in, sign-out, password and sessions. */
 export const door = createDashboardClient({ baseUrl })
 
+/** An error of the caller: to ask again gives the same answer. */
+export const isRefusal = (error: unknown): boolean => error instanceof ApiError && error.status < 500
+
 /** What the server has said lately. Errors of the caller are final; an answer that is missing is asked for again. */
 export function createQueries(onSignedOut: () => void): QueryClient {
   const queries = new QueryClient({
     defaultOptions: {
       queries: {
         staleTime: 2_000,
-        retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status < 500),
+        retry: (failures, error) => failures < 2 && !isRefusal(error),
       },
     },
   })

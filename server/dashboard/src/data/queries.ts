@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { api, door } from './client.ts'
+import { api, door, isRefusal } from './client.ts'
 
 /*
  * Every question that pages ask, by one key each: the path of the thing, so that what is below it can be asked anew
@@ -10,6 +10,10 @@ import { api, door } from './client.ts'
 const soon = 2_000
 const later = 10_000
 const pageSize = 100
+
+/** Not again what was refused and never there: a page would change from the refusal to loading and back each time. */
+const unlessRefused = (state: { readonly data: unknown; readonly error: unknown }, everyMs: number) =>
+  state.data === undefined && isRefusal(state.error) ? false : everyMs
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
@@ -38,7 +42,7 @@ export const projectQuery = (id: string) =>
   queryOptions({
     queryKey: ['projects', id],
     queryFn: ({ signal }) => api.projects.get({ params: { project_id: id }, signal }),
-    refetchInterval: later,
+    refetchInterval: ({ state }) => unlessRefused(state, later),
   })
 
 export const trafficQuery = (projectId: string) =>
@@ -61,7 +65,7 @@ export const deploymentQuery = (projectId: string, id: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'deployments', id],
     queryFn: ({ signal }) => api.deployments.get({ params: { project_id: projectId, id }, signal }),
-    refetchInterval: ({ state }) => (state.data?.status === 'building' ? 1_000 : later),
+    refetchInterval: ({ state }) => unlessRefused(state, state.data?.status === 'building' ? 1_000 : later),
   })
 
 /** What stays as it is once a deployment has ended: branch, commit and times. */
@@ -84,7 +88,7 @@ export const databaseQuery = (projectId: string, id: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'databases', id],
     queryFn: ({ signal }) => api.databases.get({ params: { project_id: projectId, id }, signal }),
-    refetchInterval: ({ state }) => (state.data?.status === 'provisioning' ? soon : later),
+    refetchInterval: ({ state }) => unlessRefused(state, state.data?.status === 'provisioning' ? soon : later),
   })
 
 export const snapshotsQuery = (projectId: string, databaseId: string) =>

@@ -24,7 +24,8 @@ export function Setup() {
         body: { token, email: textOf(values, 'email'), password: secretOf(values, 'password') },
       }),
     onSuccess: () => {
-      queries.clear()
+      // What is known of anybody before. The link is used up now, and is not asked for again.
+      queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'setup' })
       void navigate({ to: '/get-started', replace: true })
     },
   })

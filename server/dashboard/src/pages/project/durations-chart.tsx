@@ -2,6 +2,7 @@ import { useQueries } from '@tanstack/react-query'
 import type { DeploymentItem } from '../../data/apps.ts'
 import { deploymentFactsQuery } from '../../data/queries.ts'
 import { BarChart } from '../../ui/chart.tsx'
+import { Loading } from '../../ui/states.tsx'
 import { duration } from '../../ui/time.tsx'
 
 /** Each takes a request. */
@@ -24,6 +25,7 @@ export function DurationsChart({ projectId, deployments }: DurationsChartProps) 
         : [],
     )
     .reverse()
+  if (took.length === 0 && details.some(({ isPending }) => isPending)) return <Loading what="durations" />
   if (took.length === 0) return <p className="text-muted">None of them has ended yet.</p>
   const longest = Math.max(...took.map(({ ms }) => ms))
   const mean = took.reduce((sum, { ms }) => sum + ms, 0) / took.length

@@ -7,6 +7,7 @@ import { CheckList } from '../../ui/check-list.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Form, textOf } from '../../ui/form.tsx'
+import { Queried } from '../../ui/query.tsx'
 
 const presets = [
   { value: 'deploy', label: 'Deploy: what a pipeline needs' },
@@ -97,11 +98,15 @@ export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
         <option value={someProjects}>Only some</option>
       </SelectField>
       {where === someProjects && (
-        <CheckList
-          legend="Only in"
-          name="project_ids"
-          choices={projects.data?.projects.map(({ id, name }) => ({ value: id, label: name })) ?? []}
-        />
+        <Queried query={projects} what="projects">
+          {({ projects }) => (
+            <CheckList
+              legend="Only in"
+              name="project_ids"
+              choices={projects.map(({ id, name }) => ({ value: id, label: name }))}
+            />
+          )}
+        </Queried>
       )}
       <SelectField label="Expires" name="expires" defaultValue="90">
         {lives.map(({ days, label }) => (
