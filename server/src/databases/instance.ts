@@ -290,7 +290,9 @@ export function createInstance(connection: pg.PoolConfig, onLost: (error: Error)
     },
 
     async connections(name) {
-      const rows = await ask<{ count: string }>('select count(*) from pg_stat_activity where datname = $1', [name])
+      // PostgreSQL's own workers come and go.
+      const text = `select count(*) from pg_stat_activity where datname = $1 and backend_type = 'client backend'`
+      const rows = await ask<{ count: string }>(text, [name])
       return Number(rows[0]?.count ?? 0)
     },
 

@@ -6,8 +6,8 @@ import type { Answer } from './answer.ts'
 import { type Claim, createIdempotency } from './idempotency.ts'
 
 /**
- * Each holds a connection, and what is called in it may need another one for a moment. Half of the pool stays free
- * for that, so that they never wait for each other.
+ * Each holds a connection, and what is called in it may need another one for a moment. So that they never wait for each
+ * other, a part of the pool stays free for that; the lanes of jobs keep one each to listen on.
  */
 const mostTransactions = 10
 
