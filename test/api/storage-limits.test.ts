@@ -81,5 +81,6 @@ it('gives room back when a file is deleted', async () => {
 
 it('leaves nothing of what was refused', async () => {
   const rows = await small.database.query<{ id: string }>('select id from files')
-  expect((await filesOnDisk(small.dataDirectory)).sort()).toEqual(rows.map((row) => row.id).sort())
+  const onDisk = async () => (await filesOnDisk(small.dataDirectory)).sort()
+  await expect.poll(onDisk).toEqual(rows.map((row) => row.id).sort())
 })

@@ -64,7 +64,10 @@ describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {
     expect(await rowsDrawn(page)).toBeLessThan(mostRows)
 
     const longest = await tasks.longestMs()
-    expect(longest).toBeLessThan(await quarterAtOnceMs(page))
+    // Several times: one of them may meet a quiet moment of a busy machine, and `longest` is the worst of many.
+    const quarters: number[] = []
+    for (let turn = 0; turn < 5; turn++) quarters.push(await quarterAtOnceMs(page))
+    expect(longest).toBeLessThan(Math.max(...quarters))
     await context.close()
     expect(dashboard.complaints).toEqual([])
   })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Browser } from '../harness/browser.ts'
 import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
+import { freePort } from '../harness/ports.ts'
 import { type Relay, relay } from '../harness/relay.ts'
 import { filesOnDisk } from '../harness/storage.ts'
 
@@ -28,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     api = await dashboard.makeUser()
     projectId = (await api.client.projects.create({ body: { name: 'Films' } })).id
     const { hostname, port } = new URL(dashboard.server.url)
-    way = await relay({ host: hostname, port: Number(port) }, { host: hostname, port: 0 })
+    way = await relay({ host: hostname, port: Number(port) }, { host: hostname, port: await freePort() })
   })
   afterAll(async () => {
     await way[Symbol.asyncDispose]()

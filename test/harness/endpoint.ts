@@ -73,6 +73,9 @@ export const answers =
   (response) =>
     void response.writeHead(status, headers).end()
 
+/** So that no retry comes in between, however long a test takes. */
+export const failsForAnHour: EndpointAnswer = answers(503, { 'retry-after': '3600' })
+
 /** Whether a request carries a signature of this secret. */
 export function isSignedBy(secret: string, { headers, body }: EndpointRequest): boolean {
   try {

@@ -5,6 +5,7 @@ import type { TestProject } from 'vitest/node'
 import { migrate, openDatabase } from '../../server/src/platform/database.ts'
 import { prepareJobs } from '../../server/src/platform/jobs.ts'
 import { migrations } from '../../server/src/platform/migrations/index.ts'
+import { privateAccess } from '../../server/src/platform/postgres/access.ts'
 import { openCluster } from '../../server/src/platform/postgres/cluster.ts'
 import { buildEnvironment } from './environment.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
@@ -31,6 +32,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     logger,
     signal: new AbortController().signal,
     supervise: false,
+    // Each server keeps more than twenty, and there may be two for each worker.
+    access: { ...privateAccess, settings: { max_connections: '400' } },
   })
   const admin = new Client({ ...cluster.connection, database: 'postgres' })
   await admin.connect()

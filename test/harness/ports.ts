@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
@@ -28,7 +29,8 @@ export const portSettings: Readonly<Record<string, string>> = {
   FAIRLEAD_DATABASE_PORTS: text(databasePorts),
 }
 
-let next = otherPorts.from
+// At random: another run may have begun as well.
+let next = randomInt(otherPorts.from, otherPorts.to + 1)
 
 /** A port that nobody listens on, and that is given to nobody else for a while. */
 export async function freePort(): Promise<number> {

@@ -54,7 +54,7 @@ async function unreliableReceiver() {
     server?.close()
     if (server !== undefined) await once(server, 'close')
   }
-  const port = await start(0)
+  const port = await start(await freePort())
   return {
     url: `http://127.0.0.1:${port}/`,
     handled,

@@ -31,10 +31,12 @@ describe('POST /webhooks/:webhook_id/deliveries/:id/redeliver', () => {
     const { id } = await ping(server.client, webhook_id)
     for (let attempts = 2; attempts <= 12; attempts++) {
       await server.client.deliveries.redeliver({ params: { webhook_id, id } })
-      await deliveryThat(server.client, { webhook_id, id }, (delivery) => delivery.attempts === attempts)
+      await deliveryThat(server.client, { webhook_id, id }, (delivery) => delivery.attempts >= attempts)
     }
     const delivery = await server.client.deliveries.get({ params: { webhook_id, id } })
-    expect(delivery).toMatchObject({ status: 'pending', attempts: 12 })
+    // Its own schedule may have sent it once more meanwhile.
+    expect(delivery).toMatchObject({ status: 'pending' })
+    expect(delivery.attempts).toBeGreaterThanOrEqual(12)
     const wait = Date.parse(String(delivery.next_attempt_at)) - Date.parse(String(delivery.latest_attempts[0]?.at))
     expect(wait).toBeLessThan(10_000)
   })

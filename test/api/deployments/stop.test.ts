@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
-import { hangingBuild } from '../../harness/deployments.ts'
+import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
 import { processesGone, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
+import { testServer } from '../../harness/server.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -31,9 +32,11 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
   setTimeout(() => response.end('ended'), 400)
 }).listen(process.env.PORT)`,
     })
-    const { id, url } = await given.deploy('slow', slow.url)
+    await using server = await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
+    const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
+    const { id, url } = await deployAndSettle(server.client, project_id, { name: 'slow', git_url: slow.url })
     const answer = await fetch(`${url}/slow`)
-    await given.client.deployments.stop(given.paramsOf(id))
+    await server.client.deployments.stop({ params: { project_id, id } })
     expect(await answer.text()).toBe('begun ended')
     await processesGone(id)
   })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { answers, endpoint, ping, takes } from '../../harness/endpoint.ts'
+import { endpoint, failsForAnHour, ping, takes } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -58,7 +58,7 @@ describe('PATCH /webhooks/:id', () => {
   })
 
   it('to another address holds for the next attempt of what waits', async () => {
-    await using old = await endpoint(answers(500))
+    await using old = await endpoint(failsForAnHour)
     await using next = await endpoint(takes)
     const { id } = await create({ url: old.url })
     const delivery = await ping(server.client, id)
@@ -70,7 +70,7 @@ describe('PATCH /webhooks/:id', () => {
   })
 
   it('to disabled keeps what waits until it is enabled again', async () => {
-    await using receiver = await endpoint((response, _, count) => response.writeHead(count === 1 ? 500 : 204).end())
+    await using receiver = await endpoint((...given) => (given[2] === 1 ? failsForAnHour : takes)(...given))
     const { id } = await create({ url: receiver.url })
     const { id: deliveryId } = await ping(server.client, id)
     const update = (status: 'enabled' | 'disabled') =>
