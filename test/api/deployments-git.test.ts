@@ -157,7 +157,7 @@ describe('the cache of a repository', () => {
     await deploy({ name: 'disorder', git_url: source.url })
     const caches = join(server.dataDirectory, 'git', 'caches', projectId)
     for (const name of await readdir(caches)) {
-      await writeFile(join(caches, name, 'shallow.lock'), '')
+      for (const lock of ['shallow.lock', 'config.lock']) await writeFile(join(caches, name, lock), '')
       await mkdir(join(caches, name, 'refs', 'fairlead'), { recursive: true })
       await writeFile(join(caches, name, 'refs', 'fairlead', 'last'), 'half a')
     }

@@ -222,7 +222,10 @@ async function seeRest(model: Model, real: Real): Promise<void> {
     )
     .toEqual([])
   for (const [name, wanted] of model.wanted) {
-    if (wanted?.kind === 'good') expect(wanted.status, `what was wanted last of ${name}`).toBe('running')
+    if (wanted?.kind !== 'good') continue
+    const params = { project_id: real.projectId, id: wanted.id }
+    const { status, failure } = await server.client.deployments.get({ params })
+    expect({ status, failure }, `what was wanted last of ${name}`).toEqual({ status: 'running', failure: null })
   }
   for (const name of apps) {
     const all = model.known.filter((known) => known.app === name)

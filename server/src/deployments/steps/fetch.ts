@@ -106,20 +106,22 @@ async function fetchInto(
   { ref, hash }: Wanted,
   signal: AbortSignal,
 ): Promise<string> {
-  const fetch = async () => {
+  const fetch = async ({ isNew }: { isNew: boolean }) => {
     const format = `--object-format=${hash?.length === 64 ? 'sha256' : 'sha1'}`
-    await succeed(git(['init', '--quiet', '--bare', '--template=', format], { cwd: cache.path, signal }))
+    const making = git(['init', '--quiet', '--bare', '--template=', format], { cwd: cache.path, signal })
+    const made = await (isNew ? succeed(making) : making)
+    if (made.code !== 0) return made
     // By its hash, a commit that is here already would not be asked for: `--refetch` asks.
     const how = ref === null ? ['--refetch'] : []
     const what = ref ?? hash ?? ''
     const args = ['fetch', '--quiet', '--depth=1', '--no-tags', ...how, '--', remote.source.url, `+${what}:${kept}`]
     return remote.git(args, cache.path)
   }
-  let fetched = await fetch()
+  let fetched = await fetch({ isNew: !cache.used })
   // A server that was killed leaves locks and half a pack. Nothing in a cache is worth a failure.
   if (fetched.code !== 0 && cache.used && !isRemotesAnswer(fetched)) {
     await cache.clear()
-    fetched = await fetch()
+    fetched = await fetch({ isNew: true })
   }
   if (fetched.code !== 0) throw fetchError(fetched, remote.source, ref ?? hash ?? '')
   const parsed = git(['rev-parse', `${kept}^{commit}`], { cwd: cache.path, signal })
