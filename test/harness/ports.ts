@@ -8,7 +8,8 @@ import { createServer } from 'node:net'
  */
 
 const mostWorkers = 8
-const worker = (Number(process.env['VITEST_POOL_ID'] ?? 1) - 1) % mostWorkers
+/** Runs beside each other on one machine keep apart by counting their workers from different numbers (`FIRST_WORKER`). */
+const worker = (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
 
 const share = (first: number, count: number) => {
   const from = first + worker * count

@@ -1,6 +1,6 @@
 import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import type { Page, PageRequest } from '../http/page.ts'
 import type { Transaction } from '../platform/database.ts'
 import type { Keys, StoredKey } from './keys.ts'
 import { presetOf, presets } from './scopes.ts'
@@ -44,7 +44,7 @@ export function createApiKeys({ keys, ownsProject }: ApiKeysDependencies): ApiKe
 
   return {
     async list(accountId, page) {
-      const { rows, next } = cutPage(await keys.list({ accountId, page }), page)
+      const { rows, next } = await keys.pageOf(accountId, page)
       return { body: { api_keys: rows.map(describe) }, next }
     },
 

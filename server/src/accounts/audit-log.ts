@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { ResponseBody } from '../contract/operations.ts'
 import type { Audit } from '../http/audit.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Database } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { AccountsTables } from './tables.ts'
@@ -37,16 +37,8 @@ export function createAuditLog({ database }: { database: Database }): AuditLog {
     },
 
     async list(accountId, page) {
-      const own = db
-        .selectFrom('audit_entries')
-        .selectAll()
-        .where('account_id', '=', accountId)
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
-      const { rows, next } = cutPage(
-        await (page.after === undefined ? own : own.where('id', '<', page.after)).execute(),
-        page,
-      )
+      const own = db.selectFrom('audit_entries').selectAll().where('account_id', '=', accountId)
+      const { rows, next } = await readPage(own, page, 'id')
       const entries = rows.map((row) => ({
         id: row.id,
         at: row.at.toISOString(),

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import type { Scope } from '../contract/routes.ts'
-import type { PageRequest } from '../http/page.ts'
+import { type PageRequest, readPage } from '../http/page.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { generateKey, hashKey } from './key-format.ts'
@@ -38,8 +38,9 @@ export interface MadeKey extends StoredKey {
 /** Where keys are kept. What is given as `within` is a transaction that the change is part of. */
 export interface Keys {
   create(key: NewKey, within?: Transaction): Promise<MadeKey>
-  /** All keys, or a page of one account's and one row more. */
-  list(of?: { readonly accountId: string; readonly page: PageRequest }): Promise<StoredKey[]>
+  /** All keys of the server, oldest first. */
+  list(): Promise<StoredKey[]>
+  pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
   /** Holds at once on every server; gives the key, or `undefined` when there is none such. */
   revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
   /**
@@ -101,16 +102,15 @@ export function createKeys({ database }: { database: Database }): Keys {
   return {
     create,
 
-    async list(of) {
-      const all = tables(undefined).selectFrom('api_keys').select(fields)
-      if (of === undefined) return (await all.orderBy('id').execute()).map(fromRow)
-      const { accountId, page } = of
-      const own = all
-        .where('account_id', '=', accountId)
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
-      const rows = await (page.after === undefined ? own : own.where('id', '<', page.after)).execute()
+    async list() {
+      const rows = await tables(undefined).selectFrom('api_keys').select(fields).orderBy('id').execute()
       return rows.map(fromRow)
+    },
+
+    async pageOf(accountId, page) {
+      const own = tables(undefined).selectFrom('api_keys').select(fields).where('account_id', '=', accountId)
+      const { rows, next } = await readPage(own, page, 'id')
+      return { rows: rows.map(fromRow), next }
     },
 
     async revoke(id, options = {}) {

@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import { isId } from '../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
 import { createBatcher } from '../platform/batcher.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { planNamed, plansForTier } from '../platform/plans.ts'
 import { connectionString, newPassword, scramVerifier } from './credentials.ts'
@@ -73,7 +73,7 @@ export function createDatabases(parts: DatabaseParts): Databases {
 
   /** One after the other within a project, so that two at once cannot both take the last place. */
   const takePlace = async (transaction: Transaction, project: TenantProject): Promise<void> => {
-    await sql`select pg_advisory_xact_lock(hashtextextended(${`databases ${project.id}`}, 0))`.execute(transaction)
+    await lockByName(transaction, `databases ${project.id}`)
     const most = planNamed(plans, project.plan).databases
     const { total } = await counted(transaction).where('project_id', '=', project.id).executeTakeFirstOrThrow()
     if (Number(total) < most) return
@@ -186,13 +186,7 @@ export function createDatabases(parts: DatabaseParts): Databases {
 
     async list(project, page) {
       const all = db.selectFrom('databases').selectAll().where('project_id', '=', project.id)
-      const { rows, next } = cutPage(
-        await (page.after === undefined ? all : all.where('id', '<', page.after))
-          .orderBy('id', 'desc')
-          .limit(page.limit + 1)
-          .execute(),
-        page,
-      )
+      const { rows, next } = await readPage(all, page, 'id')
       return { body: { databases: rows.map(item) }, next }
     },
 

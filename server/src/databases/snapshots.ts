@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { invalidRequest, notFound } from '../contract/errors.ts'
 import type { ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
@@ -58,14 +58,7 @@ export function createSnapshots(parts: Pick<DatabaseParts, 'database'>): Snapsho
   return {
     async list(project, databaseId, page) {
       await findDatabase(parts.database, project, databaseId)
-      const all = visible(parts.database, databaseId)
-      const { rows, next } = cutPage(
-        await (page.after === undefined ? all : all.where('id', '<', page.after))
-          .orderBy('id', 'desc')
-          .limit(page.limit + 1)
-          .execute(),
-        page,
-      )
+      const { rows, next } = await readPage(visible(parts.database, databaseId), page, 'id')
       return { body: { snapshots: rows.map(shown) }, next }
     },
 

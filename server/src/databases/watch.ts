@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleepUntilAborted } from '../platform/abort.ts'
 import { planNamed } from '../platform/plans.ts'
 import { limitsOf, overLimitFor } from './limits.ts'
 import type { DatabaseParts } from './parts.ts'
@@ -74,7 +74,7 @@ export function watchDatabases(parts: DatabaseParts, work: DatabaseWork): Databa
       await check().catch((error: unknown) => {
         if (!stopping.signal.aborted) logger.warn({ err: error }, 'databases could not be checked')
       })
-      await sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
+      await sleepUntilAborted(ms, stopping.signal)
     }
   }
   const running = [

@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto'
-import { sql } from 'kysely'
 import { ApiError } from '../contract/errors.ts'
 import type { Gateway, PublicAddress } from '../gateway/gateway.ts'
 import type { AppsConfig, Range } from '../platform/config.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { addressOf, hostnameOf } from './addresses.ts'
 import type { DeploymentsTables } from './tables.ts'
@@ -102,7 +101,7 @@ export function createApps(dependencies: {
       const existing = await find(transaction, project.id, name)
       if (existing !== undefined) return { app: existing, isNew: false }
       // New apps of a project are made one after the other: counted and named without a race.
-      await sql`select pg_advisory_xact_lock(hashtextextended(${`apps of ${project.id}`}, 0))`.execute(transaction)
+      await lockByName(transaction, `apps of ${project.id}`)
       const meanwhile = await find(transaction, project.id, name)
       if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
       return { app: await create(transaction, project, name), isNew: true }

@@ -1,7 +1,7 @@
 import type { FieldProblem } from '../contract/errors.ts'
 import { invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import type { Page, PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { AppsConfig } from '../platform/config.ts'
 import type { Database, Transaction } from '../platform/database.ts'
@@ -87,7 +87,7 @@ export function createDeployments(dependencies: DeploymentsDependencies): Deploy
     },
 
     async list(project, page) {
-      const { rows, next } = cutPage(await store.list(project.id, page), page)
+      const { rows, next } = await store.list(project.id, page)
       return { body: { deployments: rows.map((row) => itemOf(row, appsConfig)) }, next }
     },
 

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleepUntilAborted } from '../platform/abort.ts'
 import { tooLarge } from './disk.ts'
 import { failDeployment } from './failing.ts'
 import type { DeployParts } from './parts.ts'
@@ -69,7 +69,7 @@ export function createDiskWatch(parts: DeployParts): DiskWatch {
   const leaveOff = async (tookMs: number, free: number, signal: AbortSignal): Promise<void> => {
     const ended = performance.now()
     while (!signal.aborted) {
-      await sleep(freeIntervalMs, undefined, { signal }).catch(() => undefined)
+      await sleepUntilAborted(freeIntervalMs, signal)
       const waited = performance.now() - ended
       if (waited >= pauseAfter(tookMs, 'calm')) return
       if (waited >= pauseAfter(tookMs, 'filling') && free - (await parts.disk.freeBytes()) > fillingBytes) return
@@ -86,7 +86,7 @@ export function createDiskWatch(parts: DeployParts): DiskWatch {
           await leaveOff(performance.now() - begun, free, signal)
         } catch (error) {
           parts.logger.warn({ err: error }, 'the disk could not be looked at')
-          await sleep(pauses.calm.leastMs, undefined, { signal }).catch(() => undefined)
+          await sleepUntilAborted(pauses.calm.leastMs, signal)
         }
       }
     },

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound } from '../contract/errors.ts'
 import type { QueryOutput } from '../contract/operations.ts'
 import type { RequestFacts, TextAnswer } from '../http/call.ts'
 import type { TenantProject } from '../http/principal.ts'
+import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Database } from '../platform/database.ts'
 import { createMasker } from './masking.ts'
 import type { Releases } from './releases.ts'
@@ -133,7 +133,7 @@ export function createLogs(parts: {
         yield ':\n\n'
         spokenAt = performance.now()
       }
-      await sleep(pollMs, undefined, { signal }).catch(() => undefined)
+      await sleepUntilAborted(pollMs, signal)
     }
   }
 

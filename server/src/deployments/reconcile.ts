@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleepUntilAborted } from '../platform/abort.ts'
 import { failDeployment } from './failing.ts'
 import { DeploymentError, failureOf, saidOf, withLastLines } from './failure.ts'
 import type { DeployParts } from './parts.ts'
@@ -153,7 +153,7 @@ export function createKeeper(parts: DeployParts): Keeper {
             parts.logger.warn({ err: error }, 'the apps could not be looked after')
           })
         }
-        await sleep(watchIntervalMs, undefined, { signal: stopping }).catch(() => undefined)
+        await sleepUntilAborted(watchIntervalMs, stopping)
       }
       await Promise.all(looking)
     },

@@ -1,4 +1,4 @@
-import { endedOrAborted } from '../platform/ended-or-aborted.ts'
+import { endedOrAborted } from '../platform/abort.ts'
 
 /** What is going on at one place: on an upstream, or for an app. */
 export interface InFlight {

@@ -1,3 +1,4 @@
+import { type ReferenceExpression, type SelectQueryBuilder, sql } from 'kysely'
 import { z } from 'zod'
 
 /** Which part of a list is asked for. Lists are newest first, and ids sort by time. */
@@ -32,14 +33,24 @@ export function pageRequest(query: z.output<typeof pageQuery>): PageRequest {
   return { limit: query.limit ?? mostItems, after: query.cursor }
 }
 
-/** Cuts `limit + 1` rows, newest first, to the page; the row too many tells that there is another one. */
-export function cutPage<Row extends { readonly id: string }>(
-  rows: readonly Row[],
-  { limit }: PageRequest,
-): { rows: readonly Row[]; next: string | null } {
-  if (rows.length <= limit) return { rows, next: null }
-  const page = rows.slice(0, limit)
-  return { rows: page, next: page.at(-1)?.id ?? null }
+/**
+ * Reads one page of a list, newest first. It reads one row more than the page holds, which tells whether there is another.
+ *
+ * @param id the column to page by; `next` is the `id` of the page's last row
+ */
+export async function readPage<DB, TB extends keyof DB, Row extends { readonly id: string }>(
+  query: SelectQueryBuilder<DB, TB, Row>,
+  { limit, after }: PageRequest,
+  id: ReferenceExpression<DB, TB> & string,
+): Promise<{ rows: readonly Row[]; next: string | null }> {
+  const rest = after === undefined ? query : query.where(sql.ref<string>(id), '<', after)
+  const found = await rest
+    .orderBy(sql.ref(id), 'desc')
+    .limit(limit + 1)
+    .execute()
+  if (found.length <= limit) return { rows: found as Row[], next: null }
+  const rows = found.slice(0, limit) as Row[]
+  return { rows, next: rows.at(-1)?.id ?? null }
 }
 
 /** The `Link` header's value (RFC 8288) for the page after `next`: the same request with another cursor. */

@@ -1,4 +1,4 @@
-import { Kysely, type Transaction as KyselyTransaction, PostgresDialect } from 'kysely'
+import { Kysely, type Transaction as KyselyTransaction, PostgresDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { Pool, type PoolConfig } from 'pg'
 import type { Logger } from './logger.ts'
@@ -31,4 +31,12 @@ export async function migrate(db: Database, migrations: Readonly<Record<string, 
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } })
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined) throw error
+}
+
+/**
+ * Lets transactions that name the same thing run one after the other, from here to their end. For limits: what is counted
+ * after this call stays as counted until the row that it allows is committed.
+ */
+export async function lockByName(transaction: Transaction, name: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(transaction)
 }

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { Client, type ClientConfig } from 'pg'
+import { sleepUntilAborted } from './abort.ts'
 import type { Database, Transaction } from './database.ts'
 import type { Logger } from './logger.ts'
 
@@ -43,7 +43,7 @@ async function keepListening(options: ListenOptions, stopping: AbortSignal): Pro
     } catch (error) {
       options.logger.warn({ err: error }, 'notifications of the database cannot be heard')
     }
-    if (!stopping.aborted) await sleep(pauseMs, undefined, { signal: stopping }).catch(() => undefined)
+    if (!stopping.aborted) await sleepUntilAborted(pauseMs, stopping)
   }
 }
 

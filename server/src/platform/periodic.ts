@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleepUntilAborted } from './abort.ts'
 import type { Logger } from './logger.ts'
 
 export interface PeriodicOptions {
@@ -17,7 +17,7 @@ export function startPeriodic({ name, everyMs, work, logger }: PeriodicOptions):
       await work(signal).catch((error: unknown) => {
         if (!signal.aborted) logger.error({ err: error }, `${name} failed`)
       })
-      await sleep(everyMs, undefined, { signal }).catch(() => undefined)
+      await sleepUntilAborted(everyMs, signal)
     }
   })()
   return {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig } from 'pg'
-import { endedOrAborted } from './ended-or-aborted.ts'
+import { endedOrAborted, sleepUntilAborted } from './abort.ts'
 import type { Logger } from './logger.ts'
 
 /** `fairsrv1` in ASCII, as the 64-bit key of an advisory lock. */
@@ -90,7 +90,7 @@ async function take(connection: ClientConfig, signal: AbortSignal): Promise<Clie
     if (client !== null) return client
     refusedAt ??= performance.now()
     if (performance.now() - refusedAt > patienceMs) break
-    await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    await sleepUntilAborted(pauseMs, signal)
   }
   return null
 }
@@ -100,7 +100,7 @@ async function takeOnceReachable(connection: ClientConfig, signal: AbortSignal):
     try {
       return await take(connection, signal)
     } catch {
-      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+      await sleepUntilAborted(pauseMs, signal)
     }
   }
   return null

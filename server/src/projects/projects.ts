@@ -1,6 +1,6 @@
 import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Principal, TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
@@ -105,15 +105,10 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     async list(principal, page) {
       const own = db.selectFrom('projects').where('account_id', '=', principal.accountId)
       const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
-      const [found, total] = await Promise.all([
-        (page.after === undefined ? visible : visible.where('id', '<', page.after))
-          .select(['id', 'name', 'region', 'status', 'created_at'])
-          .orderBy('id', 'desc')
-          .limit(page.limit + 1)
-          .execute(),
+      const [{ rows, next }, total] = await Promise.all([
+        readPage(visible.select(['id', 'name', 'region', 'status', 'created_at']), page, 'id'),
         countVisible(principal),
       ])
-      const { rows, next } = cutPage(found, page)
       const projects = rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
       return { body: { projects, total }, next }
     },

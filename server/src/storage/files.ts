@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import { notFound } from '../contract/errors.ts'
 import type { ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
 import { createBatcher } from '../platform/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
@@ -66,15 +66,10 @@ export function createFiles(parts: StorageParts): Files {
 
     async list(project, page) {
       const own = ofProject(project.id)
-      const [found, { total }] = await Promise.all([
-        (page.after === undefined ? own : own.where('id', '<', page.after))
-          .select(fileFields)
-          .orderBy('id', 'desc')
-          .limit(page.limit + 1)
-          .execute(),
+      const [{ rows, next }, { total }] = await Promise.all([
+        readPage(own.select(fileFields), page, 'id'),
         own.select(({ fn }) => fn.countAll<string>().as('total')).executeTakeFirstOrThrow(),
       ])
-      const { rows, next } = cutPage(found, page)
       return { body: { files: rows.map(shown), total: Number(total) }, next }
     },
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, QueryOutput, ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Principal } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { notify } from '../platform/notifications.ts'
@@ -40,14 +40,10 @@ export function createDeliveries({ database }: { database: Database }): Deliveri
   return {
     async list(principal, webhookId, query, page) {
       await findWebhook(database, principal, webhookId)
-      const found = await rowsOf(database, webhookId)
-        .$if(page.after !== undefined, (rows) => rows.where('deliveries.id', '<', page.after ?? ''))
+      const matching = rowsOf(database, webhookId)
         .$if(query.status !== undefined, (rows) => rows.where('deliveries.status', '=', query.status ?? 'pending'))
         .$if(query.event !== undefined, (rows) => rows.where('events.type', '=', query.event ?? ''))
-        .orderBy('deliveries.id', 'desc')
-        .limit(page.limit + 1)
-        .execute()
-      const { rows, next } = cutPage(found, page)
+      const { rows, next } = await readPage(matching, page, 'deliveries.id')
       return { body: { deliveries: rows.map(shown) }, next }
     },
 

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleepUntilAborted } from '../platform/abort.ts'
 import { type AttemptDependencies, attempt } from './attempt.ts'
 import type { DueDelivery, DueQueries } from './due.ts'
 import { add, createLane, forgetQueue, isIdle, type Lane, mayBegin, room, wantsMore } from './lane.ts'
@@ -155,7 +155,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
         await fetchDue()
       } catch (error) {
         logger.warn({ err: error }, 'due webhooks cannot be read yet')
-        await sleep(againMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+        await sleepUntilAborted(againMs, stopping.signal)
         nextSweep = 0
         continue
       }

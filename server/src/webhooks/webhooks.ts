@@ -2,9 +2,9 @@ import { generateSecret } from '@fairlead/receiver'
 import { type Selectable, sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
-import { cutPage, type Page, type PageRequest } from '../http/page.ts'
+import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import { mayUseProject, type Principal } from '../http/principal.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { notify } from '../platform/notifications.ts'
 import type { Outbound } from '../platform/outbound.ts'
@@ -77,7 +77,7 @@ export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
 
   /** One after the other within an account, so that two at once cannot both take the last place. */
   const takePlace = async (trx: Transaction, accountId: string): Promise<void> => {
-    await sql`select pg_advisory_xact_lock(hashtextextended(${`webhooks ${accountId}`}, 0))`.execute(trx)
+    await lockByName(trx, `webhooks ${accountId}`)
     const most = await dependencies.mostReceivers(trx, accountId)
     const { count } = await trx
       .withTables<WebhooksTables>()
@@ -120,14 +120,7 @@ export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
     },
 
     async list(principal, page) {
-      const all = visible(database, principal)
-      const { rows, next } = cutPage(
-        await (page.after === undefined ? all : all.where('id', '<', page.after))
-          .orderBy('id', 'desc')
-          .limit(page.limit + 1)
-          .execute(),
-        page,
-      )
+      const { rows, next } = await readPage(visible(database, principal), page, 'id')
       return { body: { webhooks: rows.map(shown) }, next }
     },
 

@@ -1,7 +1,7 @@
 import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
-import { endedOrAborted } from '../../platform/ended-or-aborted.ts'
+import { endedOrAborted } from '../../platform/abort.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { isRunning, killAll, markedValues, type ProcessIdentity } from '../../platform/processes.ts'
 import { createMasker } from '../masking.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { PageRequest } from '../../http/page.ts'
+import { type PageRequest, readPage } from '../../http/page.ts'
 import { createBatcher } from '../../platform/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type DeploymentInFull, type DeploymentRow, type DeploymentWithApp, tablesOf } from './rows.ts'
@@ -8,8 +8,8 @@ export interface Reads {
   get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentInFull | undefined>
   /** For the server's own work, never for a request. */
   find(id: string): Promise<DeploymentRow | undefined>
-  /** Newest first; one more than the page holds, when there are more. */
-  list(projectId: string, page: PageRequest): Promise<DeploymentWithApp[]>
+  /** Newest first. */
+  list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentWithApp[]; next: string | null }>
   ofProject(projectId: string): Promise<DeploymentRow[]>
   /** The deployment of an app that was wanted last: created, rolled back to or restarted. */
   latest(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
@@ -59,13 +59,8 @@ export function createReads({ database }: { database: Database }): Reads {
 
     find: (id) => rows.where('id', '=', id).executeTakeFirst(),
 
-    list(projectId, page) {
-      const all = withApps(database).where('deployments.project_id', '=', projectId)
-      return (page.after === undefined ? all : all.where('deployments.id', '<', page.after))
-        .orderBy('deployments.id', 'desc')
-        .limit(page.limit + 1)
-        .execute()
-    },
+    list: (projectId, page) =>
+      readPage(withApps(database).where('deployments.project_id', '=', projectId), page, 'deployments.id'),
 
     ofProject: (projectId) => rows.where('project_id', '=', projectId).execute(),
 

@@ -1,0 +1,33 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Resolves after `ms` milliseconds, or at once when `signal` aborts. Never rejects: the caller looks at the signal. */
+export async function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined)
+}
+
+/** Gives what `work` gives, or rejects with the signal's reason as soon as it aborts. `work` itself goes on. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Resolves when `work` has ended or `signal` aborts, whatever comes first. Rejects as `work` does. */
+export async function endedOrAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const over = new AbortController()
+  const aborted = signal.aborted
+    ? Promise.resolve()
+    : once(signal, 'abort', { signal: over.signal }).catch(() => undefined)
+  try {
+    await Promise.race([work, aborted])
+  } finally {
+    over.abort()
+  }
+}
