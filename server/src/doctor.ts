@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { statfs } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
-import { readHierarchy } from './deployments/runner/means.ts'
-import { findProgram, findSandbox } from './deployments/runner/sandbox.ts'
 import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
 import { assertReachable } from './platform/reach.ts'
 import { clusterUser, isRoot } from './platform/state.ts'
+import { readHierarchy } from './runtimes/process/capabilities.ts'
+import { findProgram, findSandbox } from './runtimes/process/sandbox.ts'
 
 /** One thing looked at. `broken`: the server cannot run so; `missing`: it runs with less, as `cost` says. */
 export interface Finding {

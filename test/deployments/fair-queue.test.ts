@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createBuildSlots } from '../../server/src/deployments/build-slots.ts'
-import { createFairQueue } from '../../server/src/deployments/fair-queue.ts'
+import { createBuildSlots } from '../../server/src/builds/build-slots.ts'
+import { createFairQueue } from '../../server/src/builds/fair-queue.ts'
 
 const pushes = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createMasker, maskValues } from '../../server/src/deployments/masking.ts'
-import { openLog } from '../../server/src/deployments/runner/log-files.ts'
-import { createLogKeeper, type LogKeeper } from '../../server/src/deployments/runner/log-keeper.ts'
-import { findStart, type LogLine, readLines } from '../../server/src/deployments/runner/log-reader.ts'
-import { harmless } from '../../server/src/deployments/runner/log-text.ts'
+import { harmless } from '../../server/src/logs/line-text.ts'
+import { openLog } from '../../server/src/logs/log-files.ts'
+import { createMasker, maskValues } from '../../server/src/logs/masking.ts'
+import { findStart, type LogLine, readLines } from '../../server/src/logs/reader.ts'
+import { createLogKeeper, type LogKeeper } from '../../server/src/logs/recorder.ts'
 
 const mostBytes = 1024 * 1024
 const nobody = createMasker([])

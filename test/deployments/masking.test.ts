@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMasker, maskValues } from '../../server/src/deployments/masking.ts'
+import { createMasker, maskValues } from '../../server/src/logs/masking.ts'
 
 const key = '-----BEGIN KEY-----\nc2VjcmV0IG9uZQ\nc2VjcmV0IHR3bw==\n-----END KEY-----'
 

@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { findJsonError } from '../../server/src/deployments/package-json.ts'
-import { planRelease } from '../../server/src/deployments/plan.ts'
-import { fairleadJson } from '../../server/src/deployments/plans/fairlead-json.ts'
-import { parseProcfile } from '../../server/src/deployments/plans/procfile.ts'
-import type { SourceTree } from '../../server/src/deployments/plans/tree.ts'
-import { readSourceTree } from '../../server/src/deployments/source-tree.ts'
+import { fairleadJson } from '../../server/src/builds/detectors/fairlead-json.ts'
+import { parseProcfile } from '../../server/src/builds/detectors/procfile.ts'
+import type { SourceTree } from '../../server/src/builds/detectors/tree.ts'
+import { findJsonError } from '../../server/src/builds/package-json.ts'
+import { planRelease } from '../../server/src/builds/plan.ts'
+import { readSourceTree } from '../../server/src/builds/read-tree.ts'
 
 const SERVER = { nodeVersion: '24.21.0', hasPython: true }
 

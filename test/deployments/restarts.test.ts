@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createRestarts } from '../../server/src/deployments/restarts.ts'
+import { createRestarts } from '../../server/src/deployments/reconciler/restarts.ts'
 
 it('starts again at once, then after pauses that double, and calls five in a row a loop', () => {
   const restarts = createRestarts()

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { commandEnvironment } from '../../server/src/deployments/runner/environment.ts'
-import { removeFolder } from '../../server/src/deployments/runner/folders.ts'
-import { stateOf } from '../../server/src/deployments/runner/inspect.ts'
-import { createPorts } from '../../server/src/deployments/runner/ports.ts'
-import { prepareBin } from '../../server/src/deployments/runner/toolchain.ts'
-import { sizeOf } from '../../server/src/deployments/tree-size.ts'
+import { removeFolder } from '../../server/src/platform/folders.ts'
+import { sizeOf } from '../../server/src/platform/tree-size.ts'
+import { commandEnvironment } from '../../server/src/runtimes/process/environment.ts'
+import { stateOf } from '../../server/src/runtimes/process/inspect.ts'
+import { createPorts } from '../../server/src/runtimes/process/ports.ts'
+import { prepareBin } from '../../server/src/runtimes/process/toolchain.ts'
 
 let directory: string
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../harness/ports.ts'
 import { fixturePath } from './runner-support.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../server/src/deployments/runner/static-server.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../server/src/runtimes/process/static-server.ts', import.meta.url))
 const BIG = 32 * 1024 * 1024
 
 let directory: string

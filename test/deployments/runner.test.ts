@@ -3,8 +3,8 @@ import { link, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promise
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Instance, Plan, Release } from '../../server/src/deployments/runner/runner.ts'
-import { planFor } from '../../server/src/deployments/steps/plan.ts'
+import { planFor } from '../../server/src/builds/plan-directory.ts'
+import type { Instance, Plan, Release } from '../../server/src/runtimes/runtime.ts'
 import { type Bench, createBench, identities, plan, untilState } from './runner-support.ts'
 
 const noAbort = () => ({ signal: new AbortController().signal })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseGitmodules, submoduleUrl } from '../../server/src/deployments/submodules.ts'
+import { parseGitmodules, submoduleUrl } from '../../server/src/sources/submodules.ts'
 
 describe('the address of a submodule', () => {
   it.each([

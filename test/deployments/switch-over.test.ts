@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import type { DeployParts } from '../../server/src/deployments/parts.ts'
-import { type SwitchRequest, switchOver } from '../../server/src/deployments/steps/switch-over.ts'
-import { createWork } from '../../server/src/deployments/work.ts'
+import type { DeployParts } from '../../server/src/deployments/job/parts.ts'
+import { type SwitchRequest, switchOver } from '../../server/src/deployments/job/switch-over.ts'
+import { createWork } from '../../server/src/deployments/state/lock.ts'
 import type { Upstream } from '../../server/src/gateway/gateway.ts'
 
 const old: Upstream = { deploymentId: 'dep_old', host: '127.0.0.1', port: 1 }

@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { workOn } from '../../server/src/deployments/deployer.ts'
-import type { DeployParts } from '../../server/src/deployments/parts.ts'
-import type { Wish } from '../../server/src/deployments/store/store.ts'
-import { createWork, type Turn } from '../../server/src/deployments/work.ts'
+import { workOn } from '../../server/src/deployments/job/job.ts'
+import type { DeployParts } from '../../server/src/deployments/job/parts.ts'
+import { createWork, type Turn } from '../../server/src/deployments/state/lock.ts'
+import type { Wish } from '../../server/src/deployments/state/store.ts'
 
 const wish = (intent: number): Wish => ({ id: 'dep_1', intent })
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { countByStatus } from '../deployments/count.ts'
+import { countByStatus } from '../deployments/owners/count.ts'
 import { countJobs, type Workers } from '../platform/jobs.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'

@@ -1,0 +1,112 @@
+import { sql } from 'kysely'
+import type { ResponseBody } from '../contract/operations.ts'
+import { tablesOf } from '../deployments/state/rows.ts'
+import type { AppTraffic } from '../gateway/gateway.ts'
+import type { Database } from '../platform/database.ts'
+
+/** What apps are asked, counted by the hour (of UTC) and kept for some days. */
+export interface Traffic {
+  /** Adds to the hour that goes on what was counted since the last time. What cannot be written is written the next time. */
+  add(counted: readonly AppTraffic[]): Promise<void>
+  /** The last 24 hours of all apps of a project, oldest first; the last one goes on. */
+  ofProject(projectId: string): Promise<ResponseBody<'projects.traffic'>>
+  /** Removes what is too old. */
+  forget(): Promise<void>
+}
+
+interface Counted {
+  readonly appId: string
+  /** Milliseconds of Unix time. */
+  readonly hour: number
+  readonly requests: number
+  readonly errors: number
+}
+
+const hourMs = 3_600_000
+const shownHours = 24
+const keptHours = 3 * 24
+
+export function createTraffic({ database }: { database: Database }): Traffic {
+  const db = tablesOf(database)
+  let waiting: readonly Counted[] = []
+
+  return {
+    async add(counted) {
+      const hour = currentHour()
+      waiting = joined([...waiting, ...counted.map((each) => ({ ...each, hour }))])
+      if (waiting.length === 0) return
+      const batch = waiting
+      waiting = []
+      try {
+        await write(database, batch)
+      } catch (error) {
+        waiting = joined([...batch, ...waiting])
+        throw error
+      }
+    },
+
+    async ofProject(projectId) {
+      const last = currentHour()
+      const hours = Array.from({ length: shownHours }, (_, index) => last - (shownHours - 1 - index) * hourMs)
+      const rows = await db
+        .selectFrom('app_traffic')
+        .innerJoin('apps', 'apps.id', 'app_traffic.app_id')
+        .select([
+          'hour',
+          ({ fn }) => fn.sum<string>('requests').as('requests'),
+          ({ fn }) => fn.sum<string>('errors').as('errors'),
+        ])
+        .where('project_id', '=', projectId)
+        .where('hour', '>=', new Date(hours[0] ?? last))
+        .groupBy('hour')
+        .execute()
+      const found = new Map(rows.map((row) => [row.hour.getTime(), row]))
+      return {
+        traffic: hours.map((hour) => ({
+          hour: new Date(hour).toISOString(),
+          requests: Number(found.get(hour)?.requests ?? 0),
+          errors: Number(found.get(hour)?.errors ?? 0),
+        })),
+      }
+    },
+
+    async forget() {
+      const oldest = new Date(currentHour() - keptHours * hourMs)
+      await db.deleteFrom('app_traffic').where('hour', '<', oldest).execute()
+    },
+  }
+}
+
+const currentHour = (): number => Math.floor(Date.now() / hourMs) * hourMs
+
+/** One entry for each app and hour. */
+function joined(counted: readonly Counted[]): Counted[] {
+  const all = new Map<string, Counted>()
+  for (const each of counted) {
+    const key = `${each.appId} ${each.hour}`
+    const before = all.get(key)
+    const requests = each.requests + (before?.requests ?? 0)
+    const errors = each.errors + (before?.errors ?? 0)
+    all.set(key, { ...each, requests, errors })
+  }
+  return [...all.values()]
+}
+
+/** In one statement. Apps that are gone are left out. */
+async function write(database: Database, counted: readonly Counted[]): Promise<void> {
+  const column = <Value>(pick: (each: Counted) => Value) => counted.map(pick)
+  await sql`
+    insert into app_traffic as known (app_id, hour, requests, errors)
+    select app_id, hour, requests, errors
+    from unnest(
+      ${column(({ appId }) => appId)}::text[],
+      ${column(({ hour }) => new Date(hour).toISOString())}::timestamptz[],
+      ${column(({ requests }) => requests)}::bigint[],
+      ${column(({ errors }) => errors)}::bigint[]
+    ) as counted (app_id, hour, requests, errors)
+    where exists (select from apps where apps.id = counted.app_id)
+    on conflict (app_id, hour) do update set
+      requests = known.requests + excluded.requests,
+      errors = known.errors + excluded.errors
+  `.execute(database)
+}

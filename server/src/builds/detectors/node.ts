@@ -1,0 +1,115 @@
+import { posix } from 'node:path'
+import satisfies from 'semver/functions/satisfies.js'
+import validRange from 'semver/ranges/valid.js'
+import type { Command } from '../../runtimes/runtime.ts'
+import { type PackageJson, parsePackageJson } from '../package-json.ts'
+import { chooseManager, type Installing } from './packages.ts'
+import { failed, quote, type Result, unreadable } from './result.ts'
+import type { SourceTree } from './tree.ts'
+
+/** An app with a package.json. */
+export interface NodeApp {
+  readonly package: PackageJson
+  readonly installing: Installing
+}
+
+/**
+ * @param files the repository's
+ * @param app the same from the app's folder on, which is `root` in the repository
+ */
+export function readNodeApp(
+  files: SourceTree,
+  app: SourceTree,
+  root: string,
+  options: { readonly nodeVersion: string },
+): Result<NodeApp> {
+  const text = app.read('package.json')
+  if (text === undefined) return unreadable('package.json')
+  const parsed = parsePackageJson(text)
+  if (!parsed.ok) return failed('invalid_package_json', parsed.message)
+  const range = parsed.value.nodeRange
+  if (range !== undefined && validRange(range) === null) {
+    return failed('unsupported_node', `"engines.node" in package.json is not a range of versions: ${quote(range)}.`)
+  }
+  if (range !== undefined && !satisfies(options.nodeVersion, range)) {
+    const message = `package.json asks for Node ${quote(range)} in "engines.node", but apps here run on Node ${options.nodeVersion}.`
+    return failed('unsupported_node', message)
+  }
+  return { ok: true, value: { package: parsed.value, installing: chooseManager(files, root, parsed.value) } }
+}
+
+/** The command that installs, to be run in the folder of the lock file; `undefined` when there is nothing to install. */
+export function planInstall({ package: node, installing }: NodeApp, builds: boolean): Command | undefined {
+  const { manager, locked } = installing
+  return locked || node.installs ? { argv: manager.install({ locked, dev: builds }), env: manager.env } : undefined
+}
+
+export const planScript = ({ installing: { manager } }: NodeApp, script: string): Command => ({
+  argv: [manager.name, 'run', script],
+  env: manager.env,
+})
+
+/** How the app says that it starts; `null` when it does not. */
+export function planNodeStart(app: SourceTree, node: NodeApp): Command | null {
+  const script = node.package.scripts.get('start')
+  if (script !== undefined) return planStartScript(app, node, script)
+  const file = findMain(app, node.package)
+  if (file === undefined) return null
+  const { manager } = node.installing
+  return manager.plainNode ? { argv: ['node', file] } : { argv: [manager.name, 'node', file], env: manager.env }
+}
+
+function findMain(app: SourceTree, node: PackageJson): string | undefined {
+  const main = node.main === undefined ? undefined : mainWithin(node.main)
+  // Node completes "lib" and "lib/app" by itself, and only the names at the top of the tree are known.
+  const [top = ''] = main?.split('/') ?? []
+  const exists = [top, `${top}.js`, `${top}.mjs`, `${top}.cjs`].some((name) => app.has(name))
+  // A build script may be what makes the file.
+  if (main !== undefined && (exists || node.scripts.has('build'))) return main
+  return app.has('server.js') ? 'server.js' : undefined
+}
+
+/**
+ * `npm start` costs a quarter of a second and a second process, so a script that npm would only hand to `node` runs
+ * directly. Whatever gives npm more to do goes through npm: other scripts around it, settings that reach scripts as
+ * variables, a Node of the app's own among its dependencies, npm settings that change how scripts run.
+ */
+function planStartScript(app: SourceTree, { package: node, installing }: NodeApp, script: string): Command {
+  const { manager } = installing
+  const direct =
+    /^node(?:[ \t]+[\w@%+=:,./-]+)+$/.test(script.trim()) &&
+    manager.plainNode &&
+    !node.scripts.has('prestart') &&
+    !node.scripts.has('poststart') &&
+    !node.hasConfig &&
+    !node.dependencies.has('node') &&
+    !settingsChangeScripts(app)
+  if (!direct) return { argv: [manager.name, 'start'], env: manager.env }
+  const [, ...words] = script.trim().split(/[ \t]+/)
+  return {
+    argv: ['node', ...words],
+    // What apps read most of npm's own variables.
+    env: {
+      npm_lifecycle_event: 'start',
+      ...(node.name === undefined ? {} : { npm_package_name: node.name }),
+      ...(node.version === undefined ? {} : { npm_package_version: node.version }),
+    },
+  }
+}
+
+/** pnpm has such settings in its own file, too. */
+function settingsChangeScripts(app: SourceTree): boolean {
+  return ['.npmrc', 'pnpm-workspace.yaml'].some((name) => {
+    if (!app.has(name)) return false
+    const settings = app.read(name)
+    return settings === undefined || /^\s*(node-options|script-shell|nodeOptions|scriptShell)\b/m.test(settings)
+  })
+}
+
+/** `main` as a path inside the tree that Node does not take for an option. */
+function mainWithin(main: string): string | undefined {
+  const path = posix.normalize(main)
+  if (path.includes('\0') || path.startsWith('/') || path.startsWith('-') || path.split('/')[0] === '..')
+    return undefined
+  return path
+}

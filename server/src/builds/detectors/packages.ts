@@ -1,0 +1,115 @@
+import type { Command } from '../../runtimes/runtime.ts'
+import type { PackageJson } from '../package-json.ts'
+import type { SourceTree } from './tree.ts'
+
+/** What installs an app's packages and runs its scripts. */
+export interface PackageManager {
+  readonly name: 'npm' | 'pnpm' | 'yarn'
+  readonly env: Readonly<Record<string, string>>
+  /** Whether plain `node` finds what it has installed. */
+  readonly plainNode: boolean
+  /** @param options.locked whether there is a lock file, to be followed to the letter */
+  install(options: { readonly locked: boolean; readonly dev: boolean }): Command['argv']
+}
+
+/** For builds: neither an audit nor an advertisement, each of which asks the registry. */
+const npm: PackageManager = {
+  name: 'npm',
+  env: { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_update_notifier: 'false' },
+  plainNode: true,
+  // NODE_ENV=production leaves development dependencies out, but a build script usually needs them.
+  install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],
+}
+
+/** It would download, or insist on, what `packageManager` names; those of 9 to 11 write the same lock file. */
+const pnpm: PackageManager = {
+  name: 'pnpm',
+  env: {
+    npm_config_update_notifier: 'false',
+    npm_config_manage_package_manager_versions: 'false',
+    npm_config_package_manager_strict: 'false',
+  },
+  plainNode: true,
+  install: ({ locked, dev }) => ['pnpm', 'install', ...(locked ? ['--frozen-lockfile'] : []), `--prod=${!dev}`],
+}
+
+/** Yarn 1. It refuses a `packageManager` of another version, which apps name for Corepack. */
+const classicYarn: PackageManager = {
+  name: 'yarn',
+  env: { SKIP_YARN_COREPACK_CHECK: '1' },
+  plainNode: true,
+  install: ({ locked, dev }) => [
+    'yarn',
+    'install',
+    ...(locked ? ['--frozen-lockfile'] : []),
+    '--non-interactive',
+    `--production=${!dev}`,
+  ],
+}
+
+/** The first lock file that Yarn 4 reads without writing it anew. */
+const FIRST_OF_YARN_4 = 8
+
+/**
+ * Yarn 2 and later, by the `yarn` of the toolchain that `FAIRLEAD_YARN` chooses.
+ *
+ * @param lockVersion of the lock file, if there is one
+ */
+function modernYarn(lockVersion?: number): PackageManager {
+  const lasts = lockVersion !== undefined && lockVersion >= FIRST_OF_YARN_4
+  return {
+    name: 'yarn',
+    env: {
+      FAIRLEAD_YARN: 'modern',
+      // A release keeps its packages with it, whatever becomes of the cache; the cache still saves the download.
+      YARN_ENABLE_GLOBAL_CACHE: 'false',
+      YARN_ENABLE_TELEMETRY: 'false',
+      // A lock file of an earlier 4.x would otherwise count as one that has to change.
+      ...(lasts ? { YARN_LOCKFILE_VERSION_OVERRIDE: String(lockVersion) } : {}),
+    },
+    // Unless told otherwise it installs no node_modules, and its own loader is needed.
+    plainNode: false,
+    install: () => ['yarn', 'install', lasts ? '--immutable' : '--no-immutable'],
+  }
+}
+
+export interface Installing {
+  readonly manager: PackageManager
+  /** The folder of the lock file: the app's own, or the top of the repository for a member of a workspace. */
+  readonly folder: string
+  readonly locked: boolean
+}
+
+/**
+ * Which package manager an app uses: the one of its lock file, and of several the one that `packageManager` names;
+ * without any the named one, or npm. A member of a workspace has its lock file at the top of the repository.
+ */
+export function chooseManager(files: SourceTree, root: string, node: PackageJson): Installing {
+  const named = node.packageManager
+  for (const folder of new Set([root, '.'])) {
+    const locks = locksIn(files, folder)
+    const manager = locks.find(({ name }) => name === named?.name) ?? locks[0]
+    if (manager !== undefined) return { manager, folder, locked: true }
+  }
+  const manager = named === undefined ? npm : managerNamed(named.name, named.major)
+  return { manager, folder: root, locked: false }
+}
+
+function locksIn(files: SourceTree, folder: string): PackageManager[] {
+  const path = (name: string) => (folder === '.' ? name : `${folder}/${name}`)
+  const locks: PackageManager[] = []
+  if (files.has(path('package-lock.json')) || files.has(path('npm-shrinkwrap.json'))) locks.push(npm)
+  if (files.has(path('pnpm-lock.yaml'))) locks.push(pnpm)
+  if (files.has(path('yarn.lock'))) {
+    const text = files.read(path('yarn.lock')) ?? ''
+    const [, version] = /^__metadata:\s+version: (\d{1,4})$/m.exec(text) ?? []
+    locks.push(version === undefined ? classicYarn : modernYarn(Number(version)))
+  }
+  return locks
+}
+
+function managerNamed(name: string, major: number): PackageManager {
+  if (name === 'pnpm') return pnpm
+  if (name === 'yarn') return major >= 2 ? modernYarn() : classicYarn
+  return npm
+}

@@ -1,0 +1,33 @@
+import type { Plan } from '../../runtimes/runtime.ts'
+import { LARGEST_FILE } from './tree.ts'
+
+export interface PlanFailure {
+  readonly code:
+    | 'file_unreadable'
+    | 'invalid_fairlead_json'
+    | 'invalid_procfile'
+    | 'invalid_package_json'
+    | 'invalid_pyproject'
+    | 'unsupported_node'
+    | 'python_missing'
+    | 'no_start'
+    | 'not_recognised'
+  /** Tells the owner of the code what to do. */
+  readonly message: string
+}
+
+export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: PlanFailure }
+
+export type PlanResult =
+  | { readonly ok: true; readonly plan: Plan }
+  | { readonly ok: false; readonly failure: PlanFailure }
+
+export function failed(code: PlanFailure['code'], message: string): { ok: false; failure: PlanFailure } {
+  return { ok: false, failure: { code, message } }
+}
+
+export const unreadable = (name: string) =>
+  failed('file_unreadable', `${name} cannot be read: it must be a plain file of at most ${LARGEST_FILE / 1024} KB.`)
+
+/** Shown to users, so of bounded length. */
+export const quote = (text: string): string => `"${text.length > 80 ? `${text.slice(0, 80)}…` : text}"`

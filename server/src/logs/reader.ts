@@ -1,0 +1,111 @@
+import { lineText } from './line-text.ts'
+import { lastLines, readAt, withLog } from './log-files.ts'
+import type { Masker } from './masking.ts'
+import type { LogExtent } from './recorder.ts'
+import { marksBetween, positionSince } from './times.ts'
+
+/** One line of a log as it is shown. */
+export interface LogLine {
+  /** When it was written, in milliseconds of Unix time; `null` where that is not known. */
+  readonly at: number | null
+  readonly text: string
+  /** Where the next line begins, in bytes. */
+  readonly end: number
+}
+
+/** Some lines of a log, and where to go on. */
+export interface LogPart {
+  readonly lines: readonly LogLine[]
+  readonly next: number
+}
+
+const chunk = 64 * 1024
+const lineFeed = 0x0a
+
+/** Where the last `count` lines that were written at `since` or later begin, and how many there are. */
+export async function findStart(
+  path: string,
+  extent: LogExtent,
+  wanted: { readonly count: number; readonly since?: number | undefined },
+): Promise<{ position: number; lines: number }> {
+  const since = wanted.since === undefined ? extent.start : ((await positionSince(path, wanted.since)) ?? extent.end)
+  return withLog(path, { position: extent.end, lines: 0 }, async (file) => {
+    // What is kept of a log whose beginning is gone may begin within a line, which is not told.
+    const kept = { ...extent, startsLine: extent.start === 0 }
+    if (since <= extent.start) return lastLines(file, kept, wanted.count)
+    // A line that was finished then may have been begun before.
+    const { position } = await lastLines(file, { ...kept, end: since + 1 }, 1)
+    return lastLines(file, { start: Math.min(position, extent.end), end: extent.end, startsLine: true }, wanted.count)
+  })
+}
+
+/**
+ * The whole lines from a position on, as many as 64 KB hold, each cut at 4 KB; none when there is nothing new. A position
+ * that is within a line is taken for one whose line has been told: the rest of that line is left out, so that a line of
+ * any length counts as one. What is not there any more is left out, too.
+ *
+ * @param wanted.isFinal whether a last line without an end counts, because nobody will end it
+ */
+export function readLines(
+  path: string,
+  extent: LogExtent,
+  wanted: { readonly from: number; readonly masker: Masker; readonly isFinal: boolean },
+): Promise<LogPart> {
+  const { masker } = wanted
+  const from = wanted.from > extent.end ? extent.start : Math.max(wanted.from, extent.start)
+  return withLog(path, { lines: [], next: from }, async (file) => {
+    const to = Math.min(from + chunk, extent.end)
+    if (to <= from) return { lines: [], next: from }
+    // Secrets may begin before the part that is read, and end after it.
+    const windowFrom = Math.max(extent.start, from - Math.max(1, masker.reach))
+    const window = await readAt(file, windowFrom, Math.min(to + masker.reach, extent.end))
+    const [partFrom, partTo] = [from - windowFrom, Math.min(to - windowFrom, window.length)]
+    const isWithinLine = from > 0 && (partFrom === 0 || window[partFrom - 1] !== lineFeed)
+    const { lines, next } = split(window, partFrom, partTo, {
+      isWithinLine,
+      isFinal: wanted.isFinal && to === extent.end,
+      isFull: to === from + chunk,
+    })
+    const marks = await marksBetween(path, from, windowFrom + next)
+    const secrets = lines.length === 0 ? [] : masker.find(window)
+    let mark = 0
+    return {
+      lines: lines.map((line) => {
+        const end = windowFrom + line.end
+        while ((marks[mark]?.end ?? Infinity) < end) mark += 1
+        const { at, isExact } = marks[mark] ?? { at: 0, isExact: false }
+        return { at: isExact ? at : null, text: lineText(window, secrets, line), end }
+      }),
+      next: windowFrom + next,
+    }
+  })
+}
+
+interface Line {
+  readonly from: number
+  /** Without its end. */
+  readonly to: number
+  readonly end: number
+}
+
+/** The lines of a part of a text, and where the first line begins that is not among them. */
+function split(
+  text: Buffer,
+  from: number,
+  to: number,
+  options: { readonly isWithinLine: boolean; readonly isFinal: boolean; readonly isFull: boolean },
+): { lines: Line[]; next: number } {
+  const lines: Line[] = []
+  let start = from
+  let isRest = options.isWithinLine
+  for (let at = text.indexOf(lineFeed, start); at !== -1 && at < to; at = text.indexOf(lineFeed, start)) {
+    if (!isRest) lines.push({ from: start, to: at, end: at + 1 })
+    isRest = false
+    start = at + 1
+  }
+  if (start === to) return { lines, next: start }
+  // The rest of a line that has been told, or a line that fills the whole part.
+  if (isRest) return { lines, next: to }
+  if (!options.isFinal && !(options.isFull && lines.length === 0)) return { lines, next: start }
+  return { lines: [...lines, { from: start, to, end: to }], next: to }
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { reachableCopy } from '../../platform/reach.ts'
+import type { OsUser } from '../../platform/users.ts'
+import { prepareBin } from './toolchain.ts'
+
+/** The programs that builds and apps run with; all paths are absolute and readable for the users of apps. */
+export interface Programs {
+  readonly node: string
+  /** The folder that comes first on PATH. */
+  readonly bin: string
+  /** All that they read besides the system's. */
+  readonly paths: readonly string[]
+}
+
+/** Joins control groups before a command begins; run with the server's own rights. */
+export const enterProgram = fileURLToPath(new URL('../../../dist/runtimes/process/enter.js', import.meta.url))
+
+/** Bundled from `static-server.ts` by the build into one file without dependencies. */
+const bundledStaticServer = fileURLToPath(new URL('../../../dist/static-server/index.js', import.meta.url))
+
+/**
+ * The server's own Node, the package managers that came with it and the server of static sites, copied into the data directory
+ * where `user` could not read the installed ones.
+ */
+export async function preparePrograms(options: {
+  readonly runtime: string
+  readonly bin: string
+  readonly user: OsUser | null
+}): Promise<Programs> {
+  const { runtime, bin, user } = options
+  const packageCopy = async (name: string): Promise<string> => {
+    const manifest = findPackageJSON(name, import.meta.url)
+    if (manifest === undefined) throw new Error(`${name} is not installed`)
+    const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string }
+    const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
+    return reachableCopy({ source: dirname(manifest), copyTo, user })
+  }
+  const [node, npm, pnpm, yarn, modernYarn, staticServer] = await Promise.all([
+    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
+    packageCopy('npm'),
+    packageCopy('pnpm'),
+    packageCopy('yarn'),
+    packageCopy('@yarnpkg/cli-dist'),
+    reachableCopy({
+      source: bundledStaticServer,
+      copyTo: join(runtime, await nameByContent(bundledStaticServer)),
+      user,
+    }),
+  ])
+  await prepareBin({
+    directory: bin,
+    node,
+    npmCli: join(npm, 'bin', 'npm-cli.js'),
+    pnpmCli: join(pnpm, 'bin', 'pnpm.cjs'),
+    yarnCli: join(yarn, 'bin', 'yarn.js'),
+    modernYarnCli: join(modernYarn, 'bin', 'yarn.js'),
+    staticServer,
+  })
+  return { node, bin, paths: [bin, node, npm, pnpm, yarn, modernYarn, staticServer] }
+}
+
+async function nameByContent(file: string): Promise<string> {
+  const hash = createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
+  return `static-server-${hash.slice(0, 16)}.mjs`
+}
