@@ -1,7 +1,7 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { sizeOf } from '../../server/src/platform/tree-size.ts'
+import { sizeOf } from '../../server/src/platform/disk/tree-size.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 it('adds up all trees, whatever their names, and follows no link', async () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { access, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Caches } from '../builds/caches.ts'
+import type { Caches } from '../platform/disk/caches.ts'
 
 /**
  * Bare repositories of our own, one for each project and address, so that a second fetch brings only what is new. They

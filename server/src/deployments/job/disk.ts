@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { ApiError } from '../../contract/errors.ts'
 import type { DeploymentStage } from '../../contract/resources/deployments.ts'
-import { sizeOf } from '../../platform/tree-size.ts'
+import { sizeOf } from '../../platform/disk/tree-size.ts'
 import { DeploymentError } from '../state/failure.ts'
 
 /** Keeps deployments from filling the disk that everything lies on. */

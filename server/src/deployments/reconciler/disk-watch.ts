@@ -1,5 +1,5 @@
 import { sleepUntilAborted } from '../../platform/abort.ts'
-import { sizeOf } from '../../platform/tree-size.ts'
+import { sizeOf } from '../../platform/disk/tree-size.ts'
 import { cacheOf, homeOf, temporaryFolderOf } from '../../runtimes/process/environment.ts'
 import { tooLarge } from '../job/disk.ts'
 import { unroute } from '../job/drain.ts'

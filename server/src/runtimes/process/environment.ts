@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { SYSTEM_FOLDERS } from '../../platform/folders.ts'
+import { SYSTEM_FOLDERS } from '../../platform/disk/folders.ts'
 import type { Command, Release } from '../runtime.ts'
 
 /** Every process of a release carries its id under this name; it is how strays are found. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { lchown, lstat, mkdir, open } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import type { OsUser } from './users.ts'
+import type { OsUser } from '../users.ts'
 
 /** Where the machine's own programs lie. */
 export const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const

@@ -1,8 +1,8 @@
 import { lstat, lutimes, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { removeFolder } from '../platform/folders.ts'
-import { createKeyedLock } from '../platform/keyed-lock.ts'
-import { sizeOf } from '../platform/tree-size.ts'
+import { createKeyedLock } from '../keyed-lock.ts'
+import { removeFolder } from './folders.ts'
+import { sizeOf } from './tree-size.ts'
 
 /**
  * Folders that save downloads, each for a purpose of its own: the packages of an app, a repository. None is ever needed:
