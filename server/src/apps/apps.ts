@@ -1,13 +1,13 @@
-import { randomInt } from 'node:crypto'
+import { sql } from 'kysely'
 import { ApiError } from '../contract/errors.ts'
-import type { DeploymentsTables } from '../deployments/state/tables.ts'
-import type { Gateway, PublicAddress } from '../gateway/gateway.ts'
-import type { AppsConfig, Range } from '../platform/config.ts'
+import type { Gateway, PublicAddress } from '../gateway/client.ts'
+import type { AppsConfig } from '../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { addressOf, hostnameOf } from './addresses.ts'
+import { addressOf, candidates } from './addresses.ts'
+import { tablesOf } from './tables.ts'
 
-/** What a name in a project stands for: it keeps its address over all its releases. */
+/** An app: a name in a project that keeps its address over all its releases. */
 export interface App {
   readonly id: string
   readonly name: string
@@ -15,86 +15,42 @@ export interface App {
   readonly address: PublicAddress
 }
 
+/** The project that a new app belongs to, with the number of apps that its plan allows. */
+export interface ProjectOfApp {
+  readonly id: string
+  readonly plan: string
+  readonly mostApps: number
+}
+
 export interface Apps {
   /**
-   * The app of this name, locked for the transaction; made with an address of its own when there is none yet.
-   * Throws `invalid_request` when the project has as many apps as it may have.
+   * Returns the app of this name, locked for the transaction; makes it with an address of its own when there is none.
+   * Throws `invalid_request` when the project has as many apps as its plan allows.
    */
-  findOrCreate(
-    transaction: Transaction,
-    project: { readonly id: string; readonly plan: string; readonly mostApps: number },
-    name: string,
-  ): Promise<{ app: App; isNew: boolean }>
+  findOrCreate(transaction: Transaction, project: ProjectOfApp, name: string): Promise<{ app: App; isNew: boolean }>
+  /** Throws when there is no such app. */
   get(id: string): Promise<App>
+  /** The apps of these ids that are there, by id. */
+  byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>
   ofProject(projectId: string): Promise<App[]>
+  /** Locks the app until the transaction ends, so that changes of several of its deployments run one after the other. */
+  lock(transaction: Transaction, id: string): Promise<void>
+  /** Counts the app's generation up, under its lock, and returns it. */
+  nextGeneration(transaction: Transaction, id: string): Promise<number>
+  delete(transaction: Transaction, id: string): Promise<void>
+  deleteProject(transaction: Transaction, projectId: string): Promise<void>
 }
 
 const fields = ['id', 'name', 'number', 'port', 'hostname'] as const
 
 export function createApps(dependencies: {
   readonly database: Database
-  readonly gateway: Gateway
+  readonly gateway: Pick<Gateway, 'isFree'>
   readonly config: AppsConfig
 }): Apps {
-  const { gateway, config } = dependencies
-  const db = dependencies.database.withTables<DeploymentsTables>()
-
-  const find = async (transaction: Transaction, projectId: string, name: string): Promise<App | undefined> => {
-    const row = await transaction
-      .withTables<DeploymentsTables>()
-      .selectFrom('apps')
-      .select(fields)
-      .where('project_id', '=', projectId)
-      .where('name', '=', name)
-      .forUpdate()
-      .executeTakeFirst()
-    return row && appOf(row)
-  }
-
-  /** Makes the app at this address; `undefined` when another app or another program holds the address. */
-  const tryAddress = async (
-    transaction: Transaction,
-    projectId: string,
-    name: string,
-    address: PublicAddress,
-  ): Promise<App | undefined> => {
-    const id = newId('app')
-    if (!(await isFree(gateway, id, address))) return undefined
-    const row = await transaction
-      .withTables<DeploymentsTables>()
-      .insertInto('apps')
-      .values({
-        id,
-        project_id: projectId,
-        name,
-        port: 'port' in address ? address.port : null,
-        hostname: 'hostname' in address ? address.hostname : null,
-      })
-      .onConflict((conflict) => conflict.doNothing())
-      .returning(fields)
-      .executeTakeFirst()
-    return row && appOf(row)
-  }
-
-  const create = async (
-    transaction: Transaction,
-    project: Parameters<Apps['findOrCreate']>[1],
-    name: string,
-  ): Promise<App> => {
-    const { count } = await transaction
-      .withTables<DeploymentsTables>()
-      .selectFrom('apps')
-      .select(({ fn }) => fn.countAll<string>().as('count'))
-      .where('project_id', '=', project.id)
-      .executeTakeFirstOrThrow()
-    if (Number(count) >= project.mostApps) throw tooMany(project)
-    for (const address of candidates(config, project.id, name)) {
-      const app = await tryAddress(transaction, project.id, name, address)
-      if (app !== undefined) return app
-    }
-    throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
-  }
+  const { database, gateway, config } = dependencies
+  const db = tablesOf(database)
 
   return {
     async findOrCreate(transaction, project, name) {
@@ -104,11 +60,23 @@ export function createApps(dependencies: {
       await lockByName(transaction, `apps of ${project.id}`)
       const meanwhile = await find(transaction, project.id, name)
       if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
-      return { app: await create(transaction, project, name), isNew: true }
+      await assertRoom(transaction, project)
+      for (const address of candidates(config, project.id, name)) {
+        if (!(await gateway.isFree(address))) continue
+        const app = await insert(transaction, project.id, name, address)
+        if (app !== undefined) return { app, isNew: true }
+      }
+      throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
     },
 
     async get(id) {
       return appOf(await db.selectFrom('apps').select(fields).where('id', '=', id).executeTakeFirstOrThrow())
+    },
+
+    async byIds(on, ids) {
+      const wanted = sql<string>`any(${[...new Set(ids)]}::text[])`
+      const rows = await tablesOf(on).selectFrom('apps').select(fields).where('id', '=', wanted).execute()
+      return new Map(rows.map((row) => [row.id, appOf(row)]))
     },
 
     async list() {
@@ -118,11 +86,50 @@ export function createApps(dependencies: {
     async ofProject(projectId) {
       return (await db.selectFrom('apps').select(fields).where('project_id', '=', projectId).execute()).map(appOf)
     },
+
+    async lock(transaction, id) {
+      await tablesOf(transaction).selectFrom('apps').select('id').where('id', '=', id).forUpdate().execute()
+    },
+
+    async nextGeneration(transaction, id) {
+      const { generation } = await tablesOf(transaction)
+        .updateTable('apps')
+        .set({ generation: sql`generation + 1` })
+        .where('id', '=', id)
+        .returning('generation')
+        .executeTakeFirstOrThrow()
+      return generation
+    },
+
+    async delete(transaction, id) {
+      await tablesOf(transaction).deleteFrom('apps').where('id', '=', id).execute()
+    },
+
+    async deleteProject(transaction, projectId) {
+      await tablesOf(transaction).deleteFrom('apps').where('project_id', '=', projectId).execute()
+    },
   }
 }
 
-function tooMany({ plan, mostApps }: { plan: string; mostApps: number }): ApiError {
-  return new ApiError(
+async function find(transaction: Transaction, projectId: string, name: string): Promise<App | undefined> {
+  const row = await tablesOf(transaction)
+    .selectFrom('apps')
+    .select(fields)
+    .where('project_id', '=', projectId)
+    .where('name', '=', name)
+    .forUpdate()
+    .executeTakeFirst()
+  return row && appOf(row)
+}
+
+async function assertRoom(transaction: Transaction, { id, plan, mostApps }: ProjectOfApp): Promise<void> {
+  const { count } = await tablesOf(transaction)
+    .selectFrom('apps')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('project_id', '=', id)
+    .executeTakeFirstOrThrow()
+  if (Number(count) < mostApps) return
+  throw new ApiError(
     'invalid_request',
     `name: the plan ${plan} of this project allows ${mostApps} apps, and it has them. Delete all deployments of an app ` +
       'that is not needed any more, or give the project a larger plan.',
@@ -130,34 +137,26 @@ function tooMany({ plan, mostApps }: { plan: string; mostApps: number }): ApiErr
   )
 }
 
-/** Listens on the address for a moment: a port that another program holds is found out here, not at the switch. */
-async function isFree(gateway: Gateway, id: string, address: PublicAddress): Promise<boolean> {
-  try {
-    await gateway.open(id, address)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
-    throw error
-  }
-  await gateway.close(id)
-  return true
-}
-
-/** Addresses to try, one after the other. */
-function* candidates(config: AppsConfig, projectId: string, name: string): Generator<PublicAddress> {
-  if (config.mode === 'hostnames') {
-    for (let attempt = 1; attempt <= 100; attempt++) {
-      yield { hostname: hostnameOf({ name, projectId, domain: config.domain, attempt }) }
-    }
-  } else {
-    for (const port of portsFrom(config.ports)) yield { port }
-  }
-}
-
-/** Every port of a range once, from a random one on, so that two servers on one machine seldom meet. */
-function* portsFrom({ from, to }: Range): Generator<number> {
-  const size = to - from + 1
-  const start = randomInt(size)
-  for (let step = 0; step < size; step++) yield from + ((start + step) % size)
+/** Makes the app at this address; returns `undefined` when another app has the address. */
+async function insert(
+  transaction: Transaction,
+  projectId: string,
+  name: string,
+  address: PublicAddress,
+): Promise<App | undefined> {
+  const row = await tablesOf(transaction)
+    .insertInto('apps')
+    .values({
+      id: newId('app'),
+      project_id: projectId,
+      name,
+      port: 'port' in address ? address.port : null,
+      hostname: 'hostname' in address ? address.hostname : null,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning(fields)
+    .executeTakeFirst()
+  return row && appOf(row)
 }
 
 function appOf(row: { id: string; name: string; number: number; port: number | null; hostname: string | null }): App {

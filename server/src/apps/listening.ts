@@ -1,18 +1,24 @@
-import type { Gateway } from '../gateway/gateway.ts'
+import type { Gateway } from '../gateway/client.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { App } from './apps.ts'
 
-/** Answers for the addresses of apps; one that another program holds is tried again until it is free. */
+/** Opens the addresses of apps at the gateway. An address that another program holds is tried again until it is free. */
 export interface Listening {
   /** Never rejects for an address that is taken. */
   open(app: App): Promise<void>
-  /** Tries those again that were taken. */
-  openRest(): Promise<void>
+  /** Tries the addresses again that were taken. */
+  retry(): Promise<void>
   isOpen(appId: string): boolean
   close(appId: string): Promise<void>
 }
 
-export function createListening({ gateway, logger }: { gateway: Gateway; logger: Logger }): Listening {
+export function createListening({
+  gateway,
+  logger,
+}: {
+  readonly gateway: Pick<Gateway, 'open' | 'close'>
+  readonly logger: Logger
+}): Listening {
   const taken = new Map<string, App>()
 
   const open = async (app: App): Promise<void> => {
@@ -29,7 +35,7 @@ export function createListening({ gateway, logger }: { gateway: Gateway; logger:
 
   return {
     open,
-    async openRest() {
+    async retry() {
       for (const app of [...taken.values()]) await open(app)
     },
     isOpen: (appId) => !taken.has(appId),

@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
 import type { ResponseBody } from '../contract/operations.ts'
-import { tablesOf } from '../deployments/state/rows.ts'
-import type { AppTraffic } from '../gateway/gateway.ts'
+import type { AppTraffic } from '../gateway/client.ts'
 import type { Database } from '../platform/database.ts'
+import { tablesOf } from './tables.ts'
 
-/** What apps are asked, counted by the hour (of UTC) and kept for some days. */
+/** The requests to apps, counted by the hour (of UTC) and kept for some days. */
 export interface Traffic {
-  /** Adds to the hour that goes on what was counted since the last time. What cannot be written is written the next time. */
+  /** Adds the requests since the last call to the current hour. Counts that cannot be written are kept for the next call. */
   add(counted: readonly AppTraffic[]): Promise<void>
-  /** The last 24 hours of all apps of a project, oldest first; the last one goes on. */
+  /** The last 24 hours of all apps of a project, oldest first; the last one is not over. */
   ofProject(projectId: string): Promise<ResponseBody<'projects.traffic'>>
-  /** Removes what is too old. */
+  /** Removes hours that are too old. */
   forget(): Promise<void>
 }
 
@@ -79,7 +79,7 @@ export function createTraffic({ database }: { database: Database }): Traffic {
 
 const currentHour = (): number => Math.floor(Date.now() / hourMs) * hourMs
 
-/** One entry for each app and hour. */
+/** Adds up the counts of the same app and hour. */
 function joined(counted: readonly Counted[]): Counted[] {
   const all = new Map<string, Counted>()
   for (const each of counted) {
@@ -92,7 +92,7 @@ function joined(counted: readonly Counted[]): Counted[] {
   return [...all.values()]
 }
 
-/** In one statement. Apps that are gone are left out. */
+/** Writes all counts in one statement. Apps that are gone are left out. */
 async function write(database: Database, counted: readonly Counted[]): Promise<void> {
   const column = <Value>(pick: (each: Counted) => Value) => counted.map(pick)
   await sql`

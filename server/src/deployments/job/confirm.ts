@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PublicAddress } from '../../gateway/gateway.ts'
+import type { PublicAddress } from '../../gateway/client.ts'
+import { deploymentHeader } from '../../gateway/headers.ts'
 import { DeploymentError } from '../state/failure.ts'
 import { isHealthy, probe } from './probe.ts'
 
 const attempts = 5
 
 /**
- * Asks the gateway for the app as a visitor would and sees that the new release is what answers.
- * Rejects with a `DeploymentError` of the stage `switch` otherwise.
+ * Asks the gateway for the app as a visitor would, and resolves when the new release answers. Rejects with a
+ * `DeploymentError` of the stage `switch` otherwise.
  */
 export async function confirmRoute(
   listener: { readonly host: string; readonly port: number },
@@ -21,7 +22,7 @@ export async function confirmRoute(
     try {
       const target = { ...listener, path: healthPath ?? '/', headers: hostHeader(address) }
       const { status, headers } = await probe(target, signal)
-      const from = headers['x-fairlead-deployment']
+      const from = headers[deploymentHeader]
       if (from === deploymentId && isHealthy(status, healthPath)) return
       seen = `status ${status} from ${from ?? 'the gateway itself'}`
     } catch (error) {

@@ -1,36 +1,36 @@
 import { statfs } from 'node:fs/promises'
 import { ApiError } from '../../contract/errors.ts'
 import type { DeploymentStage } from '../../contract/resources/deployments.ts'
-import { sizeOf } from '../../platform/disk/tree-size.ts'
+import { sleepUntilAborted } from '../../platform/abort.ts'
 import { DeploymentError } from '../state/failure.ts'
 
-/** Keeps deployments from filling the disk that everything lies on. */
-export interface Disk {
+/** Keeps deployments from filling the disk that the whole server works on. */
+export interface DiskGuard {
   freeBytes(): Promise<number>
-  /** Throws `server_error` when what is free is below the reserve. */
+  /** Throws `server_error` when less is free than the reserve. */
   assertRoom(): Promise<void>
   /**
-   * Runs a step that writes into a folder, and ends it when that grows beyond what it may take or the disk is nearly
-   * full. Rejects with a `DeploymentError`: `too_large` or `no_space`.
+   * Runs a step that writes to the disk, and ends it when it writes more than it may or the disk is nearly full. Rejects
+   * with a `DeploymentError`: `too_large` or `no_space`.
    */
-  hold<T>(limit: Held, signal: AbortSignal, step: (held: AbortSignal) => Promise<T>): Promise<T>
+  guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<T>
 }
 
-export interface Held {
+export interface DiskLimit {
   readonly stage: 'fetch' | 'build'
   readonly mostBytes: number
-  /** What is in these counts. */
-  readonly folders: readonly string[]
-  /** Of these, which were there before, counts what comes from now on. */
-  readonly growing: readonly string[]
+  /** Bytes that are there before the step and do not count. */
+  baseline(): Promise<number>
+  /** All bytes that are there now; some number above `enough` will do as soon as there are more. */
+  measure(enough: number): Promise<number>
 }
 
 /** A fast disk takes a gigabyte in this time, which the reserve must outlast. */
 const intervalMs = 500
-/** A large tree takes long to look at; looking must not take more than a tenth of the time. */
+/** Measuring a large tree takes long; it must not take more than a tenth of the time. */
 const pauseFactor = 10
 
-export function createDisk(options: { readonly directory: string; readonly reserveBytes: number }): Disk {
+export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
   const { directory, reserveBytes } = options
   const freeBytes = async (): Promise<number> => {
     const { bavail, bsize } = await statfs(directory)
@@ -48,43 +48,53 @@ export function createDisk(options: { readonly directory: string; readonly reser
       )
     },
 
-    async hold({ stage, folders, mostBytes, growing }, signal, step) {
-      const stop = new AbortController()
-      const ended = new AbortController()
+    async guard(limit, signal, step) {
       const assertFree = async (): Promise<void> => {
-        if ((await freeBytes()) < reserveBytes) throw noSpace(stage)
+        if ((await freeBytes()) < reserveBytes) throw noSpace(limit.stage)
       }
       await assertFree()
-      const before = await sizeOf(growing)
+      const baseline = await limit.baseline()
       const check = async (): Promise<void> => {
         await assertFree()
-        const bytes = (await sizeOf([...folders, ...growing], mostBytes + before)) - before
-        // No number at all when even before it could not be told.
-        if (!(bytes <= mostBytes)) throw tooLarge(stage, mostBytes)
+        const bytes = (await limit.measure(limit.mostBytes + baseline)) - baseline
+        // Infinity − Infinity is NaN when a folder was unreadable: that counts as too large.
+        if (!(bytes <= limit.mostBytes)) throw tooLarge(limit.stage, limit.mostBytes)
       }
-      const watch = async (): Promise<void> => {
-        let tookMs = 0
-        for (;;) {
-          await pause(Math.max(intervalMs, pauseFactor * tookMs), ended.signal)
-          if (ended.signal.aborted) return
-          const begun = performance.now()
-          await check().catch((error: unknown) => {
-            if (error instanceof DeploymentError) stop.abort(error)
-          })
-          tookMs = performance.now() - begun
-        }
-      }
-      const watching = watch()
+      const watch = watchWith(check)
       try {
-        const done = await step(AbortSignal.any([signal, stop.signal]))
+        const done = await step(AbortSignal.any([signal, watch.exceeded]))
         await check()
         return done
       } catch (error) {
-        throw stop.signal.aborted && !signal.aborted ? stop.signal.reason : error
+        throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error
       } finally {
-        ended.abort()
-        await watching
+        await watch.end()
       }
+    },
+  }
+}
+
+/** Runs `check` again and again. `exceeded` aborts with the `DeploymentError` that it throws. */
+function watchWith(check: () => Promise<void>): { readonly exceeded: AbortSignal; end(): Promise<void> } {
+  const exceeded = new AbortController()
+  const ended = new AbortController()
+  const watching = (async () => {
+    let tookMs = 0
+    for (;;) {
+      await sleepUntilAborted(Math.max(intervalMs, pauseFactor * tookMs), ended.signal)
+      if (ended.signal.aborted) return
+      const begun = performance.now()
+      await check().catch((error: unknown) => {
+        if (error instanceof DeploymentError) exceeded.abort(error)
+      })
+      tookMs = performance.now() - begun
+    }
+  })()
+  return {
+    exceeded: exceeded.signal,
+    async end() {
+      ended.abort()
+      await watching
     },
   }
 }
@@ -102,17 +112,4 @@ export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): D
     run: `The app was stopped: with its release, HOME and TMPDIR it took more than the ${megabytes} on the disk that it may. Let it keep less. HOME and TMPDIR stay from release to release; the build of another one can empty them.`,
   }
   return new DeploymentError(stage, 'too_large', messages[stage])
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (signal.aborted) return done()
-    const finish = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', finish)
-      done()
-    }
-    const timer = setTimeout(finish, ms)
-    signal.addEventListener('abort', finish)
-  })
 }

@@ -1,16 +1,26 @@
 import type { DeploymentFailure } from '../../contract/resources/deployments.ts'
-import type { DeploymentRow } from '../state/store.ts'
-import type { DeployParts } from './parts.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Announce, UrlOf } from '../state/announce.ts'
+import type { AppDirectory } from '../state/apps.ts'
+import type { JobTransitions } from '../state/job-transitions.ts'
+import type { DeploymentRow } from '../state/tables.ts'
 
-/** Makes a deployment `failed` and announces it in one transaction; does nothing when it is wanted in another way now. */
-export async function failDeployment(
-  parts: Pick<DeployParts, 'database' | 'store' | 'announce' | 'apps' | 'urlOf'>,
-  row: DeploymentRow,
-  failure: DeploymentFailure,
-): Promise<void> {
-  const app = await parts.apps.get(row.app_id)
-  await parts.database.transaction().execute(async (transaction) => {
-    if (!(await parts.store.fail(transaction, row, failure))) return
-    await parts.announce(transaction, { event: 'deployment.failed', row, url: parts.urlOf(app), failure })
-  })
+/** Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted. */
+export type Fail = (row: DeploymentRow, failure: DeploymentFailure) => Promise<void>
+
+export function createFail(dependencies: {
+  readonly database: Database
+  readonly jobs: Pick<JobTransitions, 'fail'>
+  readonly apps: Pick<AppDirectory, 'get'>
+  readonly announce: Announce
+  readonly urlOf: UrlOf
+}): Fail {
+  const { database, jobs, apps, announce, urlOf } = dependencies
+  return async (row, failure) => {
+    const app = await apps.get(row.app_id)
+    await database.transaction().execute(async (transaction) => {
+      if (!(await jobs.fail(transaction, row, failure))) return
+      await announce(transaction, { event: 'deployment.failed', row, url: urlOf(app), failure })
+    })
+  }
 }

@@ -1,90 +1,114 @@
+import type { Logger } from '../../platform/logger.ts'
 import { DeploymentError, failureOf, serverFailure } from '../state/failure.ts'
-import { isInterrupted, type Turn } from '../state/lock.ts'
-import type { DeploymentRow } from '../state/store.ts'
-import { deploy } from './deploy.ts'
-import { failDeployment } from './fail.ts'
-import type { DeployParts } from './parts.ts'
-import { NoLongerWanted } from './switch-over.ts'
-
-/** A deployment that killed the server twice is not tried a third time. */
-const attemptsAllowed = 2
+import { type DeploymentLocks, type HeldLock, isInterrupted } from '../state/lock.ts'
+import type { DeploymentSecrets } from '../state/secrets.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+import type { Deploy } from './deploy.ts'
+import type { Fail } from './fail.ts'
+import { type InstanceControl, releaseRef } from './instances.ts'
+import { NoLongerDesired } from './switch-over.ts'
 
 /**
- * The job that works on one deployment. It always leaves the deployment in a state that is true:
- * running, failed with the reason, or, when the server itself stops, still building for its next start.
+ * Runs the job of one deployment. It leaves the deployment in a state that is true: running, failed with the reason, or,
+ * when the server itself stops, still building for its next start.
  */
-export async function workOn(parts: DeployParts, deploymentId: string, stopping: AbortSignal): Promise<void> {
-  let lookAgain = true
-  while (lookAgain) {
-    lookAgain = await parts.work.run(deploymentId, (turn) => attempt(parts, deploymentId, turn), stopping)
+export type DeployJob = (deploymentId: string, stopping: AbortSignal) => Promise<void>
+
+export interface DeployJobDependencies {
+  readonly store: { readonly jobs: Pick<DeploymentStore['jobs'], 'begin' | 'giveBack'> }
+  readonly locks: Pick<DeploymentLocks, 'run'>
+  readonly instances: Pick<InstanceControl, 'halt' | 'remove'>
+  readonly secrets: Pick<DeploymentSecrets, 'valuesOf'>
+  readonly deploy: Deploy
+  readonly fail: Fail
+  readonly logger: Logger
+}
+
+/** A deployment that ended the server twice is not tried a third time. */
+const attemptsAllowed = 2
+
+export function createDeployJob(dependencies: DeployJobDependencies): DeployJob {
+  return async (deploymentId, stopping) => {
+    let again = true
+    while (again) {
+      again = await dependencies.locks.run(deploymentId, (held) => attempt(dependencies, deploymentId, held), stopping)
+    }
   }
 }
 
-/** Gives whether it was interrupted: the deployment may be wanted in another way, which only its row can tell. */
-async function attempt(parts: DeployParts, deploymentId: string, { signal, worksFor }: Turn): Promise<boolean> {
-  const deployment = await parts.store.begin(deploymentId)
-  if (deployment === undefined) return false
-  // Nothing has been made yet, and what an earlier wish has left may be wanted as it is.
-  if (signal.aborted) return leaveOff(parts, deployment, signal)
-  worksFor(deployment)
-  const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
+/** Returns true when it was interrupted: a later request may have been accepted, which only the row can tell. */
+async function attempt(
+  dependencies: DeployJobDependencies,
+  deploymentId: string,
+  { signal, setGeneration }: HeldLock,
+): Promise<boolean> {
+  const { store, deploy } = dependencies
+  const row = await store.jobs.begin(deploymentId)
+  if (row === undefined) return false
+  // Nothing has been made yet, and the later request may want the release as it is.
+  if (signal.aborted) return giveBack(dependencies, row, signal)
+  setGeneration(row)
+  const logger = dependencies.logger.child({ deployment: row.id, project: row.project_id })
   try {
-    // What an earlier try, cut off by the server's end, has left.
-    if (!deployment.retained) await cleanUp(parts, deployment)
-    if (deployment.attempts > attemptsAllowed) {
+    // An earlier attempt that the server's end cut short may have left something.
+    if (!row.retained) await cleanUp(dependencies, row)
+    if (row.attempts > attemptsAllowed) {
       throw new DeploymentError('build', 'interrupted', 'The server ended twice while it worked on this. Deploy again.')
     }
     logger.info('deployment begins')
     signal.throwIfAborted()
-    await deploy(parts, deployment, signal)
+    await deploy(row, signal)
     logger.info('deployment runs')
     return false
   } catch (error) {
-    await cleanUp(parts, deployment).catch((failed: unknown) => {
+    await cleanUp(dependencies, row).catch((failed: unknown) => {
       logger.error({ err: failed }, 'what a deployment left could not be removed; it is tried again by itself')
     })
-    if (signal.aborted) return leaveOff(parts, deployment, signal)
-    if (isWorthAnotherTry(deployment, error)) throw error
-    await settle(parts, deployment, error)
+    if (signal.aborted) return giveBack(dependencies, row, signal)
+    if (isWorthAnotherAttempt(row, error)) throw error
+    await settle(dependencies, row, error, logger)
     return false
   }
 }
 
 /**
- * An error of the server itself, such as a database that was away for a moment: its job is tried again by itself. Not
- * where the token may have been used up, for the repository could not be read again.
+ * True for an error of the server itself, such as a database that was away for a moment: the job is tried again by itself.
+ * False when the token may have been deleted, since the repository could not be read again.
  */
-function isWorthAnotherTry({ attempts, git_token }: DeploymentRow, error: unknown): boolean {
-  const isServers = !(error instanceof DeploymentError || error instanceof NoLongerWanted)
+function isWorthAnotherAttempt({ attempts, git_token }: DeploymentRow, error: unknown): boolean {
+  const isServers = !(error instanceof DeploymentError || error instanceof NoLongerDesired)
   return isServers && attempts < attemptsAllowed && git_token === null
 }
 
-/** Gives true when it is to be looked again; rejects when the server stops. */
-async function leaveOff(parts: DeployParts, deployment: DeploymentRow, signal: AbortSignal): Promise<true> {
-  await parts.store.giveBack(deployment)
+/** Returns true when the row is to be read again; rejects when the server stops. */
+async function giveBack({ store }: DeployJobDependencies, row: DeploymentRow, signal: AbortSignal): Promise<true> {
+  await store.jobs.giveBack(row)
   if (isInterrupted(signal)) return true
   throw signal.reason
 }
 
-/** Ends what runs of a release that does not have the address; its files go, unless they are a release to go back to. */
-async function cleanUp(parts: DeployParts, deployment: DeploymentRow): Promise<void> {
-  const app = await parts.apps.get(deployment.app_id)
-  const release = await parts.releases.of(deployment, app.number)
-  if (deployment.retained) await parts.runner.halt(release)
-  else await parts.runner.remove(release)
+/** Ends everything that runs of a release without the address; its files go, unless the release is retained. */
+async function cleanUp({ instances }: DeployJobDependencies, row: DeploymentRow): Promise<void> {
+  if (row.retained) await instances.halt(releaseRef(row))
+  else await instances.remove(releaseRef(row))
 }
 
-async function settle(parts: DeployParts, deployment: DeploymentRow, error: unknown): Promise<void> {
-  if (error instanceof NoLongerWanted) return
-  const logger = parts.logger.child({ deployment: deployment.id, project: deployment.project_id })
+async function settle(
+  { secrets, fail }: DeployJobDependencies,
+  row: DeploymentRow,
+  error: unknown,
+  logger: Logger,
+): Promise<void> {
+  if (error instanceof NoLongerDesired) return
   try {
-    const failure = failureOf(error, parts.releases.secretsOf(deployment))
+    const failure = failureOf(error, secrets.valuesOf(row))
     if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
     else logger.error({ err: error }, 'deployment failed by an error of the server')
-    await failDeployment(parts, deployment, failure)
+    await fail(row, failure)
   } catch (unsaid) {
     // A reason that cannot be told must not keep the deployment building.
     logger.error({ err: unsaid }, 'the reason of a failure could not be stored')
-    await failDeployment(parts, deployment, serverFailure)
+    await fail(row, serverFailure)
   }
 }

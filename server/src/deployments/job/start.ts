@@ -1,25 +1,30 @@
-import type { Instance, Plan, Release } from '../../runtimes/runtime.ts'
-import type { DeploymentRow } from '../state/store.ts'
-import { drain, stopGraceMs } from './drain.ts'
-import type { DeployParts } from './parts.ts'
+import type { BuildPlan } from '../../builds/build-plan.ts'
+import type { Handle, Release } from '../../runtimes/runtime.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+import type { InstanceControl } from './instances.ts'
+import { type Routes, stopGraceMs } from './routes.ts'
 
 /**
- * Starts the release, or takes it as it is: one that was replaced a moment ago still finishes its requests, and to go
- * back to it needs no new process. One that is to be started anew loses the address and ends first.
+ * Starts a release, or returns the instance that it has: one that was replaced a moment ago still finishes its requests,
+ * and a rollback to it needs no new process. A release that is to be started anew loses the address and ends first.
  */
-export async function startRelease(
-  parts: DeployParts,
-  deployment: DeploymentRow,
-  release: Release,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<Instance> {
-  const { instance } = deployment
-  if (instance !== null && (await parts.runner.inspect(instance)).state === 'listening') return instance
-  if (deployment.retained) {
-    await drain(parts, deployment, signal)
-    await parts.runner.halt(release, { graceMs: stopGraceMs, signal })
+export type StartStep = (row: DeploymentRow, release: Release, plan: BuildPlan, signal: AbortSignal) => Promise<Handle>
+
+export function createStartStep({
+  instances,
+  routes,
+}: {
+  readonly instances: Pick<InstanceControl, 'observe' | 'halt' | 'start'>
+  readonly routes: Pick<Routes, 'drain'>
+}): StartStep {
+  return async (row, release, plan, signal) => {
+    const { instance } = row
+    if (instance !== null && (await instances.observe(instance)).state === 'listening') return instance
+    if (row.retained) {
+      await routes.drain(row, signal)
+      await instances.halt(release, { graceMs: stopGraceMs, signal })
+    }
+    signal.throwIfAborted()
+    return instances.start(release, row.runtime, plan.start)
   }
-  signal.throwIfAborted()
-  return parts.runner.start(release, plan)
 }

@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { App } from '../../apps/apps.ts'
-import type { Upstream } from '../../gateway/gateway.ts'
+import type { Gateway, Upstream } from '../../gateway/client.ts'
+import type { Database } from '../../platform/database.ts'
+import type { KeyedLock } from '../../platform/keyed-lock.ts'
+import type { Announce, UrlOf } from '../state/announce.ts'
+import type { App } from '../state/apps.ts'
 import { DeploymentError } from '../state/failure.ts'
-import type { DeploymentRow, ReleaseFacts } from '../state/store.ts'
+import type { ReleaseFacts } from '../state/job-transitions.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
 import { confirmRoute } from './confirm.ts'
-import type { DeployParts } from './parts.ts'
-import { prune } from './prune.ts'
-import { putAway } from './teardown.ts'
 
-/** The deployment was taken out of `building` while it was worked on, or is wanted in another way. */
-export class NoLongerWanted extends Error {
-  override readonly name = 'NoLongerWanted'
+/** The deployment left `building` while its job ran, or a later request was accepted. */
+export class NoLongerDesired extends Error {
+  override readonly name = 'NoLongerDesired'
 }
 
 export interface SwitchRequest {
@@ -21,69 +23,73 @@ export interface SwitchRequest {
 }
 
 /**
- * Gives the app's address to a healthy release: routes to it, confirms that it is what visitors get, then makes it
- * `running` and announces that in one transaction. If any of this fails, the old release has the address again.
+ * Gives the app's address to a healthy release: routes to it, confirms that visitors get it, then makes it `running` and
+ * announces that in one transaction. If any of this fails, the old release has the address again.
  */
-export async function switchOver(parts: DeployParts, request: SwitchRequest, signal: AbortSignal): Promise<void> {
-  const { app, deployment, upstream } = request
-  const work = async () => {
-    await openAddress(parts, app)
-    const before = parts.gateway.route(app.id, upstream)
-    try {
-      await confirmRoute(parts.listenerOf(app), app.address, deployment.id, request.facts.plan.health, signal)
-      const previous = await makeRunning(parts, request, before)
-      retire(parts, app, previous, before)
-    } catch (error) {
-      // Should it have been stopped meanwhile, it is waiting for the lock to lose the address.
-      parts.gateway.route(app.id, before)
-      throw error
-    }
-  }
-  await parts.appLock(app.id, work, signal)
+export type SwitchStep = (request: SwitchRequest, signal: AbortSignal) => Promise<void>
+
+export interface SwitchDependencies {
+  readonly gateway: Pick<Gateway, 'open' | 'route'>
+  readonly lock: KeyedLock
+  /** The address at which the gateway answers for an app on this machine. */
+  readonly listenerOf: (app: App) => { readonly host: string; readonly port: number }
+  readonly database: Database
+  readonly store: Pick<DeploymentStore, 'jobs' | 'rows'>
+  readonly announce: Announce
+  readonly urlOf: UrlOf
+  /** Called with the release that ran until now, if there was one, and the upstream that it answered on. */
+  readonly retire: (app: App, previous: DeploymentRow | undefined, upstream: Upstream | null) => void
 }
 
-/** What ran until now finishes its requests and is put away; of the releases that are kept, the oldest go. */
-function retire(parts: DeployParts, app: App, previous: DeploymentRow | undefined, upstream: Upstream | null): void {
-  const work = async () => {
-    if (previous !== undefined) {
-      parts.work.interrupt(previous)
-      await putAway(parts, previous, { upstream })
+export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
+  const { gateway, lock, listenerOf, retire } = dependencies
+  return async (request, signal) => {
+    const { app, deployment, upstream, facts } = request
+    const switchRoute = async () => {
+      await openAddress(gateway, app)
+      const before = await gateway.route(app.id, upstream)
+      try {
+        await confirmRoute(listenerOf(app), app.address, deployment.id, facts.plan.health, signal)
+        const previous = await makeRunning(dependencies, request, before)
+        retire(app, previous, before)
+      } catch (error) {
+        // Should the old release have been stopped meanwhile, its teardown waits for the lock to take the address.
+        await gateway.route(app.id, before)
+        throw error
+      }
     }
-    await prune(parts, app)
+    await lock(app.id, switchRoute, signal)
   }
-  // A server that dies in between finds what is left at its next start.
-  parts.background.add(work(), { app: app.id, what: 'retiring a release' })
 }
 
-/** Gives the release that ran until now. */
+/** Returns the release that ran until now. */
 async function makeRunning(
-  parts: DeployParts,
-  request: SwitchRequest,
+  { database, store, announce, urlOf }: SwitchDependencies,
+  { app, deployment, facts }: SwitchRequest,
   before: Upstream | null,
 ): Promise<DeploymentRow | undefined> {
-  const { app, deployment, facts } = request
   try {
-    return await parts.database.transaction().execute(async (trx) => {
-      const changed = await parts.store.run(trx, deployment, facts)
-      if (!changed.ok) return Promise.reject(new NoLongerWanted())
-      await parts.announce(trx, { event: 'deployment.succeeded', row: deployment, url: parts.urlOf(app) })
+    return await database.transaction().execute(async (trx) => {
+      const changed = await store.jobs.run(trx, deployment, facts)
+      if (!changed.ok) throw new NoLongerDesired()
+      await announce(trx, { event: 'deployment.succeeded', row: deployment, url: urlOf(app) })
       return changed.previous
     })
   } catch (error) {
-    // A connection that broke off may have taken the database's "committed" with it; then the success is announced,
+    // The connection may have broken after the commit and before its confirmation. Then the success is announced already,
     // and only the database can tell.
-    if (error instanceof NoLongerWanted || !(await runsAfterAll(parts, deployment))) throw error
-    return before === null ? undefined : parts.store.find(before.deploymentId)
+    if (error instanceof NoLongerDesired || !(await wasCommitted(store, deployment))) throw error
+    return before === null ? undefined : store.rows.find(before.deploymentId)
   }
 }
 
 const databaseAwayMs = 30_000
 
-async function runsAfterAll(parts: DeployParts, deployment: DeploymentRow): Promise<boolean> {
+async function wasCommitted({ jobs }: Pick<DeploymentStore, 'jobs'>, deployment: DeploymentRow): Promise<boolean> {
   const deadline = performance.now() + databaseAwayMs
   for (;;) {
     try {
-      return await parts.store.runs(deployment)
+      return await jobs.runs(deployment)
     } catch (error) {
       if (performance.now() > deadline) throw error
       await sleep(250)
@@ -92,9 +98,9 @@ async function runsAfterAll(parts: DeployParts, deployment: DeploymentRow): Prom
 }
 
 /** Usually open since the app was made; not when another program held the address at the server's start. */
-async function openAddress(parts: DeployParts, app: App): Promise<void> {
+async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<void> {
   try {
-    await parts.gateway.open(app.id, app.address)
+    await gateway.open(app.id, app.address)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     const held = 'port' in app.address ? `Port ${app.address.port}` : app.address.hostname

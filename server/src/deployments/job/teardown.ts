@@ -1,44 +1,57 @@
-import type { Upstream } from '../../gateway/gateway.ts'
-import type { DeploymentRow } from '../state/store.ts'
-import { drain, stopGraceMs } from './drain.ts'
-import type { DeployParts } from './parts.ts'
+import type { Upstream } from '../../gateway/client.ts'
+import type { DeploymentLocks } from '../state/lock.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+import { type InstanceControl, releaseRef } from './instances.ts'
+import { type Routes, stopGraceMs } from './routes.ts'
 
 /**
- * Leaves of a release what its deployment's state allows: all to one that is building or running; to one at rest its
- * files, if they are kept, and no process; to one that is gone nothing at all. Requests under way may finish.
- * Safe to call for any release at any time, and again.
+ * Reduces a release to what its deployment's state allows: nothing is taken from one that is building or running; one at
+ * rest keeps its files, if they are retained, and loses its instance; one that is gone loses everything. Requests under
+ * way may finish. Safe to call for any release at any time, and again.
  *
- * @param options.upstream what it answered on, when another release has its address already
+ * @param replaced the upstream of a release whose address another one has already
  */
-export async function putAway(
-  parts: DeployParts,
+export type Teardown = (
   deployment: Pick<DeploymentRow, 'id' | 'app_id'>,
-  options: { readonly upstream?: Upstream | null } = {},
-): Promise<void> {
-  const release = parts.releases.placeOf(deployment)
-  let lookAgain = true
-  while (lookAgain) {
-    lookAgain = await parts.work.run(release.id, async ({ signal }) => {
-      const row = await parts.store.find(release.id)
-      if (row?.status === 'building' || row?.status === 'running') return false
-      if (row !== undefined) await endInstance(parts, row, signal, options.upstream ?? null)
-      // Whoever interrupts wants the release in another way; then it may even be wanted as it is.
-      if (signal.aborted) return true
-      if (row?.retained === true) await parts.runner.halt(release)
-      else await parts.runner.remove(release)
-      return false
-    })
+  options?: { readonly replaced?: Upstream | null },
+) => Promise<void>
+
+export interface TeardownDependencies {
+  readonly store: Pick<DeploymentStore, 'rows' | 'jobs'>
+  readonly locks: Pick<DeploymentLocks, 'run'>
+  readonly instances: Pick<InstanceControl, 'halt' | 'remove' | 'stop'>
+  readonly routes: Pick<Routes, 'drain'>
+}
+
+export function createTeardown(dependencies: TeardownDependencies): Teardown {
+  const { store, locks, instances } = dependencies
+  return async (deployment, options = {}) => {
+    const release = releaseRef(deployment)
+    let again = true
+    while (again) {
+      again = await locks.run(deployment.id, async ({ signal }) => {
+        const row = await store.rows.find(deployment.id)
+        if (row?.status === 'building' || row?.status === 'running') return false
+        if (row !== undefined) await endInstance(dependencies, row, signal, options.replaced ?? null)
+        // Interrupted by a later request, which may want the release as it is: the row is read again.
+        if (signal.aborted) return true
+        if (row?.retained === true) await instances.halt(release)
+        else await instances.remove(release)
+        return false
+      })
+    }
   }
 }
 
 async function endInstance(
-  parts: DeployParts,
+  { routes, store, instances }: TeardownDependencies,
   row: DeploymentRow,
   signal: AbortSignal,
-  upstream: Upstream | null,
+  replaced: Upstream | null,
 ): Promise<void> {
-  await drain(parts, row, signal, upstream)
-  // Noted before it is told to end: from then on nobody takes this process for one that can be routed to.
-  if (row.instance === null || signal.aborted || !(await parts.store.forgetInstance(row))) return
-  await parts.runner.stop(row.instance, { graceMs: stopGraceMs, signal })
+  await routes.drain(row, signal, replaced)
+  // Noted before the instance is told to end: from then on nobody takes it for one that can be routed to.
+  if (row.instance === null || signal.aborted || !(await store.jobs.forgetInstance(row))) return
+  await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs, signal })
 }

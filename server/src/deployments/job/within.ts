@@ -1,7 +1,7 @@
 import type { DeploymentStage } from '../../contract/resources/deployments.ts'
 import { DeploymentError } from '../state/failure.ts'
 
-/** Runs a step under its deadline. */
+/** Runs a step with a deadline. Rejects with a `DeploymentError` of the code `timeout` when it passes. */
 export async function within<T>(
   stage: DeploymentStage,
   timeoutMs: number,

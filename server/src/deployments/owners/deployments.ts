@@ -1,121 +1,48 @@
-import type { Apps } from '../../apps/apps.ts'
-import type { Listening } from '../../apps/listening.ts'
-import type { FieldProblem } from '../../contract/errors.ts'
-import { invalidRequest, notFound } from '../../contract/errors.ts'
-import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
+import type { ResponseBody } from '../../contract/operations.ts'
 import type { Page, PageRequest } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import type { AppsConfig } from '../../platform/config.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import { newId } from '../../platform/ids.ts'
-import { type Plans, planNamed } from '../../platform/plans.ts'
-import type { SecretBox } from '../../platform/secrets.ts'
-import { branchProblem, isLocalRepository, parseGitUrl } from '../../sources/git-url.ts'
-import { takesToken } from '../../sources/remote.ts'
-import type { Disk } from '../job/disk.ts'
-import { enqueueWork } from '../state/queue.ts'
-import { type Releases, tokenContext } from '../state/releases.ts'
+import type { Database } from '../../platform/database.ts'
+import type { UrlOf } from '../state/announce.ts'
+import type { AppDirectory } from '../state/apps.ts'
 import type { DeploymentStore } from '../state/store.ts'
-import { nextVariables } from '../state/variables.ts'
-import { detailOf, itemOf } from './presentation.ts'
+import type { CreateDeployment } from './create.ts'
+import type { DeploymentDetails } from './detail.ts'
+import { itemOf } from './presentation.ts'
 
-export interface DeploymentsDependencies {
-  readonly database: Database
-  readonly store: DeploymentStore
-  readonly apps: Apps
-  readonly listening: Listening
-  readonly releases: Pick<Releases, 'variablesOf'>
-  readonly secrets: SecretBox
-  readonly plans: Plans
-  readonly appsConfig: AppsConfig
-  readonly disk: Pick<Disk, 'assertRoom'>
-  /** Whether `file:` addresses may be deployed, and tokens sent over plain http: in local mode alone. */
-  readonly allowFile: boolean
-}
-
+/** Deployments as owners create and read them. */
 export interface Deployments {
-  /**
-   * Accepts a deployment: its row, its job and its app, if that is new, in one transaction. Throws `invalid_request` on
-   * a hostile address, branch or token, on variables to keep that there are not, and when the project's plan allows no
-   * further app.
-   */
-  create(
-    transaction: Transaction,
-    afterCommit: (work: () => void) => void,
-    project: TenantProject,
-    input: BodyOutput<'deployments.create'>,
-  ): Promise<ResponseBody<'deployments.create'>>
+  readonly create: CreateDeployment
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'deployments.list'>>>
   /** Throws `not_found`. */
   get(project: TenantProject, id: string): Promise<ResponseBody<'deployments.get'>>
 }
 
-export function createDeployments(dependencies: DeploymentsDependencies): Deployments {
-  const { database, store, apps, releases, secrets, plans, appsConfig } = dependencies
-
-  /** What the app's latest release has; asked under the lock of the app. */
-  const latestOf = async (transaction: Transaction, appId: string) => {
-    const row = await store.latest(transaction, appId)
-    return row && { gitUrl: row.git_url, variables: releases.variablesOf(row) }
-  }
-
+export function createDeployments(dependencies: {
+  readonly database: Database
+  readonly store: Pick<DeploymentStore, 'ofProjects'>
+  readonly apps: Pick<AppDirectory, 'byIds'>
+  readonly details: DeploymentDetails
+  readonly create: CreateDeployment
+  readonly urlOf: UrlOf
+}): Deployments {
+  const { database, store, apps, details, create, urlOf } = dependencies
   return {
-    async create(transaction, afterCommit, project, input) {
-      await checkSource(input, dependencies)
-      await dependencies.disk.assertRoom()
-      const mostApps = planNamed(plans, project.plan).apps
-      const { app, isNew } = await apps.findOrCreate(transaction, { ...project, mostApps }, input.name)
-      // The address answers from now on, with 503 until the release is there.
-      if (isNew) afterCommit(() => void dependencies.listening.open(app))
-      const keep = input.keep_env_vars ?? []
-      const wanted = { app: app.name, gitUrl: input.git_url, given: input.env_vars ?? {}, keep }
-      const variables = nextVariables(wanted, keep.length === 0 ? undefined : await latestOf(transaction, app.id))
-      const id = newId('deployment')
-      const row = await store.add(transaction, {
-        id,
-        projectId: project.id,
-        accountId: project.accountId,
-        appId: app.id,
-        gitUrl: input.git_url,
-        branch: input.branch ?? null,
-        commit: input.commit ?? null,
-        variables: secrets.encrypt(JSON.stringify(variables), id),
-        gitToken: input.git_token === undefined ? null : secrets.encrypt(input.git_token, tokenContext(id)),
-      })
-      await enqueueWork(transaction, store, row)
-      return itemOf({ ...row, app_name: app.name, port: null, hostname: null, ...app.address }, appsConfig)
-    },
+    create,
 
     async list(project, page) {
-      const { rows, next } = await store.list(project.id, page)
-      return { body: { deployments: rows.map((row) => itemOf(row, appsConfig)) }, next }
+      const { rows, next } = await store.ofProjects.list(project.id, page)
+      const known = await apps.byIds(
+        database,
+        rows.map((row) => row.app_id),
+      )
+      const deployments = rows.flatMap((row) => {
+        const app = known.get(row.app_id)
+        // Deleted between the two reads.
+        return app === undefined ? [] : [itemOf(row, app, urlOf)]
+      })
+      return { body: { deployments }, next }
     },
 
-    async get(project, id) {
-      const row = await store.get(database, project.id, id)
-      if (row === undefined) throw notFound()
-      return detailOf(row, releases.variablesOf(row), appsConfig)
-    },
+    get: async (project, id) => details.show(await details.find(database, project, id)),
   }
-}
-
-async function checkSource(
-  input: BodyOutput<'deployments.create'>,
-  options: { readonly allowFile: boolean },
-): Promise<void> {
-  const problems: FieldProblem[] = []
-  const source = parseGitUrl(input.git_url, options)
-  if ('field' in source) problems.push(source)
-  const branch = input.branch === undefined ? undefined : branchProblem(input.branch)
-  if (branch !== undefined) problems.push({ field: 'branch', message: branch })
-  if (!('field' in source)) {
-    if (source.protocol === 'file' && !(await isLocalRepository(source))) {
-      problems.push({ field: 'git_url', message: 'there is no git repository at this path' })
-    }
-    if (input.git_token !== undefined && !takesToken(source, { allowHttp: options.allowFile })) {
-      problems.push({ field: 'git_token', message: 'can be sent to an https address alone' })
-    }
-  }
-  const [first, ...others] = problems
-  if (first !== undefined) throw invalidRequest(first, ...others)
 }

@@ -1,18 +1,20 @@
-import { addressOf } from '../../apps/addresses.ts'
-import { ApiError, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import type { AppsConfig } from '../../platform/config.ts'
+import type { Background } from '../../platform/background.ts'
 import type { Transaction } from '../../platform/database.ts'
-import type { DeployParts } from '../job/parts.ts'
-import { putAway } from '../job/teardown.ts'
-import { enqueueWork } from '../state/queue.ts'
-import type { DeploymentInFull, DeploymentRow } from '../state/store.ts'
-import { detailOf } from './presentation.ts'
+import type { Teardown } from '../job/teardown.ts'
+import type { Announce, UrlOf } from '../state/announce.ts'
+import type { DeploymentLocks } from '../state/lock.ts'
+import { enqueueDeployment } from '../state/queue.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentDetails, FoundDeployment } from './detail.ts'
+import { otherIsActive, refusal, type Verb } from './refusals.ts'
+import type { RemoveDeployment } from './remove.ts'
 
 type Detail = ResponseBody<'deployments.get'>
 
-/** A request to change one deployment: what belongs to it, and what is done once the change holds. */
+/** A request to change one deployment. */
 export interface Change {
   readonly transaction: Transaction
   readonly afterCommit: (work: () => void) => void
@@ -21,8 +23,8 @@ export interface Change {
 }
 
 /**
- * What owners do with deployments. Each is one change of state in the request's transaction; the processes follow once
- * it holds. All throw `not_found`, and `invalid_request` with what to do where the state does not allow it.
+ * Changes of deployments by their owners. Each is one state change in the request's transaction; the instances follow
+ * after the commit. All throw `not_found`, and `invalid_request` with advice where the state does not allow the change.
  */
 export interface Lifecycle {
   cancel(change: Change): Promise<Detail>
@@ -32,135 +34,113 @@ export interface Lifecycle {
   delete(change: Change): Promise<void>
 }
 
-export function createLifecycle(parts: DeployParts, options: { readonly appsConfig: AppsConfig }): Lifecycle {
-  const read = async ({ transaction, project, id }: Change): Promise<DeploymentInFull> => {
-    const row = await parts.store.get(transaction, project.id, id)
-    if (row === undefined) throw notFound()
-    return row
-  }
+export interface LifecycleDependencies {
+  readonly store: Pick<DeploymentStore, 'requests' | 'rows' | 'ofProjects'>
+  readonly details: DeploymentDetails
+  readonly locks: Pick<DeploymentLocks, 'interrupt'>
+  readonly teardown: Teardown
+  readonly remove: RemoveDeployment
+  readonly announce: Announce
+  readonly urlOf: UrlOf
+  readonly background: Background
+}
 
-  const describe = (row: DeploymentInFull): Detail => detailOf(row, parts.releases.variablesOf(row), options.appsConfig)
-
-  /** What was asked for has been done before; anything else is refused. */
-  const already = async (change: Change, status: DeploymentRow['status'], verb: Verb): Promise<Detail> => {
-    const row = await read(change)
-    if (row.status !== status) throw refuse(row, verb)
-    return describe(row)
-  }
-
-  /** What is under way for these wishes leaves off, and each release is left as its new state says. */
-  const putAwayAfterwards = ({ afterCommit }: Change, rows: readonly DeploymentRow[]): void => {
-    afterCommit(() => {
-      for (const row of rows) {
-        parts.work.interrupt(row)
-        parts.background.add(putAway(parts, row), { deployment: row.id, what: 'putting a release away' })
-      }
-    })
-  }
-
-  /** Gives the release its job; what is under way for what was wanted of it before leaves off. */
-  const startAfterwards = async (change: Change): Promise<Detail> => {
-    const row = await read(change)
-    await enqueueWork(change.transaction, parts.store, row)
-    change.afterCommit(() => parts.work.interrupt({ id: row.id, intent: row.intent - 1 }))
-    return describe(row)
-  }
+export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle {
+  const { store, announce, urlOf, details } = dependencies
+  const read = ({ transaction, project, id }: Change) => details.find(transaction, project, id)
 
   return {
     async cancel(change) {
-      const { id } = await read(change)
-      if (!(await parts.store.cancel(change.transaction, id))) return already(change, 'canceled', 'cancel')
-      const row = await read(change)
-      await parts.announce(change.transaction, {
-        event: 'deployment.canceled',
-        row,
-        url: parts.urlOf({ address: addressOf(row) }),
-      })
-      putAwayAfterwards(change, [row])
-      return describe(row)
+      const { row } = await read(change)
+      const ok = await store.requests.cancel(change.transaction, row.id)
+      const found = await read(change)
+      if (!ok) return unchanged(details, found, 'canceled', 'cancel')
+      await announce(change.transaction, { event: 'deployment.canceled', row: found.row, url: urlOf(found.app) })
+      tearDownAfterCommit(dependencies, change, [found.row])
+      return details.show(found)
     },
 
     async stop(change) {
-      const { id } = await read(change)
-      if (!(await parts.store.stop(change.transaction, id))) return already(change, 'stopped', 'stop')
-      const row = await read(change)
-      putAwayAfterwards(change, [row])
-      return describe(row)
+      const { row } = await read(change)
+      const ok = await store.requests.stop(change.transaction, row.id)
+      const found = await read(change)
+      if (!ok) return unchanged(details, found, 'stopped', 'stop')
+      tearDownAfterCommit(dependencies, change, [found.row])
+      return details.show(found)
     },
 
     async rollback(change) {
-      const row = await read(change)
-      const { ok, superseded } = await parts.store.rollBack(change.transaction, row)
-      if (!ok) throw refuse(await read(change), 'rollback')
-      putAwayAfterwards(change, superseded)
-      return startAfterwards(change)
+      const { row } = await read(change)
+      const { ok, superseded } = await store.requests.rollBack(change.transaction, row)
+      if (!ok) throw refusal((await read(change)).row, 'rollback')
+      tearDownAfterCommit(dependencies, change, superseded)
+      return startAfterCommit(dependencies, change)
     },
 
     async restart(change) {
-      const row = await read(change)
-      const ok = await parts.store.restart(change.transaction, row)
-      // Asked under the lock of the app that the change has taken.
-      const active = await parts.store.active(change.transaction, row.app_id)
+      const { row } = await read(change)
+      const ok = await store.requests.restart(change.transaction, row)
+      // Read under the lock of the app that the change has taken.
+      const active = await store.rows.active(change.transaction, row.app_id)
       const other = active.find(({ id }) => id !== row.id)
       if (other !== undefined) throw otherIsActive(row, other)
-      if (!ok) throw refuse(await read(change), 'restart')
-      return startAfterwards(change)
+      if (!ok) throw refusal((await read(change)).row, 'restart')
+      return startAfterCommit(dependencies, change)
     },
 
     async delete(change) {
-      const row = await read(change)
-      const { ok, appGone } = await parts.store.delete(change.transaction, row)
-      if (!ok) throw refuse(await read(change), 'delete')
-      change.afterCommit(() => {
-        parts.work.interrupt(row)
-        parts.background.add(removeRow(parts, row, { appGone }), { deployment: row.id, what: 'removing a deployment' })
-      })
+      const { row } = await read(change)
+      const { ok, appGone } = await store.requests.delete(change.transaction, row)
+      if (!ok) throw refusal((await read(change)).row, 'delete')
+      removeAfterCommit(dependencies, change, row, appGone)
     },
   }
 }
 
-/** Removes what a deployment that is gone has left: processes, files, logs, and its app's address with the last one. */
-export async function removeRow(
-  parts: DeployParts,
+/** Answers a change that found the deployment changed so before; refuses every other. */
+function unchanged(
+  details: DeploymentDetails,
+  found: FoundDeployment,
+  status: DeploymentRow['status'],
+  verb: Verb,
+): Detail {
+  if (found.row.status !== status) throw refusal(found.row, verb)
+  return details.show(found)
+}
+
+/** Interrupts the jobs of these deployments, and reduces each release to what its new state allows. */
+function tearDownAfterCommit(
+  { locks, background, teardown }: LifecycleDependencies,
+  { afterCommit }: Change,
+  rows: readonly DeploymentRow[],
+): void {
+  afterCommit(() => {
+    for (const row of rows) {
+      locks.interrupt(row)
+      background.add(teardown(row), { deployment: row.id, what: 'tearing a release down' })
+    }
+  })
+}
+
+/** Gives the release its job, and interrupts what works for an earlier generation of it. */
+async function startAfterCommit(
+  { store, details, locks }: LifecycleDependencies,
+  { transaction, afterCommit, project, id }: Change,
+): Promise<Detail> {
+  const found = await details.find(transaction, project, id)
+  await enqueueDeployment(transaction, store.ofProjects, found.row)
+  afterCommit(() => locks.interrupt({ id: found.row.id, generation: found.row.generation - 1 }))
+  return details.show(found)
+}
+
+function removeAfterCommit(
+  { locks, background, remove }: LifecycleDependencies,
+  { afterCommit }: Change,
   row: DeploymentRow,
-  { appGone }: { readonly appGone: boolean },
-): Promise<void> {
-  if (appGone) await parts.listening.close(row.app_id)
-  await putAway(parts, row)
-  await parts.releases.removeLog(row.app_id, row.id)
-  if (appGone) await parts.releases.removeApp(row.app_id)
-}
-
-type Verb = 'cancel' | 'stop' | 'rollback' | 'restart' | 'delete'
-
-const doing: Readonly<Record<Verb, string>> = {
-  cancel: 'canceled',
-  stop: 'stopped',
-  rollback: 'rolled back to',
-  restart: 'restarted',
-  delete: 'deleted',
-}
-
-/** What the reader can do, by the action and the state. */
-const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], string>>>> = {
-  cancel: { running: 'Stop it instead.' },
-  stop: { building: 'Cancel it instead.' },
-  rollback: { building: 'Wait for its end, or cancel it.', running: 'Restart it to start it anew.' },
-  restart: { building: 'Wait for its end, or cancel it.' },
-  delete: { building: 'Cancel it first.', running: 'Stop it first.' },
-}
-
-function refuse(row: DeploymentRow, verb: Verb): ApiError {
-  const notKept = (verb === 'rollback' || verb === 'restart') && !row.retained
-  const why = advice[verb][row.status] ?? (notKept ? 'Its release is not kept. Create a new deployment.' : '')
-  const message = `This deployment is ${row.status} and cannot be ${doing[verb]}. ${why}`.trimEnd()
-  return new ApiError('invalid_request', message, { status: row.status })
-}
-
-function otherIsActive(row: DeploymentRow, other: DeploymentRow): ApiError {
-  const what =
-    other.status === 'running'
-      ? `${other.id} runs at the address of this app. Roll back to ${row.id} instead.`
-      : `${other.id} of the same app is building. Wait for its end, or cancel it.`
-  return new ApiError('invalid_request', what, { status: row.status })
+  appGone: boolean,
+): void {
+  afterCommit(() => {
+    locks.interrupt(row)
+    background.add(remove(row, { appGone }), { deployment: row.id, what: 'removing a deployment' })
+  })
 }

@@ -1,28 +1,29 @@
-import { addressOf, publicUrl } from '../../apps/addresses.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
-import type { AppsConfig } from '../../platform/config.ts'
-import type { DeploymentInFull, DeploymentWithApp } from '../state/store.ts'
+import type { UrlOf } from '../state/announce.ts'
+import type { App } from '../state/apps.ts'
+import type { DeploymentRow, DeploymentWithLatest } from '../state/tables.ts'
 import type { Variables } from '../state/variables.ts'
 
-/** A deployment as lists and creations show it. */
-export function itemOf(row: DeploymentWithApp, config: AppsConfig): ResponseBody<'deployments.create'> {
+/** Shows a deployment as lists and creations do. */
+export function itemOf(row: DeploymentRow, app: App, urlOf: UrlOf): ResponseBody<'deployments.create'> {
   return {
     id: row.id,
-    name: row.app_name,
+    name: app.name,
     status: row.status,
-    url: publicUrl(addressOf(row), config),
+    url: urlOf(app),
     created_at: row.created_at.toISOString(),
   }
 }
 
-/** One deployment as a whole, but for the values of its variables. */
+/** Shows one deployment as a whole, except for the values of its variables. */
 export function detailOf(
-  row: DeploymentInFull,
+  row: DeploymentWithLatest,
+  app: App,
   variables: Variables,
-  config: AppsConfig,
+  urlOf: UrlOf,
 ): ResponseBody<'deployments.get'> {
   return {
-    ...itemOf(row, config),
+    ...itemOf(row, app, urlOf),
     project_id: row.project_id,
     git_url: row.git_url,
     branch: row.branch,

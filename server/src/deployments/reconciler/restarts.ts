@@ -1,18 +1,18 @@
-/** Starts of a release that has ended: when the next one is due, and when there were too many. Times in milliseconds. */
+/** Decides when a release that has ended is started again, and when that was too often. Times are in milliseconds. */
 export interface Restarts {
   isDue(id: string, now: number): boolean
   note(id: string, now: number): void
-  /** The last start has failed just now; a start may take longer than the calm time. */
+  /** Notes that the last start has failed just now: a start may take longer than the calm time. */
   noteFailure(id: string, now: number): void
-  /** Whether it was started again as often as is allowed, without a calm time in between. */
+  /** True when it was started again as often as is allowed, without a calm time in between. */
   isLoop(id: string, now: number): boolean
   forget(id: string): void
 }
 
-/** So many restarts, each within a minute of the one before, are a crash loop. */
+/** This many restarts, each within a minute of the one before, are a crash loop. */
 const restartsAllowed = 5
 const calmMs = 60_000
-/** At once, then after 1, 2, 4 and 8 s. */
+/** Restarts follow at once, then after 1, 2, 4 and 8 s. */
 const firstPauseMs = 1_000
 
 export function createRestarts(): Restarts {

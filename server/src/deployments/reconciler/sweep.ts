@@ -1,36 +1,66 @@
-import type { DeployParts } from '../job/parts.ts'
-import { putAway } from '../job/teardown.ts'
+import type { LogStore } from '../../logs/log-store.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { Teardown } from '../job/teardown.ts'
+import type { AppDirectory } from '../state/apps.ts'
+import type { DeploymentLocks } from '../state/lock.ts'
 import { enqueueForgotten } from '../state/queue.ts'
-import type { AppOnDisk } from '../state/releases.ts'
+import type { DeploymentStore } from '../state/store.ts'
 
 /**
- * Compares what is there with what the database says, and puts away what should not be: releases that are neither
- * active nor kept, processes of releases at rest, apps that are gone; and gives every deployment that is building its
- * job. All of this happens by itself where it belongs; the sweep is for what a crash, a full disk or a database that
- * was away has cut short.
+ * Compares what runtimes and logs hold with the database, and removes leftovers: releases that are neither active nor
+ * retained, instances of releases at rest, apps that are gone. Gives every deployment that is building its job. All of
+ * this happens by itself where it belongs; the sweep is for what a crash, a full disk or a database that was away cut
+ * short.
  */
-export async function sweep(parts: DeployParts): Promise<void> {
-  const onDisk = await parts.releases.onDisk()
-  const processes = await parts.runner.withProcesses()
-  // Asked after looking: what has begun since is in the answer, or was not seen.
-  const apps = new Set((await parts.apps.list()).map(({ id }) => id))
-  const clear = async (app: AppOnDisk): Promise<void> => {
-    for (const { id } of app.releases) {
-      if (parts.work.isBusy(id)) continue
-      const row = await parts.store.find(id)
-      const isKept = row?.retained === true && !processes.has(id)
-      const isActive = row?.status === 'building' || row?.status === 'running'
-      if (!isKept && !isActive) await putAway(parts, { id, app_id: app.id })
+export type Sweep = () => Promise<void>
+
+export interface SweepDependencies {
+  readonly database: Database
+  readonly store: Pick<DeploymentStore, 'rows' | 'ofProjects'>
+  readonly apps: Pick<AppDirectory, 'list'>
+  readonly runtimes: Pick<Runtimes, 'all'>
+  readonly logs: Pick<LogStore, 'list' | 'removeApp'>
+  readonly locks: Pick<DeploymentLocks, 'isHeld'>
+  readonly teardown: Teardown
+  readonly logger: Logger
+}
+
+export function createSweep(dependencies: SweepDependencies): Sweep {
+  const { database, store, apps, runtimes, logs, logger } = dependencies
+  return async () => {
+    const inventories = await Promise.all(runtimes.all.map(({ releases }) => releases.list()))
+    const running = new Set(inventories.flatMap((inventory) => [...inventory.running]))
+    const logged = (await logs.list()).map(({ appId }) => ({ id: appId, releases: [] }))
+    // Asked afterwards: what has begun since then is in the answer, or was not listed.
+    const known = new Set((await apps.list()).map(({ id }) => id))
+    const clear = async (app: { readonly id: string; readonly releases: readonly string[] }): Promise<void> => {
+      for (const id of app.releases) await clearRelease(dependencies, { id, app_id: app.id }, running.has(id))
+      if (known.has(app.id)) return
+      for (const { releases } of runtimes.all) await releases.removeApp(app.id)
+      await logs.removeApp(app.id)
     }
-    if (!apps.has(app.id)) await parts.releases.removeApp(app.id)
+    // Side by side: an instance may take its time to end.
+    await Promise.all(
+      [...inventories.flatMap((inventory) => inventory.apps), ...logged].map((app) =>
+        clear(app).catch((error: unknown) => {
+          logger.error({ err: error, app: app.id }, 'leftovers of an app could not be removed')
+        }),
+      ),
+    )
+    await enqueueForgotten(database, store.rows, store.ofProjects)
   }
-  // Side by side: a process may take its time to end.
-  await Promise.all(
-    onDisk.map((app) =>
-      clear(app).catch((error: unknown) => {
-        parts.logger.error({ err: error, app: app.id }, 'what is left of an app could not be put away')
-      }),
-    ),
-  )
-  await enqueueForgotten(parts)
+}
+
+async function clearRelease(
+  { store, locks, teardown }: SweepDependencies,
+  release: { readonly id: string; readonly app_id: string },
+  isRunning: boolean,
+): Promise<void> {
+  if (locks.isHeld(release.id)) return
+  const row = await store.rows.find(release.id)
+  const isRetained = row?.retained === true && !isRunning
+  const isActive = row?.status === 'building' || row?.status === 'running'
+  if (!isRetained && !isActive) await teardown(release)
 }

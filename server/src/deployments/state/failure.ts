@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { DeploymentFailure, DeploymentStage } from '../../contract/resources/deployments.ts'
-import { maskValues } from '../../logs/masking.ts'
-import { groupLimits, type LimitCode, type Limits } from '../../runtimes/process/limits.ts'
+import { createMasker } from '../../logs/masking.ts'
+import type { ExceededLimit } from '../../runtimes/limits.ts'
 
-/** A deployment that cannot go on, with what its owner is told. */
+/** A deployment that cannot go on. `failure` is what its owner is told. */
 export class DeploymentError extends Error {
   override readonly name = 'DeploymentError'
   readonly failure: DeploymentFailure
@@ -14,7 +14,7 @@ export class DeploymentError extends Error {
   }
 }
 
-/** What the owner is told when the server itself is to blame. */
+/** The failure that owners are told of when the server itself is to blame. */
 export const serverFailure: DeploymentFailure = {
   stage: 'build',
   code: 'server_error',
@@ -22,34 +22,35 @@ export const serverFailure: DeploymentFailure = {
 }
 
 /**
- * What the owner of a deployment is told of an error. The output of a build may hold what the app was trusted with, and
- * a failure is shown in many places, so the deployment's secrets are masked in it.
+ * Returns the failure that the owner of a deployment is told of. The output of a build may hold what the app was trusted
+ * with, and a failure is shown in many places, so the deployment's secrets are masked in it.
  */
 export function failureOf(error: unknown, secrets: readonly string[]): DeploymentFailure {
   if (error instanceof DeploymentError) {
-    return { ...error.failure, message: storable(maskValues(error.message, secrets)) }
+    return { ...error.failure, message: storable(createMasker(secrets).mask(error.message)) }
   }
   return serverFailure
 }
 
-/** Text as the database takes it: well-formed, without control characters besides tab and line feed. */
+/** Makes text that the database takes: well-formed, without control characters besides tab and line feed. */
 function storable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
   return text.toWellFormed().replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '')
 }
 
-/** What is said of a limit that was met. */
-export function saidOf(code: LimitCode, what: 'build' | 'app', limits: Limits): string {
-  const { memoryBytes, processes } = groupLimits(limits, what)
+/** Says which limit ended a build or an app, and what its owner can do. */
+export function limitMessage({ code, allowed }: ExceededLimit, what: 'build' | 'app'): string {
   if (code === 'out_of_memory') {
-    return `The ${what} needed more than the ${memoryBytes / 1_000_000} MB of memory that it may use. Let it need less, or give the project a larger plan.`
+    return `The ${what} needed more than the ${allowed / 1_000_000} MB of memory that it may use. Let it need less, or give the project a larger plan.`
   }
-  return `The ${what} reached the ${processes} processes and threads that it may have. Let it start fewer.`
+  return `The ${what} reached the ${allowed} processes and threads that it may have. Let it start fewer.`
 }
 
+/** The number of log lines that a failure ends with. */
+export const linesInFailure = 20
 const longestLine = 500
 
-/** A message with the last lines of a log, if there are any, as text without colours. */
+/** Adds the last lines of a log to a message, if there are any, as text without colours. */
 export function withLastLines(message: string, lines: readonly string[]): string {
   if (lines.length === 0) return message
   const plain = lines.map((line) => stripVTControlCharacters(line).slice(0, longestLine))

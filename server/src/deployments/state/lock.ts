@@ -1,78 +1,77 @@
 import { createKeyedLock } from '../../platform/keyed-lock.ts'
-import type { Wish } from './store.ts'
+import type { DeploymentGeneration } from './tables.ts'
 
 /**
- * Who works on a release: one at a time, so that none starts processes that another is ending. Work can be told to
- * leave off, because its deployment is wanted in another way now: it stops as quickly as it can and looks again.
+ * One lock for each deployment: only its holder starts, ends or removes anything of the release. A change by the owner
+ * interrupts the holder, which ends what it began as quickly as it can and reads the row again.
  */
-export interface Work {
+export interface DeploymentLocks {
   /**
-   * Runs when all earlier work on this deployment has ended. `turn.signal` aborts with `outer`, or with `Interrupted`
-   * for work that was asked for before `interrupt` was called.
+   * Runs `work` when all earlier holders have ended. `held.signal` aborts with `outer`, or with `Interrupted` when
+   * `interrupt` is called after `run`.
    */
-  run<T>(deploymentId: string, work: (turn: Turn) => Promise<T>, outer?: AbortSignal): Promise<T>
+  run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
-   * What is under way for the deployment leaves off, but for what works for a later wish than this one. It is called
-   * once a change holds, and the job that the change has added may be at work by then.
+   * Aborts what holds or awaits the lock for this generation or an older one. Called after commit, when the job that the
+   * change added may already be running: that job is for a later generation and goes on.
    */
-  interrupt(wish: Wish): void
-  /** Whether anybody works on it or waits to do so. */
-  isBusy(deploymentId: string): boolean
+  interrupt(target: DeploymentGeneration): void
+  /** True while somebody holds the lock or waits for it. */
+  isHeld(deploymentId: string): boolean
 }
 
-/** The time in which one works on a release. */
-export interface Turn {
+export interface HeldLock {
   readonly signal: AbortSignal
-  /** Names the wish that the work is for, once it is known. Work for none in particular is interrupted by any. */
-  worksFor(wish: Wish): void
+  /** Names the generation that the holder works for, once it is known. Before that, any interruption counts. */
+  setGeneration(target: DeploymentGeneration): void
 }
 
-/** The reason of a signal that asks to look again. */
+/** The reason of a signal that asks its holder to read the row again. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
 }
 
-interface UnderWay {
+interface Holder {
   readonly controller: AbortController
-  intent: number
+  generation: number
 }
 
-/** Less than that of any wish. */
-const noIntent = 0
+/** Lower than every generation. */
+const noGeneration = 0
 
-export function createWork(): Work {
+export function createDeploymentLocks(): DeploymentLocks {
   const lock = createKeyedLock()
-  const underWay = new Map<string, Set<UnderWay>>()
+  const holders = new Map<string, Set<Holder>>()
 
   return {
     async run(id, work, outer) {
-      const mine: UnderWay = { controller: new AbortController(), intent: noIntent }
-      const { signal } = mine.controller
-      const turn: Turn = {
+      const own: Holder = { controller: new AbortController(), generation: noGeneration }
+      const { signal } = own.controller
+      const held: HeldLock = {
         signal: outer === undefined ? signal : AbortSignal.any([outer, signal]),
-        worksFor: ({ intent }) => {
-          mine.intent = intent
+        setGeneration: ({ generation }) => {
+          own.generation = generation
         },
       }
-      const all = underWay.get(id) ?? new Set()
-      underWay.set(id, all.add(mine))
+      const all = holders.get(id) ?? new Set()
+      holders.set(id, all.add(own))
       try {
-        return await lock(id, () => work(turn))
+        return await lock(id, () => work(held))
       } finally {
-        all.delete(mine)
-        if (all.size === 0) underWay.delete(id)
+        all.delete(own)
+        if (all.size === 0) holders.delete(id)
       }
     },
-    interrupt(wish) {
-      for (const { intent, controller } of underWay.get(wish.id) ?? []) {
-        if (intent <= wish.intent) controller.abort(new Interrupted('wanted in another way now'))
+    interrupt(target) {
+      for (const { generation, controller } of holders.get(target.id) ?? []) {
+        if (generation <= target.generation) controller.abort(new Interrupted('a later request was accepted'))
       }
     },
-    isBusy: (id) => underWay.has(id),
+    isHeld: (id) => holders.has(id),
   }
 }
 
-/** Whether it was `interrupt` that aborted the signal. */
+/** True when `interrupt` aborted the signal. */
 export function isInterrupted(signal: AbortSignal): boolean {
   return signal.aborted && signal.reason instanceof Interrupted
 }

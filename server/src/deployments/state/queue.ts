@@ -1,42 +1,44 @@
 import type { Database, Transaction } from '../../platform/database.ts'
 import { enqueue, keysWithoutJob } from '../../platform/jobs.ts'
-import type { DeploymentRow, DeploymentStore } from './store.ts'
+import type { JobReads, ProjectReads } from './reads.ts'
+import type { DeploymentRow } from './tables.ts'
 
 /** The job that fetches, builds and starts a deployment. */
 export const deployTask = 'deployments.deploy'
-/** The job that starts a release which is on the disk: quick, so that it waits for no build. */
+/** The job that starts a retained release: quick, so it has a lane of its own and waits for no build. */
 export const startTask = 'deployments.start'
 
 const keyOf = (row: Pick<DeploymentRow, 'id'>): string => `deployment ${row.id}`
 
 /**
- * Adds the job of a deployment in `building`. Builds of one app run in their order; and of an account that has many
- * waiting, each waits behind as many of others' as its place among them, so that no account keeps others waiting.
+ * Adds the job of a deployment in `building`. Builds of one app run in their order. A build's priority falls with the
+ * number of deployments that its account has waiting, so that no account keeps others waiting.
  */
-export async function enqueueWork(
+export async function enqueueDeployment(
   db: Database | Transaction,
-  store: Pick<DeploymentStore, 'countBuilding'>,
+  reads: Pick<ProjectReads, 'countBuilding'>,
   row: DeploymentRow,
 ): Promise<void> {
   const job = { payload: { deployment_id: row.id }, key: keyOf(row) }
   if (row.retained) await enqueue(db, { ...job, task: startTask })
   else {
-    const priority = await store.countBuilding(db, row.account_id)
+    const priority = await reads.countBuilding(db, row.account_id)
     await enqueue(db, { ...job, task: deployTask, queue: row.app_id, priority })
   }
 }
 
 /**
- * Gives a job to every deployment that is building without one. A deployment and its job are made in one transaction,
- * so this is for jobs that were given up after failing again and again, because the database was away.
+ * Adds a job for every deployment that is building without one. A deployment and its job are made in one transaction, so
+ * this is for jobs that were given up after failing again and again, because the database was away.
  */
-export async function enqueueForgotten(parts: {
-  readonly database: Database
-  readonly store: DeploymentStore
-}): Promise<void> {
-  const building = await parts.store.building()
-  const forgotten = new Set(await keysWithoutJob(parts.database, building.map(keyOf)))
+export async function enqueueForgotten(
+  database: Database,
+  rows: Pick<JobReads, 'building'>,
+  reads: Pick<ProjectReads, 'countBuilding'>,
+): Promise<void> {
+  const building = await rows.building()
+  const forgotten = new Set(await keysWithoutJob(database, building.map(keyOf)))
   for (const row of building) {
-    if (forgotten.has(keyOf(row))) await enqueueWork(parts.database, parts.store, row)
+    if (forgotten.has(keyOf(row))) await enqueueDeployment(database, reads, row)
   }
 }

@@ -2,52 +2,47 @@ import { sql } from 'kysely'
 import { type PageRequest, readPage } from '../../http/page.ts'
 import { createBatcher } from '../../platform/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import { type DeploymentInFull, type DeploymentRow, type DeploymentWithApp, tablesOf } from './rows.ts'
+import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './tables.ts'
 
-export interface Reads {
-  get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentInFull | undefined>
-  /** For the server's own work, never for a request. */
-  find(id: string): Promise<DeploymentRow | undefined>
+/** Reads of requests, each within one project. */
+export interface ProjectReads {
+  get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentWithLatest | undefined>
   /** Newest first. */
-  list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentWithApp[]; next: string | null }>
+  list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentRow[]; next: string | null }>
   ofProject(projectId: string): Promise<DeploymentRow[]>
-  /** The deployment of an app that was wanted last: created, rolled back to or restarted. */
+  /** The number of deployments that a project has. */
+  count(projectId: string): Promise<number>
+  /** The number of deployments of an account that wait or are being built. */
+  countBuilding(on: Database | Transaction, accountId: string): Promise<number>
+}
+
+/** Reads of the server's own jobs, over all projects. */
+export interface JobReads {
+  find(id: string): Promise<DeploymentRow | undefined>
+  building(): Promise<DeploymentRow[]>
+  running(): Promise<DeploymentRow[]>
+  /** The deployment of an app with the highest generation. */
   latest(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
   /** The deployments of an app that are building or running. */
   active(on: Database | Transaction, appId: string): Promise<DeploymentRow[]>
-  building(): Promise<DeploymentRow[]>
-  running(): Promise<DeploymentRow[]>
-  /** How many deployments of an account wait or are worked on. */
-  countBuilding(on: Database | Transaction, accountId: string): Promise<number>
-  /** How many deployments a project has. */
-  count(projectId: string): Promise<number>
-  /** The newest deployments of an app, whose logs are kept. */
+  /** The ids of the newest deployments of an app. */
   newest(appId: string, count: number): Promise<string[]>
 }
 
-export function createReads({ database }: { database: Database }): Reads {
+export function createProjectReads({ database }: { database: Database }): ProjectReads {
   const db = tablesOf(database)
-  const rows = db.selectFrom('deployments').selectAll()
-  const withApps = (on: Database | Transaction) =>
-    tablesOf(on)
-      .selectFrom('deployments')
-      .innerJoin('apps', 'apps.id', 'deployments.app_id')
-      .selectAll('deployments')
-      .select(['apps.name as app_name', 'apps.port', 'apps.hostname'])
-  const counted = (on: Database | Transaction) =>
-    tablesOf(on)
-      .selectFrom('deployments')
-      .select(({ fn }) => fn.countAll<string>().as('count'))
 
   return {
     get: (on, projectId, id) =>
-      withApps(on)
+      tablesOf(on)
+        .selectFrom('deployments')
+        .selectAll('deployments')
         .innerJoinLateral(
           ({ selectFrom }) =>
-            selectFrom('deployments as wanted')
-              .select('wanted.id as latest_id')
-              .whereRef('wanted.app_id', '=', 'deployments.app_id')
-              .orderBy('wanted.intent', 'desc')
+            selectFrom('deployments as other')
+              .select('other.id as latest_id')
+              .whereRef('other.app_id', '=', 'deployments.app_id')
+              .orderBy('other.generation', 'desc')
               .limit(1)
               .as('latest'),
           (join) => join.onTrue(),
@@ -57,40 +52,11 @@ export function createReads({ database }: { database: Database }): Reads {
         .where('deployments.id', '=', id)
         .executeTakeFirst(),
 
-    find: (id) => rows.where('id', '=', id).executeTakeFirst(),
-
     list: (projectId, page) =>
-      readPage(withApps(database).where('deployments.project_id', '=', projectId), page, 'deployments.id'),
+      readPage(db.selectFrom('deployments').selectAll().where('project_id', '=', projectId), page, 'id'),
 
-    ofProject: (projectId) => rows.where('project_id', '=', projectId).execute(),
-
-    latest: (on, appId) =>
-      tablesOf(on)
-        .selectFrom('deployments')
-        .selectAll()
-        .where('app_id', '=', appId)
-        .orderBy('intent', 'desc')
-        .limit(1)
-        .executeTakeFirst(),
-
-    active: (on, appId) =>
-      tablesOf(on)
-        .selectFrom('deployments')
-        .selectAll()
-        .where('app_id', '=', appId)
-        .where('status', 'in', ['building', 'running'])
-        .execute(),
-
-    building: () => rows.where('status', '=', 'building').execute(),
-    running: () => rows.where('status', '=', 'running').execute(),
-
-    async countBuilding(on, accountId) {
-      const { count } = await counted(on)
-        .where('account_id', '=', accountId)
-        .where('status', '=', 'building')
-        .executeTakeFirstOrThrow()
-      return Number(count)
-    },
+    ofProject: (projectId) =>
+      db.selectFrom('deployments').selectAll().where('project_id', '=', projectId).execute(),
 
     count: createBatcher(async (projectIds: readonly string[]) => {
       const found = await db
@@ -103,8 +69,34 @@ export function createReads({ database }: { database: Database }): Reads {
       return projectIds.map((id) => counts.get(id) ?? 0)
     }),
 
+    async countBuilding(on, accountId) {
+      const { count } = await tablesOf(on)
+        .selectFrom('deployments')
+        .select(({ fn }) => fn.countAll<string>().as('count'))
+        .where('account_id', '=', accountId)
+        .where('status', '=', 'building')
+        .executeTakeFirstOrThrow()
+      return Number(count)
+    },
+  }
+}
+
+export function createJobReads({ database }: { database: Database }): JobReads {
+  const rows = (on: Database | Transaction = database) => tablesOf(on).selectFrom('deployments').selectAll()
+
+  return {
+    find: (id) => rows().where('id', '=', id).executeTakeFirst(),
+    building: () => rows().where('status', '=', 'building').execute(),
+    running: () => rows().where('status', '=', 'running').execute(),
+
+    latest: (on, appId) =>
+      rows(on).where('app_id', '=', appId).orderBy('generation', 'desc').limit(1).executeTakeFirst(),
+
+    active: (on, appId) =>
+      rows(on).where('app_id', '=', appId).where('status', 'in', ['building', 'running']).execute(),
+
     async newest(appId, count) {
-      const found = await db
+      const found = await tablesOf(database)
         .selectFrom('deployments')
         .select('id')
         .where('app_id', '=', appId)
@@ -114,4 +106,14 @@ export function createReads({ database }: { database: Database }): Reads {
       return found.map(({ id }) => id)
     },
   }
+}
+
+/** Counts the deployments in each state. */
+export async function countByStatus(database: Database): Promise<Record<string, number>> {
+  const rows = await tablesOf(database)
+    .selectFrom('deployments')
+    .select(({ fn }) => ['status', fn.countAll<string>().as('count')])
+    .groupBy('status')
+    .execute()
+  return Object.fromEntries(rows.map(({ status, count }) => [status, Number(count)]))
 }

@@ -1,17 +1,30 @@
 import type { Database } from '../../platform/database.ts'
-import { createProgress, type Progress } from './progress.ts'
-import { createReads, type Reads } from './reads.ts'
-import { createWishes, type Wishes } from './transitions.ts'
-
-export type { ReleaseFacts, Wish } from './progress.ts'
-export type { DeploymentInFull, DeploymentRow, DeploymentWithApp } from './rows.ts'
+import type { AppRows } from './apps.ts'
+import { createJobTransitions, type JobTransitions } from './job-transitions.ts'
+import { createJobReads, createProjectReads, type JobReads, type ProjectReads } from './reads.ts'
+import { createRequestTransitions, type RequestTransitions } from './request-transitions.ts'
 
 /**
- * The deployments' rows: reads, what owners change and what the work on them changes. Every change of state is one
- * guarded UPDATE: it says which states it may leave, and gives nothing when the row was in another.
+ * The rows of deployments. Every change of state is one guarded UPDATE that says which states it may leave, and reports
+ * when the row was in another.
  */
-export interface DeploymentStore extends Reads, Wishes, Progress {}
+export interface DeploymentStore {
+  /** For requests, within one project. */
+  readonly ofProjects: ProjectReads
+  /** For jobs, over all projects. */
+  readonly rows: JobReads
+  readonly requests: RequestTransitions
+  readonly jobs: JobTransitions
+}
 
-export function createDeploymentStore({ database }: { database: Database }): DeploymentStore {
-  return { ...createReads({ database }), ...createWishes(), ...createProgress({ database }) }
+export function createDeploymentStore(dependencies: {
+  readonly database: Database
+  readonly apps: AppRows
+}): DeploymentStore {
+  return {
+    ofProjects: createProjectReads(dependencies),
+    rows: createJobReads(dependencies),
+    requests: createRequestTransitions(dependencies),
+    jobs: createJobTransitions(dependencies),
+  }
 }

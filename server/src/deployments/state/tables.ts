@@ -1,23 +1,13 @@
-import type { ColumnType, Generated, JSONColumnType } from 'kysely'
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { DeploymentFailure, DeploymentStatus } from '../../contract/resources/deployments.ts'
-import type { Instance, Plan } from '../../runtimes/runtime.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { Handle } from '../../runtimes/runtime.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
 
-/** The tables of this feature. */
+/** The table of this feature. */
 export type DeploymentsTables = {
-  apps: {
-    id: string
-    project_id: string
-    name: string
-    /** Counts apps over the whole server; the uid of the app's processes is made of it. */
-    number: ColumnType<number, never, never>
-    port: number | null
-    hostname: string | null
-    /** How often a release of it was wanted: the last `intent` of its deployments. */
-    intents: Generated<number>
-    created_at: Generated<Date>
-  }
   deployments: {
     id: string
     project_id: string
@@ -25,34 +15,43 @@ export type DeploymentsTables = {
     account_id: string
     status: DeploymentStatus
     /**
-     * The order in which releases of the app were wanted, by creation, rollback or restart. The highest is what the
-     * owner wants now; together with the id it names one wish, so that work for an earlier one changes nothing.
+     * Orders the deployments of an app by what their owner asked for last: each creation, rollback and restart takes the
+     * next number of the app. The highest is the desired one. Together with the id it names one request, so that a job
+     * for an earlier request of the same deployment changes nothing.
      */
-    intent: number
-    /** Whether its files lie on the disk, built, so that it can be started. */
+    generation: number
+    /** True while its release is kept, built, so that it can be started. */
     retained: Generated<boolean>
     git_url: string
     branch: string | null
     commit: string | null
     /** The app's variables as encrypted JSON. */
     variables: Buffer
-    /** For the fetch alone, encrypted; null when that is over. */
+    /** Encrypted, for the fetch alone; null afterwards. */
     git_token: Buffer | null
-    plan: NullableJson<Plan>
-    /** The running process; null before the first start. */
-    instance: NullableJson<Instance>
+    build_plan: NullableJson<BuildPlan>
+    /** The name of the runtime that keeps the release. */
+    runtime: string
+    /** The running instance; null before the first start. */
+    instance: NullableJson<Handle>
     failure: JSONColumnType<DeploymentFailure> | ColumnType<null, string | null, string | null>
-    /** How often the work on it was begun: more than once when the server died in between. */
+    /** Counts how often its job began: more than once when the server died in between. */
     attempts: Generated<number>
     created_at: Generated<Date>
     started_at: Date | null
     finished_at: Date | null
   }
-  /** Requests of an hour, and how many of them were answered with an error. */
-  app_traffic: {
-    app_id: string
-    hour: Date
-    requests: string
-    errors: string
-  }
 }
+
+export type DeploymentRow = Selectable<DeploymentsTables['deployments']>
+
+/** A deployment with the id of the one of its app that has the highest generation. */
+export interface DeploymentWithLatest extends DeploymentRow {
+  readonly latest_id: string
+}
+
+/** Names one request for a deployment: a later one has a higher generation. */
+export type DeploymentGeneration = Pick<DeploymentRow, 'id' | 'generation'>
+
+/** This feature's table, inside a transaction or outside of one. */
+export const tablesOf = (on: Database | Transaction) => on.withTables<DeploymentsTables>()

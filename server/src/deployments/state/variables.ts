@@ -4,9 +4,9 @@ import { mostVariables } from '../../contract/resources/deployments.ts'
 export type Variables = Readonly<Record<string, string>>
 
 /**
- * The variables of a new release: those that are given, and of the latest release those that are to be kept. Throws
+ * Returns the variables of a new release: those that are given, and those of the latest release that are to be kept. Throws
  * `invalid_request` for names that it does not have, and when there are too many together. Code of another repository
- * gets none of them: else whoever may deploy an app could read its secrets.
+ * gets none of them: otherwise everybody who may deploy an app could read its secrets.
  */
 export function nextVariables(
   wanted: {

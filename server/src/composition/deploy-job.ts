@@ -1,0 +1,136 @@
+import { planDirectory } from '../builds/plan-directory.ts'
+import { createBuildStep } from '../deployments/job/build.ts'
+import { createDeploy } from '../deployments/job/deploy.ts'
+import { createDiskGuard, type DiskGuard } from '../deployments/job/disk.ts'
+import { createFail, type Fail } from '../deployments/job/fail.ts'
+import { createFetchStep } from '../deployments/job/fetch.ts'
+import { createHealthCheck, type HealthCheck } from '../deployments/job/health.ts'
+import { createInstanceControl, type InstanceControl } from '../deployments/job/instances.ts'
+import { createDeployJob, type DeployJob } from '../deployments/job/job.ts'
+import { createLastLines, type LastLines } from '../deployments/job/log-lines.ts'
+import { createMakeRelease, type MakeRelease } from '../deployments/job/make-release.ts'
+import { createPrune } from '../deployments/job/prune.ts'
+import { createRetire } from '../deployments/job/retire.ts'
+import { createRoutes, type Routes } from '../deployments/job/routes.ts'
+import { createStartStep } from '../deployments/job/start.ts'
+import { createSwitchStep, type SwitchStep } from '../deployments/job/switch-over.ts'
+import { createTeardown, type Teardown } from '../deployments/job/teardown.ts'
+import type { Announce } from '../deployments/state/announce.ts'
+import type { DeploymentLocks } from '../deployments/state/lock.ts'
+import type { DeploymentSecrets, ReleaseOf } from '../deployments/state/secrets.ts'
+import type { DeploymentStore } from '../deployments/state/store.ts'
+import type { Gateway } from '../gateway/client.ts'
+import type { Background } from '../platform/background.ts'
+import type { Caches } from '../platform/disk/caches.ts'
+import type { KeyedLock } from '../platform/keyed-lock.ts'
+import { createSlots } from '../platform/slots.ts'
+import type { Composition } from './composition.ts'
+import type { DeploymentSurroundings } from './deployments.ts'
+import { listenerOf } from './gateway.ts'
+
+/** What all rooms of deployments share. */
+export interface DeploymentFoundation {
+  readonly store: DeploymentStore
+  readonly secrets: DeploymentSecrets
+  readonly releaseOf: ReleaseOf
+  /** One job works on a deployment at a time. */
+  readonly locks: DeploymentLocks
+  /** One change of an app's route at a time; taken after a deployment's lock, never before it. */
+  readonly appLock: KeyedLock
+  readonly announce: Announce
+  readonly background: Background
+}
+
+/** What the job of a deployment is made of, for the reconciler and for requests. */
+export interface DeployMachinery {
+  readonly instances: InstanceControl
+  readonly routes: Routes
+  readonly disk: DiskGuard
+  readonly lastLines: LastLines
+  readonly checkHealth: HealthCheck
+  readonly teardown: Teardown
+  readonly fail: Fail
+}
+
+export function composeMachinery(
+  { config, state }: Composition,
+  { apps: { apps, urlOf }, runtimes, logs }: DeploymentSurroundings,
+  { store, locks, appLock, announce }: DeploymentFoundation,
+  gateway: Gateway,
+): DeployMachinery {
+  const { reserveBytes, drainMs } = config.deploys
+  const instances = createInstanceControl({ runtimes, logs })
+  const routes = createRoutes({ gateway, lock: appLock, drainMs })
+  const lastLines = createLastLines(logs)
+  return {
+    instances,
+    routes,
+    disk: createDiskGuard({ directory: state.directory.root, reserveBytes }),
+    lastLines,
+    checkHealth: createHealthCheck({ instances, lastLines }),
+    teardown: createTeardown({ store, locks, instances, routes }),
+    fail: createFail({ database: state.db, jobs: store.jobs, apps, announce, urlOf }),
+  }
+}
+
+/** Makes the job that deploys. */
+export function composeDeployJob(
+  composition: Composition,
+  surroundings: DeploymentSurroundings,
+  foundation: DeploymentFoundation,
+  machinery: DeployMachinery,
+  given: { readonly gateway: Gateway; readonly caches: Caches },
+): DeployJob {
+  const { config, logger } = composition
+  const { apps } = surroundings.apps
+  const { store, locks, secrets, releaseOf } = foundation
+  const { instances, routes, checkHealth, fail } = machinery
+  const deploy = createDeploy({
+    apps,
+    releaseOf,
+    makeRelease: composeMakeRelease(composition, surroundings, foundation, machinery, given.caches),
+    start: createStartStep({ instances, routes }),
+    checkHealth,
+    switchOver: composeSwitch(composition, surroundings, foundation, machinery, given.gateway),
+    settings: config.deploys,
+  })
+  return createDeployJob({ store, locks, instances, secrets, deploy, fail, logger })
+}
+
+function composeMakeRelease(
+  { config }: Composition,
+  { runtimes, sources, logs }: DeploymentSurroundings,
+  { store, secrets, background }: DeploymentFoundation,
+  { disk, lastLines }: DeployMachinery,
+  caches: Caches,
+): MakeRelease {
+  return createMakeRelease({
+    runtimes,
+    fetch: createFetchStep({ sources, disk, secrets, jobs: store.jobs, settings: config.deploys }),
+    plan: (directory) => planDirectory(directory, { nodeVersion: process.versions.node }),
+    slots: createSlots(config.deploys.builds),
+    build: createBuildStep({ logs, lastLines, disk, settings: config.deploys }),
+    trimCaches: caches.trim,
+    background,
+  })
+}
+
+function composeSwitch(
+  { config, state }: Composition,
+  { apps: { urlOf }, logs }: DeploymentSurroundings,
+  { store, locks, appLock, announce, background }: DeploymentFoundation,
+  { teardown }: DeployMachinery,
+  gateway: Gateway,
+): SwitchStep {
+  const prune = createPrune({ store, logs, teardown })
+  return createSwitchStep({
+    gateway,
+    lock: appLock,
+    listenerOf: ({ address }) => listenerOf(config, address),
+    database: state.db,
+    store,
+    announce,
+    urlOf,
+    retire: createRetire({ locks, teardown, prune, background }),
+  })
+}

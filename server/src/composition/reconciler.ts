@@ -1,0 +1,98 @@
+import { createDiskWatch } from '../deployments/reconciler/disk-watch.ts'
+import { createLiveness } from '../deployments/reconciler/liveness.ts'
+import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
+import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
+import { createRevive } from '../deployments/reconciler/revive.ts'
+import { createSweep } from '../deployments/reconciler/sweep.ts'
+import { createWaker } from '../deployments/reconciler/waker.ts'
+import type { Gateway } from '../gateway/client.ts'
+import type { Caches } from '../platform/disk/caches.ts'
+import type { Composition } from './composition.ts'
+import type { DeployMachinery, DeploymentFoundation } from './deploy-job.ts'
+import type { DeploymentSurroundings } from './deployments.ts'
+
+/** Makes the reconciler, and begins to watch: every running release, and what apps have on the disk. */
+export async function startReconciler(
+  composition: Composition,
+  surroundings: DeploymentSurroundings,
+  foundation: DeploymentFoundation,
+  machinery: DeployMachinery,
+  given: { readonly gateway: Gateway; readonly caches: Caches },
+): Promise<void> {
+  const { config, logger, stack } = composition
+  const { store, locks, background } = foundation
+  const { routes, instances, disk, fail } = machinery
+  const reconciler = composeReconciler(composition, surroundings, foundation, machinery, given.gateway)
+  const diskWatch = createDiskWatch({
+    store,
+    locks,
+    runtimes: surroundings.runtimes,
+    routes,
+    instances,
+    disk,
+    fail,
+    mostAppBytes: config.deploys.mostAppBytes,
+    logger,
+  })
+  await reconciler.begin()
+  // The caps may have changed since the last start.
+  background.add(given.caches.trim(), { what: 'trimming caches' })
+  const watching = new AbortController()
+  const watches = [reconciler.watch(watching.signal), diskWatch.watch(watching.signal)]
+  stack.defer('apps', async () => {
+    watching.abort()
+    await Promise.all(watches)
+    await reconciler.stopAll()
+  })
+  logger.debug('apps are reconciled')
+}
+
+function composeReconciler(
+  { config, logger, state, stack }: Composition,
+  { apps: { apps, listening }, runtimes, logs }: DeploymentSurroundings,
+  { store, locks, secrets, releaseOf }: DeploymentFoundation,
+  { instances, routes, checkHealth, lastLines, fail, teardown }: DeployMachinery,
+  gateway: Gateway,
+): Reconciler {
+  const waker = createWaker()
+  const liveness = createLiveness(instances, waker.wake)
+  const stopListening = gateway.onRefused(({ appId, deploymentId }) => {
+    logger.debug({ app: appId, deployment: deploymentId }, 'an instance refused a connection')
+    waker.wake()
+  })
+  stack.defer('refusals', async () => stopListening())
+  const revive = createRevive({
+    store,
+    instances,
+    routes,
+    checkHealth,
+    lastLines,
+    fail,
+    secrets,
+    settings: config.deploys,
+    logger,
+  })
+  const reconcile = createReconcile({
+    apps,
+    store,
+    locks,
+    instances,
+    liveness,
+    gateway,
+    routes,
+    isOpen: listening.isOpen,
+    releaseOf,
+    revive,
+  })
+  return createReconciler({
+    listApps: apps.list,
+    listening,
+    sweep: createSweep({ database: state.db, store, apps, runtimes, logs, locks, teardown, logger }),
+    reconcileAll: createReconcileAll({ store, reconcile, liveness, logger }),
+    waker,
+    store,
+    gateway,
+    instances,
+    logger,
+  })
+}

@@ -1,0 +1,48 @@
+import { createLogStore, type LogStore } from '../logs/log-store.ts'
+import type { Caches } from '../platform/disk/caches.ts'
+import { isRoot } from '../platform/state.ts'
+import { findCapabilities } from '../runtimes/process/capabilities.ts'
+import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
+import { preparePrograms } from '../runtimes/process/programs.ts'
+import { createRuntimes, type Runtimes } from '../runtimes/runtimes.ts'
+import type { Composition } from './composition.ts'
+
+/** Makes the runtimes that build and run releases. */
+export async function composeRuntimes(
+  { config, logger, state: { directory }, stack }: Composition,
+  caches: Caches,
+): Promise<Runtimes> {
+  // The first uid and the last belong to PostgreSQL.
+  const uids = isRoot() ? { from: config.uids.from, to: config.uids.to - 1 } : null
+  const programs = await preparePrograms({
+    runtime: directory.runtime,
+    bin: directory.bin,
+    user: uids === null ? null : { uid: uids.from + 1, gid: uids.from + 1 },
+  })
+  const host = await findCapabilities({
+    cgroups: config.cgroups,
+    path: config.path,
+    directory: directory.root,
+    isRoot: isRoot(),
+    programs: programs.paths,
+  })
+  stack.defer('control groups', async () => host.cgroups?.close())
+  const runtime = createProcessRuntime({
+    directory: directory.apps,
+    uids,
+    programs,
+    buildEnvironment: config.deploys.environment,
+    ports: config.deploys.releasePorts,
+    host,
+    caches,
+    logger,
+  })
+  const { warning, details } = runtime.capabilities
+  if (warning !== null) logger.warn(warning)
+  logger.info(details, 'what holds builds and apps')
+  return createRuntimes(runtime)
+}
+
+export function composeLogs({ state }: Composition): LogStore {
+  return createLogStore({ directory: state.directory.logs })
+}

@@ -1,0 +1,55 @@
+import type { Gateway, Upstream } from '../../gateway/client.ts'
+import type { KeyedLock } from '../../platform/keyed-lock.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+
+/** How long an instance may take to end after it was asked to, in milliseconds. */
+export const stopGraceMs = 10_000
+
+/** Changes of an app's route. One change of an app's route runs at a time, after a deployment's lock and never before it. */
+export interface Routes {
+  /** Takes the app's address from a release, if it has it; returns the upstream that had it until then. */
+  unroute(row: DeploymentRow): Promise<Upstream | null>
+  /** Gives the app's address to an upstream if `mayRoute` allows it, asked under the lock; returns what it answered. */
+  route(appId: string, upstream: Upstream, mayRoute: () => Promise<boolean>): Promise<boolean>
+  /**
+   * Takes the app's address from a release, if it has it, and lets the release finish its requests. Ends early, without an
+   * error, when `signal` aborts.
+   *
+   * @param replaced the upstream of a release whose address another one has already
+   */
+  drain(row: DeploymentRow, signal: AbortSignal, replaced?: Upstream | null): Promise<void>
+}
+
+export function createRoutes(dependencies: {
+  readonly gateway: Pick<Gateway, 'current' | 'route' | 'drain'>
+  readonly lock: KeyedLock
+  /** How long a release may finish its requests after it has lost the address. */
+  readonly drainMs: number
+}): Routes {
+  const { gateway, lock, drainMs } = dependencies
+
+  const unroute: Routes['unroute'] = (row) =>
+    lock(row.app_id, async () => {
+      const current = gateway.current(row.app_id)
+      if (current?.deploymentId !== row.id) return null
+      await gateway.route(row.app_id, null)
+      return current
+    })
+
+  return {
+    unroute,
+
+    route: (appId, upstream, mayRoute) =>
+      lock(appId, async () => {
+        const may = await mayRoute()
+        if (may) await gateway.route(appId, upstream)
+        return may
+      }),
+
+    async drain(row, signal, replaced = null) {
+      const upstream = (await unroute(row)) ?? replaced
+      if (upstream === null || signal.aborted) return
+      await gateway.drain(upstream, { timeoutMs: drainMs, signal })
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import type { LogStore } from '../../logs/log-store.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { Sources } from '../../sources/sources.ts'
+import type { Teardown } from '../job/teardown.ts'
+import type { AppDirectory } from '../state/apps.ts'
+import type { DeploymentLocks } from '../state/lock.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+
+/** Removes everything that a deleted deployment left: instances, files, logs, and its app's address with the last one. */
+export type RemoveDeployment = (row: DeploymentRow, options: { readonly appGone: boolean }) => Promise<void>
+
+export interface RemoveDependencies {
+  readonly closeAddress: (appId: string) => Promise<void>
+  readonly teardown: Teardown
+  readonly runtimes: Pick<Runtimes, 'all'>
+  readonly logs: Pick<LogStore, 'remove' | 'removeApp'>
+}
+
+export function createRemoveDeployment(dependencies: RemoveDependencies): RemoveDeployment {
+  const { closeAddress, teardown, logs } = dependencies
+  return async (row, { appGone }) => {
+    if (appGone) await closeAddress(row.app_id)
+    await teardown(row)
+    await logs.remove({ appId: row.app_id, deploymentId: row.id })
+    if (appGone) await removeApp(dependencies, row.app_id)
+  }
+}
+
+async function removeApp({ runtimes, logs }: RemoveDependencies, appId: string): Promise<void> {
+  for (const { releases } of runtimes.all) await releases.removeApp(appId)
+  await logs.removeApp(appId)
+}
+
+/**
+ * Stops and removes all deployments and apps of a project: instances, files, logs, addresses, caches, rows. For a job: it
+ * may break off at any moment and is called again until it resolves; calling it once more does nothing. No new deployment
+ * of the project may be accepted any more.
+ */
+export type RemoveProject = (projectId: string) => Promise<void>
+
+export function createRemoveProject(
+  dependencies: RemoveDependencies & {
+    readonly database: Database
+    readonly store: Pick<DeploymentStore, 'requests' | 'ofProjects'>
+    readonly apps: Pick<AppDirectory, 'ofProject'>
+    readonly locks: Pick<DeploymentLocks, 'interrupt'>
+    readonly sources: Pick<Sources, 'removeProject'>
+  },
+): RemoveProject {
+  const { database, store, locks, closeAddress, sources } = dependencies
+  const removeDeployment = createRemoveDeployment(dependencies)
+  return async (projectId) => {
+    await database.transaction().execute((transaction) => store.requests.endProject(transaction, projectId))
+    const rows = await store.ofProjects.ofProject(projectId)
+    for (const row of rows) locks.interrupt(row)
+    const apps = await dependencies.apps.ofProject(projectId)
+    for (const app of apps) await closeAddress(app.id)
+    // The rows are deleted last: as long as one is there, this is not done.
+    for (const row of rows) await removeDeployment(row, { appGone: false })
+    for (const app of apps) await removeApp(dependencies, app.id)
+    await sources.removeProject(projectId)
+    await database.transaction().execute((transaction) => store.requests.deleteProject(transaction, projectId))
+  }
+}

@@ -1,0 +1,86 @@
+import type { Gateway } from '../../gateway/client.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { type InstanceControl, releaseRef } from '../job/instances.ts'
+import { stopGraceMs } from '../job/routes.ts'
+import type { App } from '../state/apps.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+import type { Sweep } from './sweep.ts'
+import type { Waker } from './waker.ts'
+
+/** Keeps the releases running that should: at the server's start, and for as long as it lives. */
+export interface Reconciler {
+  /** Opens every app's address (503 until its release is confirmed) and removes what no deployment owns. */
+  begin(): Promise<void>
+  /** Reconciles every running release until `signal` aborts. */
+  watch(signal: AbortSignal): Promise<void>
+  /** Stops every app; the next start of the server brings them back. */
+  stopAll(): Promise<void>
+}
+
+export interface ReconcilerDependencies {
+  readonly listApps: () => Promise<readonly App[]>
+  readonly listening: { open(app: App): Promise<void>; retry(): Promise<void> }
+  readonly sweep: Sweep
+  readonly reconcileAll: { run(stopping: AbortSignal): Promise<void>; settle(): Promise<void> }
+  /** Woken when an instance ended or refused a connection. */
+  readonly waker: Waker
+  readonly store: Pick<DeploymentStore, 'rows'>
+  readonly gateway: Pick<Gateway, 'current' | 'route'>
+  readonly instances: Pick<InstanceControl, 'stop'>
+  readonly logger: Logger
+}
+
+const reconcileIntervalMs = 1_000
+const openAgainMs = 5_000
+const sweepIntervalMs = 60_000
+
+export function createReconciler(dependencies: ReconcilerDependencies): Reconciler {
+  const { listApps, listening, sweep, reconcileAll, waker, store, logger } = dependencies
+
+  return {
+    async begin() {
+      for (const app of await listApps()) await listening.open(app)
+      await sweep()
+    },
+
+    async watch(stopping) {
+      const now = performance.now()
+      const reconciling = { everyMs: reconcileIntervalMs, dueAt: 0, run: () => reconcileAll.run(stopping) }
+      const chores = [
+        reconciling,
+        { everyMs: openAgainMs, dueAt: now + openAgainMs, run: () => listening.retry() },
+        { everyMs: sweepIntervalMs, dueAt: now + sweepIntervalMs, run: () => sweep() },
+      ]
+      while (!stopping.aborted) {
+        for (const chore of chores) {
+          if (performance.now() < chore.dueAt || stopping.aborted) continue
+          chore.dueAt = performance.now() + chore.everyMs
+          await chore.run().catch((error: unknown) => {
+            logger.warn({ err: error }, 'the apps could not be reconciled')
+          })
+        }
+        // Whatever woke it is looked at before the interval is over.
+        if (await waker.pause(reconcileIntervalMs, stopping)) reconciling.dueAt = 0
+      }
+      await reconcileAll.settle()
+    },
+
+    async stopAll() {
+      const rows = await store.rows.running()
+      await Promise.all(
+        rows.map((row) =>
+          stop(dependencies, row).catch((error: unknown) => {
+            logger.error({ err: error, deployment: row.id }, 'an app could not be stopped')
+          }),
+        ),
+      )
+    },
+  }
+}
+
+async function stop({ gateway, instances }: ReconcilerDependencies, row: DeploymentRow): Promise<void> {
+  // The address of an app that another program holds is not open.
+  if (gateway.current(row.app_id) !== null) await gateway.route(row.app_id, null)
+  if (row.instance !== null) await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs })
+}

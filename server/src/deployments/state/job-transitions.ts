@@ -1,0 +1,204 @@
+import { sql } from 'kysely'
+import type { BuildPlan } from '../../builds/build-plan.ts'
+import type { DeploymentFailure } from '../../contract/resources/deployments.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { Handle } from '../../runtimes/runtime.ts'
+import type { AppRows } from './apps.ts'
+import { atRest, restingStatuses } from './rows.ts'
+import { type DeploymentGeneration, type DeploymentRow, tablesOf } from './tables.ts'
+
+/** Facts that became known while a release was made. */
+export interface ReleaseFacts {
+  readonly plan: BuildPlan
+  readonly instance: Handle
+}
+
+/**
+ * State changes by the server's own jobs. Each is one guarded UPDATE for one generation: it changes nothing when the
+ * deployment is in another state by now, or a later request was accepted.
+ */
+export interface JobTransitions {
+  /**
+   * `building` → `building`: the job begins, or begins again; → `superseded` when a later generation of the app runs
+   * already, and then nothing is returned.
+   */
+  begin(id: string): Promise<DeploymentRow | undefined>
+  /** Takes back a `begin` that was cut short by no fault of the deployment. */
+  giveBack(target: DeploymentGeneration): Promise<void>
+  /** Notes which source was fetched, and deletes the token. */
+  fetched(target: DeploymentGeneration, source: { readonly branch: string | null; readonly commit: string }): Promise<void>
+  /** `building` → `running`; the release that ran until now becomes `superseded` and is returned. */
+  run(
+    transaction: Transaction,
+    row: DeploymentRow,
+    facts: ReleaseFacts,
+  ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }>
+  /** `building` | `running` → `failed`. */
+  fail(transaction: Transaction, target: DeploymentGeneration, failure: DeploymentFailure): Promise<boolean>
+  /** True when this generation is the running one. */
+  runs(target: DeploymentGeneration): Promise<boolean>
+  /** Notes the instance that a running release has been started as again. */
+  setInstance(target: DeploymentGeneration, instance: Handle): Promise<boolean>
+  /** Notes that the instance of a release at rest is about to be ended: from now on nobody may route to it. */
+  forgetInstance(target: DeploymentGeneration): Promise<boolean>
+  /** Gives up all but the newest `keep` retained releases at rest of an app, and returns those that it gave up. */
+  prune(appId: string, keep: number): Promise<DeploymentRow[]>
+}
+
+export function createJobTransitions({
+  database,
+  apps,
+}: {
+  readonly database: Database
+  readonly apps: Pick<AppRows, 'lock'>
+}): JobTransitions {
+  const db = tablesOf(database)
+
+  const update = (target: DeploymentGeneration, from: readonly DeploymentRow['status'][]) =>
+    db
+      .updateTable('deployments')
+      .where('id', '=', target.id)
+      .where('generation', '=', target.generation)
+      .where('status', 'in', [...from])
+
+  return {
+    async begin(id) {
+      await supersedeIfOlder(database, id)
+      return db
+        .updateTable('deployments')
+        .set({ attempts: sql`attempts + 1`, started_at: sql`coalesce(started_at, now())` })
+        .where('id', '=', id)
+        .where('status', '=', 'building')
+        .returningAll()
+        .executeTakeFirst()
+    },
+
+    async giveBack(target) {
+      await update(target, ['building']).set({ attempts: sql`attempts - 1` }).execute()
+    },
+
+    async fetched(target, source) {
+      await update(target, ['building'])
+        .set({ ...source, git_token: null })
+        .execute()
+    },
+
+    async run(transaction, row, facts) {
+      await apps.lock(transaction, row.app_id)
+      return run(transaction, row, facts)
+    },
+
+    async fail(transaction, target, failure) {
+      const { numUpdatedRows } = await tablesOf(transaction)
+        .updateTable('deployments')
+        .set({ status: 'failed', failure: JSON.stringify(failure), ...atRest })
+        .where('id', '=', target.id)
+        .where('generation', '=', target.generation)
+        .where('status', 'in', ['building', 'running'])
+        .executeTakeFirst()
+      return numUpdatedRows === 1n
+    },
+
+    async runs(target) {
+      const row = await db
+        .selectFrom('deployments')
+        .select('id')
+        .where('id', '=', target.id)
+        .where('generation', '=', target.generation)
+        .where('status', '=', 'running')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+
+    async setInstance(target, instance) {
+      const { numUpdatedRows } = await update(target, ['running'])
+        .set({ instance: JSON.stringify(instance) })
+        .executeTakeFirst()
+      return numUpdatedRows === 1n
+    },
+
+    async forgetInstance(target) {
+      const { numUpdatedRows } = await update(target, restingStatuses).set({ instance: null }).executeTakeFirst()
+      return numUpdatedRows === 1n
+    },
+
+    prune: (appId, keep) => prune(database, appId, keep),
+  }
+}
+
+/** `building` → `superseded` when a later generation of the app runs, or was stopped after it ran. */
+async function supersedeIfOlder(on: Database | Transaction, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await tablesOf(on)
+    .updateTable('deployments as older')
+    .set({ status: 'superseded', ...atRest })
+    .where('older.id', '=', id)
+    .where('older.status', '=', 'building')
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('deployments as newer')
+          .select('newer.id')
+          .whereRef('newer.app_id', '=', 'older.app_id')
+          .whereRef('newer.generation', '>', 'older.generation')
+          .where('newer.status', 'in', ['running', 'stopped']),
+      ),
+    )
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** The caller holds the lock of the app. */
+async function run(
+  transaction: Transaction,
+  row: DeploymentRow,
+  { plan, instance }: ReleaseFacts,
+): Promise<{ ok: boolean; previous: DeploymentRow | undefined }> {
+  const trx = tablesOf(transaction)
+  // Looked at first: when this one may not run, the old one must not be touched.
+  const current = await trx
+    .selectFrom('deployments')
+    .select(['status', 'generation'])
+    .where('id', '=', row.id)
+    .forUpdate()
+    .executeTakeFirst()
+  const isDesired = current?.status === 'building' && current.generation === row.generation
+  if (!isDesired || (await supersedeIfOlder(transaction, row.id))) return { ok: false, previous: undefined }
+  const previous = await trx
+    .updateTable('deployments')
+    .set({ status: 'superseded' })
+    .where('app_id', '=', row.app_id)
+    .where('status', '=', 'running')
+    .returningAll()
+    .executeTakeFirst()
+  await trx
+    .updateTable('deployments')
+    .set({
+      status: 'running',
+      retained: true,
+      build_plan: JSON.stringify(plan),
+      instance: JSON.stringify(instance),
+      ...atRest,
+    })
+    .where('id', '=', row.id)
+    .where('status', '=', 'building')
+    .execute()
+  return { ok: true, previous }
+}
+
+function prune(database: Database, appId: string, keep: number): Promise<DeploymentRow[]> {
+  return tablesOf(database)
+    .updateTable('deployments')
+    .set({ retained: false })
+    .where('retained', '=', true)
+    .where('status', 'in', [...restingStatuses])
+    .where('id', 'in', ({ selectFrom }) =>
+      selectFrom('deployments')
+        .select('id')
+        .where('app_id', '=', appId)
+        .where('retained', '=', true)
+        .where('status', 'in', [...restingStatuses])
+        .orderBy('generation', 'desc')
+        .offset(keep),
+    )
+    .returningAll()
+    .execute()
+}

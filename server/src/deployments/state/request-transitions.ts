@@ -1,0 +1,169 @@
+import type { Transaction } from '../../platform/database.ts'
+import type { AppRows } from './apps.ts'
+import { atRest, lockDeployment, restingStatuses } from './rows.ts'
+import { type DeploymentRow, tablesOf } from './tables.ts'
+
+export interface NewDeployment {
+  readonly id: string
+  readonly projectId: string
+  readonly accountId: string
+  readonly appId: string
+  readonly gitUrl: string
+  readonly branch: string | null
+  readonly commit: string | null
+  readonly variables: Buffer
+  readonly gitToken: Buffer | null
+  readonly runtime: string
+}
+
+/** State changes that owners ask for, each in the transaction of the request. `false` refuses a change. */
+export interface RequestTransitions {
+  /**
+   * Adds a deployment in `building`, and supersedes earlier ones of the app whose build has not begun. A release that
+   * waits to be started again is not superseded: it is ready sooner, and visitors have it until the new one is.
+   */
+  add(transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
+  /** `building` → `canceled`. */
+  cancel(transaction: Transaction, id: string): Promise<boolean>
+  /** `running` → `stopped`. */
+  stop(transaction: Transaction, id: string): Promise<boolean>
+  /**
+   * A retained release at rest → `building`. Everything of the app that is being built is superseded, and returned so that
+   * its jobs can be ended.
+   */
+  rollBack(transaction: Transaction, row: DeploymentRow): Promise<{ ok: boolean; superseded: readonly DeploymentRow[] }>
+  /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
+  restart(transaction: Transaction, row: DeploymentRow): Promise<boolean>
+  /** Deletes a deployment at rest, and its app with the last one. */
+  delete(transaction: Transaction, row: DeploymentRow): Promise<{ ok: boolean; appGone: boolean }>
+  /** Brings all deployments of a project to rest, so that its removal can begin. */
+  endProject(transaction: Transaction, projectId: string): Promise<void>
+  deleteProject(transaction: Transaction, projectId: string): Promise<void>
+}
+
+export function createRequestTransitions({ apps }: { readonly apps: AppRows }): RequestTransitions {
+  return {
+    add: (transaction, deployment) => add(apps, transaction, deployment),
+    cancel: (transaction, id) => moveTo(transaction, id, 'building', 'canceled'),
+    stop: (transaction, id) => moveTo(transaction, id, 'running', 'stopped'),
+
+    async rollBack(transaction, row) {
+      await apps.lock(transaction, row.app_id)
+      const superseded = await tablesOf(transaction)
+        .updateTable('deployments')
+        .set({ status: 'superseded', ...atRest })
+        .where('app_id', '=', row.app_id)
+        .where('id', '<>', row.id)
+        .where('status', '=', 'building')
+        .returningAll()
+        .execute()
+      const options = { from: restingStatuses, forgetInstance: false }
+      return { ok: await startAgain(apps, transaction, row, options), superseded }
+    },
+
+    restart: (transaction, row) =>
+      startAgain(apps, transaction, row, { from: ['running', ...restingStatuses], forgetInstance: true }),
+
+    delete: (transaction, row) => deleteRow(apps, transaction, row),
+
+    async endProject(transaction, projectId) {
+      await tablesOf(transaction)
+        .updateTable('deployments')
+        .set({ status: 'stopped', ...atRest })
+        .where('project_id', '=', projectId)
+        .where('status', 'in', ['building', 'running'])
+        .execute()
+    },
+
+    async deleteProject(transaction, projectId) {
+      await tablesOf(transaction).deleteFrom('deployments').where('project_id', '=', projectId).execute()
+      await apps.deleteProject(transaction, projectId)
+    },
+  }
+}
+
+async function add(apps: AppRows, transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow> {
+  const trx = tablesOf(transaction)
+  const generation = await apps.nextGeneration(transaction, deployment.appId)
+  await trx
+    .updateTable('deployments')
+    .set({ status: 'superseded', ...atRest })
+    .where('app_id', '=', deployment.appId)
+    .where('status', '=', 'building')
+    .where('started_at', 'is', null)
+    .where('retained', '=', false)
+    .execute()
+  return trx
+    .insertInto('deployments')
+    .values({
+      id: deployment.id,
+      project_id: deployment.projectId,
+      account_id: deployment.accountId,
+      app_id: deployment.appId,
+      generation,
+      status: 'building',
+      git_url: deployment.gitUrl,
+      branch: deployment.branch,
+      commit: deployment.commit,
+      variables: deployment.variables,
+      git_token: deployment.gitToken,
+      runtime: deployment.runtime,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+async function startAgain(
+  apps: AppRows,
+  transaction: Transaction,
+  row: DeploymentRow,
+  options: { readonly from: readonly DeploymentRow['status'][]; readonly forgetInstance: boolean },
+): Promise<boolean> {
+  const generation = await apps.nextGeneration(transaction, row.app_id)
+  await lockDeployment(transaction, row.id)
+  const { numUpdatedRows } = await tablesOf(transaction)
+    .updateTable('deployments')
+    .set({ status: 'building', generation, attempts: 0, failure: null, started_at: null, finished_at: null })
+    .$if(options.forgetInstance, (update) => update.set({ instance: null }))
+    .where('id', '=', row.id)
+    .where('retained', '=', true)
+    .where('status', 'in', [...options.from])
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+async function moveTo(
+  transaction: Transaction,
+  id: string,
+  from: DeploymentRow['status'],
+  to: DeploymentRow['status'],
+): Promise<boolean> {
+  await lockDeployment(transaction, id)
+  const { numUpdatedRows } = await tablesOf(transaction)
+    .updateTable('deployments')
+    .set({ status: to, ...atRest })
+    .where('id', '=', id)
+    .where('status', '=', from)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+async function deleteRow(
+  apps: AppRows,
+  transaction: Transaction,
+  row: DeploymentRow,
+): Promise<{ ok: boolean; appGone: boolean }> {
+  const trx = tablesOf(transaction)
+  await apps.lock(transaction, row.app_id)
+  await lockDeployment(transaction, row.id)
+  const { numDeletedRows } = await trx
+    .deleteFrom('deployments')
+    .where('id', '=', row.id)
+    .where('status', 'in', [...restingStatuses])
+    .executeTakeFirst()
+  if (numDeletedRows !== 1n) return { ok: false, appGone: false }
+  const others = trx.selectFrom('deployments').select('id').where('app_id', '=', row.app_id).limit(1)
+  if ((await others.executeTakeFirst()) !== undefined) return { ok: true, appGone: false }
+  await apps.delete(transaction, row.app_id)
+  return { ok: true, appGone: true }
+}

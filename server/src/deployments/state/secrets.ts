@@ -1,0 +1,49 @@
+import type { SecretBox } from '../../platform/secrets.ts'
+import type { Limits } from '../../runtimes/limits.ts'
+import type { Release } from '../../runtimes/runtime.ts'
+import type { App } from './apps.ts'
+import type { DeploymentRow } from './tables.ts'
+import type { Variables } from './variables.ts'
+
+/** Decrypts what a deployment was trusted with. */
+export interface DeploymentSecrets {
+  variablesOf(deployment: Pick<DeploymentRow, 'id' | 'variables'>): Variables
+  tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
+  /** Everything that is masked for those who see the deployment: the values of its variables, and its token. */
+  valuesOf(deployment: Pick<DeploymentRow, 'id' | 'variables' | 'git_token'>): readonly string[]
+}
+
+export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
+  const variablesOf: DeploymentSecrets['variablesOf'] = (deployment) =>
+    JSON.parse(secrets.decrypt(deployment.variables, deployment.id))
+  const tokenOf: DeploymentSecrets['tokenOf'] = ({ id, git_token }) =>
+    git_token === null ? null : secrets.decrypt(git_token, tokenContext(id))
+  return {
+    variablesOf,
+    tokenOf,
+    valuesOf(deployment) {
+      const token = tokenOf(deployment)
+      return [...Object.values(variablesOf(deployment)), ...(token === null ? [] : [token, ...token.split(':')])]
+    },
+  }
+}
+
+/** Binds the encrypted token to its deployment and its purpose. */
+export const tokenContext = (deploymentId: string): string => `${deploymentId} git_token`
+
+/** Assembles the release of a deployment as a runtime builds and runs it. */
+export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number'>) => Promise<Release>
+
+export function createReleaseOf(dependencies: {
+  readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
+  /** The limits of a project's plan. */
+  readonly limitsOf: (projectId: string) => Promise<Limits>
+}): ReleaseOf {
+  return async (row, app) => ({
+    id: row.id,
+    appId: row.app_id,
+    appNumber: app.number,
+    limits: await dependencies.limitsOf(row.project_id),
+    variables: dependencies.secrets.variablesOf(row),
+  })
+}
