@@ -2,7 +2,8 @@ import type { Command } from '../platform/command.ts'
 
 /** The commands that turn a source tree into a running app. Made by the pure function `planBuild`. */
 export interface BuildPlan {
-  readonly kind: 'node' | 'python' | 'procfile' | 'static' | 'command'
+  /** The name of the detector that recognised the app. */
+  readonly kind: string
   /** Run in order in the source tree; the first that fails ends the build. */
   readonly build: readonly Command[]
   /** Runs once, when the build is done and before the release starts. */

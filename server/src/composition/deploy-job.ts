@@ -1,57 +1,28 @@
 import { planDirectory } from '../builds/plan-directory.ts'
 import { createBuildStep } from '../deployments/job/build.ts'
 import { createDeploy } from '../deployments/job/deploy.ts'
-import { createDiskGuard, type DiskGuard } from '../deployments/job/disk.ts'
-import { createFail, type Fail } from '../deployments/job/fail.ts'
+import { createDiskGuard } from '../deployments/job/disk.ts'
+import { createFail } from '../deployments/job/fail.ts'
 import { createFetchStep } from '../deployments/job/fetch.ts'
-import { createHealthCheck, type HealthCheck } from '../deployments/job/health.ts'
-import { createInstanceControl, type InstanceControl } from '../deployments/job/instances.ts'
+import { createHealthCheck } from '../deployments/job/health.ts'
+import { createInstanceControl } from '../deployments/job/instances.ts'
 import { createDeployJob, type DeployJob } from '../deployments/job/job.ts'
-import { createLastLines, type LastLines } from '../deployments/job/log-lines.ts'
+import { createLastLines } from '../deployments/job/log-lines.ts'
 import { createMakeRelease, type MakeRelease } from '../deployments/job/make-release.ts'
 import { createPrune } from '../deployments/job/prune.ts'
 import { createRetire } from '../deployments/job/retire.ts'
-import { createRoutes, type Routes } from '../deployments/job/routes.ts'
+import { createRoutes } from '../deployments/job/routes.ts'
 import { createStartStep } from '../deployments/job/start.ts'
 import { createSwitchStep, type SwitchStep } from '../deployments/job/switch-over.ts'
-import { createTeardown, type Teardown } from '../deployments/job/teardown.ts'
-import type { Announce } from '../deployments/state/announce.ts'
-import type { DeploymentLocks } from '../deployments/state/lock.ts'
-import type { DeploymentSecrets, ReleaseOf } from '../deployments/state/secrets.ts'
-import type { DeploymentStore } from '../deployments/state/store.ts'
+import { createTeardown } from '../deployments/job/teardown.ts'
 import type { Gateway } from '../gateway/client.ts'
-import type { Background } from '../platform/background.ts'
 import type { Caches } from '../platform/disk/caches.ts'
-import type { KeyedLock } from '../platform/keyed-lock.ts'
 import { createSlots } from '../platform/slots.ts'
 import type { Composition } from './composition.ts'
-import type { DeploymentSurroundings } from './deployments.ts'
+import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
 import { listenerOf } from './gateway.ts'
 
-/** What all rooms of deployments share. */
-export interface DeploymentFoundation {
-  readonly store: DeploymentStore
-  readonly secrets: DeploymentSecrets
-  readonly releaseOf: ReleaseOf
-  /** One job works on a deployment at a time. */
-  readonly locks: DeploymentLocks
-  /** One change of an app's route at a time; taken after a deployment's lock, never before it. */
-  readonly appLock: KeyedLock
-  readonly announce: Announce
-  readonly background: Background
-}
-
-/** What the job of a deployment is made of, for the reconciler and for requests. */
-export interface DeployMachinery {
-  readonly instances: InstanceControl
-  readonly routes: Routes
-  readonly disk: DiskGuard
-  readonly lastLines: LastLines
-  readonly checkHealth: HealthCheck
-  readonly teardown: Teardown
-  readonly fail: Fail
-}
-
+/** Makes the parts of the deploy job that others use, too. */
 export function composeMachinery(
   { config, state }: Composition,
   { apps: { apps, urlOf }, runtimes, logs }: DeploymentSurroundings,

@@ -10,25 +10,14 @@ import { createDeploymentLocks } from '../deployments/state/lock.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
 import { createDeploymentStore } from '../deployments/state/store.ts'
 import type { HandlersOf } from '../http/call.ts'
-import type { LogStore } from '../logs/log-store.ts'
 import { createBackground } from '../platform/background.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import type { Limits } from '../runtimes/limits.ts'
-import type { Runtimes } from '../runtimes/runtimes.ts'
-import type { Sources } from '../sources/sources.ts'
 import type { AppsFeature } from './apps.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
-import type { DeployMachinery, DeploymentFoundation } from './deploy-job.ts'
+import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
 
-/** The other parts that deployments stand on. */
-export interface DeploymentSurroundings {
-  readonly apps: AppsFeature
-  readonly runtimes: Runtimes
-  readonly logs: LogStore
-  readonly sources: Sources
-}
-
-/** Makes what all rooms of deployments share. */
+/** Makes the parts that all rooms of deployments share. */
 export function composeDeploymentState(
   { config, logger, state, secrets, stack }: Composition,
   { apps }: AppsFeature,
@@ -51,7 +40,7 @@ export function composeDeploymentState(
   }
 }
 
-/** What owners do with deployments. */
+/** The deployments feature as requests and other features use it. */
 export interface DeploymentsFeature {
   readonly handlers: HandlersOf<'deployments'>
   readonly removeProject: RemoveProject
@@ -96,4 +85,3 @@ export function composeDeployments(
     removeProject: createRemoveProject({ ...removal, database, store, apps, locks: foundation.locks, sources }),
   }
 }
-

@@ -8,8 +8,7 @@ import { createWaker } from '../deployments/reconciler/waker.ts'
 import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import type { Composition } from './composition.ts'
-import type { DeployMachinery, DeploymentFoundation } from './deploy-job.ts'
-import type { DeploymentSurroundings } from './deployments.ts'
+import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
 
 /** Makes the reconciler, and begins to watch: every running release, and what apps have on the disk. */
 export async function startReconciler(

@@ -14,10 +14,7 @@ export function composeCaches({ config, state: { directory } }: Composition): Ca
   return createCaches({
     mostEachBytes: config.deploys.mostEachCacheBytes,
     mostAllBytes: config.deploys.mostAllCachesBytes,
-    list: async () => [
-      ...(await gitCacheFolders(cachesOf(directory.git))),
-      ...(await appCacheFolders(directory.apps)),
-    ],
+    list: async () => [...(await gitCacheFolders(cachesOf(directory.git))), ...(await appCacheFolders(directory.apps))],
   })
 }
 

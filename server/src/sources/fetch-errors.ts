@@ -1,6 +1,6 @@
-import { DeploymentError } from '../deployments/state/failure.ts'
 import type { GitResult } from './git.ts'
 import type { GitSource } from './git-url.ts'
+import { SourceError } from './source-error.ts'
 
 const missing = /couldn't find remote ref|not our ref|unadvertised object|no such remote ref/i
 const refused = /could not read Username|Authentication failed|Permission denied|error: 40[134]|repository .*not found/i
@@ -8,14 +8,14 @@ const redirected = /redirect|error: 30\d/i
 const unreachable =
   /Could not resolve|Failed to connect|Couldn't connect|Connection (refused|timed out|reset)|Could not read from remote|unable to access|does not appear to be a git repository|not found/i
 
-/** Whether the remote, or the way to it, is what a fetch failed by: it would fail again. */
-export function isRemotesAnswer({ stderr }: GitResult): boolean {
+/** True when the remote, or the way to it, made a fetch fail: another try would fail, too. */
+export function isRemoteFailure({ stderr }: GitResult): boolean {
   return [missing, refused, redirected, unreachable].some((pattern) => pattern.test(stderr))
 }
 
-/** What the owner is told when `what`, a reference or the hash of a commit, could not be fetched. */
-export function fetchError(result: GitResult, source: GitSource, what: string): DeploymentError {
-  const error = (code: string, message: string) => new DeploymentError('fetch', code, message)
+/** Returns the error for a reference or a commit's hash, `what`, that could not be fetched. */
+export function fetchError(result: GitResult, source: GitSource, what: string): SourceError {
+  const error = (code: string, message: string) => new SourceError(code, message)
   if (missing.test(result.stderr)) {
     const branch = /^refs\/heads\/(.+)$/.exec(what)?.[1]
     if (branch !== undefined) {
@@ -37,17 +37,17 @@ export function fetchError(result: GitResult, source: GitSource, what: string): 
   )
 }
 
-/** What the owner is told of a hash that is something else; `commit` is what it stands for, or empty. */
-export function notCommit(source: GitSource, hash: string, commit: string): DeploymentError {
+/** Returns the error for a hash that is no commit's; `commit` is the commit that it stands for, or empty. */
+export function notCommit(source: GitSource, hash: string, commit: string): SourceError {
   const advice = /^[0-9a-f]+$/.test(commit) ? `is a tag of the commit ${commit}. Give that one.` : 'is no commit.'
-  return new DeploymentError('fetch', 'unknown_commit', `In ${source.url} ${hash} ${advice}`)
+  return new SourceError('unknown_commit', `In ${source.url} ${hash} ${advice}`)
 }
 
-/** Gives the result; rejects with a `DeploymentError` when git's own work on files failed. */
+/** Resolves with the result; rejects with a `SourceError` when git failed on this machine's files. */
 export async function succeed(running: Promise<GitResult>): Promise<GitResult> {
   const result = await running
   if (result.code === 0) return result
-  throw new DeploymentError('fetch', 'checkout_failed', `git could not check the commit out (${lastLine(result)}).`)
+  throw new SourceError('checkout_failed', `git could not check the commit out (${lastLine(result)}).`)
 }
 
 function lastLine(result: GitResult): string {

@@ -1,39 +1,38 @@
 import { createHash } from 'node:crypto'
 import { access, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Caches } from '../platform/disk/caches.ts'
+import { sizeOf } from '../platform/disk/tree-size.ts'
 
 /**
- * Bare repositories of our own, one for each project and address, so that a second fetch brings only what is new. They
- * save the way, never the question: what the remote does not give at this moment is not taken from them.
+ * Bare repositories, one for each project and address, so that a second fetch brings only what is new. They save
+ * downloads, never the question: a commit that the remote does not give now is not taken from them.
  */
 export interface GitCache {
-  /** Runs with the folder of the repository, which may not exist yet; nobody else uses it meanwhile. */
+  /** Runs `work` with the folder of the repository, which nobody else uses meanwhile. */
   use<T>(projectId: string, url: string, signal: AbortSignal, work: (folder: CacheFolder) => Promise<T>): Promise<T>
-  /** The folder of all repositories of a project. */
-  folderOf(projectId: string): string
+  /** Returns the bytes of all repositories of a project; some number above `enough` as soon as there are more. */
+  size(projectId: string, enough?: number): Promise<number>
   removeProject(projectId: string): Promise<void>
 }
 
 export interface CacheFolder {
   readonly path: string
-  /** Whether something was fetched into it before. */
+  /** True when something was fetched into it before. */
   readonly used: boolean
   /** Empties it, to begin anew. */
   clear(): Promise<void>
 }
 
-/** Every fetch leaves a pack; a repository of more begins anew, which also forgets what is not needed any more. */
+/** Every fetch leaves a pack. A repository with more of them begins anew, which also drops objects that are not needed. */
 const mostPacks = 50
 
 export function createGitCache(options: {
   readonly directory: string
-  readonly caches: Pick<Caches, 'use'>
+  readonly caches: { use<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> }
 }): GitCache {
   const folderOf = (projectId: string): string => join(options.directory, projectId)
 
   return {
-    folderOf,
     use: (projectId, url, signal, work) => {
       const name = createHash('sha256').update(url).digest('hex').slice(0, 32)
       const path = join(folderOf(projectId), name)
@@ -49,8 +48,16 @@ export function createGitCache(options: {
         return work({ path, used: used && !full, clear })
       })
     },
+    size: (projectId, enough) => sizeOf([folderOf(projectId)], enough),
     removeProject: (projectId) => rm(folderOf(projectId), { recursive: true, force: true }),
   }
+}
+
+/** Lists the folders of all repositories: each lies in `<directory>/<project>/`. */
+export async function gitCacheFolders(directory: string): Promise<string[]> {
+  const inside = async (folder: string): Promise<string[]> =>
+    (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
+  return (await Promise.all((await inside(directory)).map(inside))).flat()
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { FieldProblem } from '../contract/errors.ts'
 
-/** A git address that was read and found acceptable. */
+/** A git address that was parsed and accepted. */
 export interface GitSource {
   /** As handed to git. */
   readonly url: string
   readonly protocol: 'https' | 'http' | 'ssh' | 'file'
-  /** Where it leads to, for the outbound rule; `null` for a local repository. */
+  /** The host that the outbound rule checks; null for a local repository. */
   readonly host: string | null
   readonly port: number | null
 }
@@ -18,7 +18,7 @@ const hostForm = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+
 const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
 
 /**
- * Reads a git address: `https`, `http`, `ssh`, the scp form, and in local mode `file:///absolute/path`.
+ * Parses a git address: `https`, `http`, `ssh`, the scp form, and in local mode `file:///absolute/path`.
  * Everything else is refused, git's helpers (`ext::…`) and what looks like an option included.
  */
 export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSource | FieldProblem {
@@ -56,7 +56,7 @@ function readFileUrl(url: string, parsed: URL, options: { allowFile: boolean }):
   return { url, protocol: 'file', host: null, port: null }
 }
 
-/** Whether a local address leads to a git repository, bare or not. */
+/** True when a local address leads to a git repository, bare or not. */
 export async function isLocalRepository(source: GitSource): Promise<boolean> {
   try {
     const path = fileURLToPath(source.url)
@@ -77,7 +77,7 @@ async function isGitFolder(folder: string): Promise<boolean> {
   }
 }
 
-/** The rules of `git check-ref-format --branch`; gives what is wrong with a name, or `undefined`. */
+/** Checks a name by the rules of `git check-ref-format --branch`. Returns the problem, or undefined. */
 export function branchProblem(branch: string): string | undefined {
   const wrong =
     branch === '' ||

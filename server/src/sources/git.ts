@@ -20,7 +20,7 @@ export type Git = (
   },
 ) => Promise<GitResult>
 
-/** What opens a private repository, for one origin alone. */
+/** The credentials of a private repository, for one origin alone. */
 export interface Credentials {
   /** Such as `https://example.com`. */
   readonly origin: string
@@ -28,7 +28,7 @@ export interface Credentials {
   readonly token: string
 }
 
-/** The address that a host name was found to have when it was checked; git connects to that and to no other. */
+/** The address that a host name resolved to when it was checked; git connects to that and to no other. */
 export interface Pin {
   readonly host: string
   readonly port: number
@@ -40,7 +40,7 @@ export interface GitOptions {
   readonly directory: string
   readonly path: string
   readonly allowFile: boolean
-  /** Whether ssh may use the keys of the user who runs the server: on a laptop, where server and user are one. */
+  /** True when ssh may use the keys of the user who runs the server: in local mode. */
   readonly useOwnSshKeys: boolean
   /** The operator's variables, such as a proxy or a certificate bundle. */
   readonly environment: Readonly<Record<string, string>>
@@ -49,8 +49,8 @@ export interface GitOptions {
 const outputLimit = 64 * 1024
 
 // Other users' repositories are read on purpose: only the address decides (see `parseGitUrl`).
-// No hook, no helper and no protocol besides those named in the environment. A redirect would lead to a host that nobody
-// has checked, with what was meant for another.
+// No hook, no helper and no protocol besides those named in the environment. A redirect could lead to a host that was not
+// checked, with credentials that are meant for another.
 const configuration = `[safe]
 	directory = *
 [core]
@@ -130,12 +130,12 @@ export async function createGit(options: GitOptions): Promise<Git> {
   }
 }
 
-/** Where git finds the file of its third descriptor, in every process that it starts. */
+/** The path of the file behind git's descriptor 3, in every process that it starts. */
 const secretPath = '/proc/self/fd/3'
 
 /**
- * The header that opens the repository, as git's configuration in a file without a name: only those who inherit its
- * descriptor can read it, no process list and no environment shows it, and nothing is left when the server is killed.
+ * Writes the header with the credentials as git's configuration into a file without a name: only processes that inherit
+ * its descriptor can read it, no process list and no environment shows it, and nothing is left when the server is killed.
  */
 async function writeSecret(directory: string, { origin, token }: Credentials): Promise<FileHandle> {
   const path = join(directory, `secret-${randomUUID()}`)

@@ -1,19 +1,19 @@
-import { DeploymentError } from '../deployments/state/failure.ts'
 import type { Outbound } from '../platform/outbound.ts'
 import { OutboundError } from '../platform/outbound.ts'
 import { fetchError } from './fetch-errors.ts'
 import type { Credentials, Git, GitResult, Pin } from './git.ts'
 import { type GitSource, parseGitUrl } from './git-url.ts'
+import { SourceError } from './source-error.ts'
 
-/** A repository elsewhere, with the address that its host was found to have and what opens it. */
+/** A remote repository, with the address that its host resolved to and the credentials for it. */
 export interface Remote {
   readonly source: GitSource
   /** Runs git with the connection's settings. */
   git(args: readonly string[], cwd: string): Promise<GitResult>
   defaultBranch(): Promise<string>
-  /** The commit that a reference of the remote names; `null` when it has none of this name. */
+  /** Returns the commit that a reference of the remote names; null when it has no such reference. */
   tipOf(ref: string): Promise<string | null>
-  /** The token, for addresses of the very same origin. */
+  /** Returns the token for addresses of the very same origin, and null for others. */
   tokenFor(url: string): string | null
 }
 
@@ -23,7 +23,7 @@ export interface RemoteDependencies {
   readonly allowFile: boolean
 }
 
-/** Reads the address and checks where it leads. Rejects with a `DeploymentError` of the stage `fetch`. */
+/** Reads the address and checks the host that it leads to. Rejects with a `SourceError`. */
 export async function connect(
   dependencies: RemoteDependencies,
   request: { readonly gitUrl: string; readonly token: string | null; readonly submodule?: string },
@@ -32,15 +32,15 @@ export async function connect(
   const source = parseGitUrl(request.gitUrl, dependencies)
   if ('field' in source) {
     if (request.submodule === undefined) {
-      throw new DeploymentError('fetch', 'git_url_refused', `git_url ${source.message}.`)
+      throw new SourceError('git_url_refused', `git_url ${source.message}.`)
     }
     const message = `The address of the submodule ${request.submodule} ${source.message}.`
-    throw new DeploymentError('fetch', 'submodule_refused', message)
+    throw new SourceError('submodule_refused', message)
   }
   const pin = await pinnedAddress(dependencies.outbound, source)
   const credentials = credentialsFor(source, request.token)
   const git = (args: readonly string[], cwd: string) => dependencies.git(args, { cwd, signal, pin, credentials })
-  // Of no repository: asking the remote needs none.
+  // Run outside of any repository: asking the remote needs none.
   const list = (...args: string[]) => git(['ls-remote', ...args], '/')
 
   return {
@@ -52,8 +52,7 @@ export async function connect(
       if (listed.code !== 0) throw fetchError(listed, source, 'HEAD')
       const branch = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed.stdout)?.[1]
       if (branch !== undefined) return branch
-      throw new DeploymentError(
-        'fetch',
+      throw new SourceError(
         'no_default_branch',
         `${source.url} has no default branch; it may be empty. Push a commit, or name the branch.`,
       )
@@ -73,7 +72,7 @@ export async function connect(
   }
 }
 
-/** Whether a token can be sent with an address: over https, and on a laptop over http, too. */
+/** True when a token can be sent with an address: over https, and in local mode over http, too. */
 export function takesToken(source: GitSource, options: { readonly allowHttp: boolean }): boolean {
   return source.protocol === 'https' || (source.protocol === 'http' && options.allowHttp)
 }
@@ -94,7 +93,7 @@ async function pinnedAddress(outbound: Outbound, source: GitSource): Promise<Pin
     if (first === undefined) throw new Error('no address')
     return { host: source.host, port: source.port, address: first.address }
   } catch (error) {
-    if (error instanceof OutboundError) throw new DeploymentError('fetch', error.code, error.message)
-    throw new DeploymentError('fetch', 'repository_unreachable', `The host ${source.host} of git_url cannot be found.`)
+    if (error instanceof OutboundError) throw new SourceError(error.code, error.message)
+    throw new SourceError('repository_unreachable', `The host ${source.host} of git_url cannot be found.`)
   }
 }

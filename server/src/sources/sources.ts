@@ -1,8 +1,14 @@
-/** Brings the files of commits from git repositories, by way of caches that hold no more than the remote would give. */
+import type { FetchDependencies, FetchedSource, FetchRequest } from './fetch.ts'
+import { fetchSource } from './fetch.ts'
+
+export type { FetchedSource, FetchRequest } from './fetch.ts'
+export { SourceError } from './source-error.ts'
+
+/** Brings the files of commits from git repositories, by way of caches that give no more than the remote would. */
 export interface Sources {
   /**
-   * Brings one commit into `directory`, submodules included, without its history. Rejects with a `SourceError` that says
-   * what the repository lacks, or with the signal's reason.
+   * Brings one commit into the request's directory, submodules included, without its history. Rejects with a
+   * `SourceError` that says what the repository lacks, or with the signal's reason.
    */
   fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchedSource>
   /** Returns the bytes of a project's caches; some number above `enough` as soon as there are more. */
@@ -11,29 +17,11 @@ export interface Sources {
   removeProject(projectId: string): Promise<void>
 }
 
-export interface FetchRequest {
-  readonly projectId: string
-  readonly gitUrl: string
-  readonly branch: string | null
-  /** The full hash of the commit; null for the tip of the branch. */
-  readonly commit: string | null
-  readonly token: string | null
-  readonly directory: string
-}
-
-export interface FetchedSource {
-  /** Null when a commit was asked for without a branch. */
-  readonly branch: string | null
-  readonly commit: string
-}
-
-/** A source that cannot be fetched. The message tells the owner what to do. */
-export class SourceError extends Error {
-  override readonly name = 'SourceError'
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
+export function createSources(dependencies: FetchDependencies): Sources {
+  const { cache } = dependencies
+  return {
+    fetch: (request, signal) => fetchSource(dependencies, request, signal),
+    cacheSize: cache.size,
+    removeProject: cache.removeProject,
   }
 }

@@ -1,10 +1,10 @@
-/** A submodule as `.gitmodules` names it. */
+/** A submodule as `.gitmodules` declares it. */
 export interface Submodule {
   readonly path: string
   readonly url: string
 }
 
-/** Reads what `git config --list -z` says of a `.gitmodules`; entries without a path or an address are left out. */
+/** Parses the output of `git config --list -z` for a `.gitmodules`. Entries without a path or an address are left out. */
 export function parseGitmodules(listed: string): Submodule[] {
   const found = new Map<string, { path?: string; url?: string }>()
   for (const entry of listed.split('\0')) {
@@ -17,7 +17,7 @@ export function parseGitmodules(listed: string): Submodule[] {
   )
 }
 
-/** The address of a submodule; one that begins with `./` or `../` is relative to its parent's (gitmodules(5)). */
+/** Returns the address of a submodule; one that begins with `./` or `../` is relative to its parent's (gitmodules(5)). */
 export function submoduleUrl(parent: string, url: string): string {
   if (!/^\.\.?\//.test(url)) return url
   let base = parent.replace(/\/+$/, '')

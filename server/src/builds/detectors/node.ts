@@ -1,28 +1,49 @@
 import { posix } from 'node:path'
 import satisfies from 'semver/functions/satisfies.js'
 import validRange from 'semver/ranges/valid.js'
-import type { Command } from '../../runtimes/runtime.ts'
-import { type PackageJson, parsePackageJson } from '../package-json.ts'
-import { chooseManager, type Installing } from './packages.ts'
-import { failed, quote, type Result, unreadable } from './result.ts'
-import type { SourceTree } from './tree.ts'
+import type { Command } from '../../platform/command.ts'
+import { type PackageJson, parsePackageJson } from '../source/package-json.ts'
+import { failed, quote, type Result, unreadable } from '../source/result.ts'
+import type { SourceTree } from '../source/tree.ts'
+import type { Detector, DetectorSource } from './detector.ts'
+import { chooseManager, type Installing } from './package-managers.ts'
 
 /** An app with a package.json. */
-export interface NodeApp {
+export const node: Detector = {
+  name: 'node',
+  recognises: 'a package.json with a "start" or "build" script, a "main" file or a server.js',
+  files: ['package.json', '.npmrc', 'pnpm-workspace.yaml', 'yarn.lock'],
+  tools: [],
+  // The package managers of the toolchain find the cache by themselves.
+  caches: {},
+  detect(source) {
+    if (!source.app.has('package.json')) return null
+    const read = readNodeApp(source)
+    if (!read.ok) return read
+    const app = read.value
+    const { env } = app.installing.manager
+    const hasBuild = app.package.scripts.has('build')
+    return {
+      ok: true,
+      value: {
+        start: planStart(source.app, app),
+        advice:
+          'package.json does not say how the app starts: add a "start" script such as "node server.js", or a "main" file, or a server.js.',
+        uses: ['node'],
+        env,
+        build: hasBuild ? [{ argv: [app.installing.manager.name, 'run', 'build'], env }] : [],
+        install: (options) => ({ ok: true, value: planInstall(app, options) }),
+      },
+    }
+  },
+}
+
+interface NodeApp {
   readonly package: PackageJson
   readonly installing: Installing
 }
 
-/**
- * @param files the repository's
- * @param app the same from the app's folder on, which is `root` in the repository
- */
-export function readNodeApp(
-  files: SourceTree,
-  app: SourceTree,
-  root: string,
-  options: { readonly nodeVersion: string },
-): Result<NodeApp> {
+function readNodeApp({ repository, app, settings, nodeVersion }: DetectorSource): Result<NodeApp> {
   const text = app.read('package.json')
   if (text === undefined) return unreadable('package.json')
   const parsed = parsePackageJson(text)
@@ -31,26 +52,23 @@ export function readNodeApp(
   if (range !== undefined && validRange(range) === null) {
     return failed('unsupported_node', `"engines.node" in package.json is not a range of versions: ${quote(range)}.`)
   }
-  if (range !== undefined && !satisfies(options.nodeVersion, range)) {
-    const message = `package.json asks for Node ${quote(range)} in "engines.node", but apps here run on Node ${options.nodeVersion}.`
+  if (range !== undefined && !satisfies(nodeVersion, range)) {
+    const message = `package.json asks for Node ${quote(range)} in "engines.node", but apps here run on Node ${nodeVersion}.`
     return failed('unsupported_node', message)
   }
-  return { ok: true, value: { package: parsed.value, installing: chooseManager(files, root, parsed.value) } }
+  const installing = chooseManager(repository, settings.root, parsed.value)
+  return { ok: true, value: { package: parsed.value, installing } }
 }
 
-/** The command that installs, to be run in the folder of the lock file; `undefined` when there is nothing to install. */
-export function planInstall({ package: node, installing }: NodeApp, builds: boolean): Command | undefined {
-  const { manager, locked } = installing
-  return locked || node.installs ? { argv: manager.install({ locked, dev: builds }), env: manager.env } : undefined
+/** Returns the command that installs, in the folder of the lock file; nothing when there is nothing to install. */
+function planInstall({ package: app, installing }: NodeApp, { builds }: { readonly builds: boolean }) {
+  const { manager, locked, folder } = installing
+  if (!locked && !app.installs) return []
+  return [{ command: { argv: manager.install({ locked, dev: builds }), env: manager.env }, folder }]
 }
 
-export const planScript = ({ installing: { manager } }: NodeApp, script: string): Command => ({
-  argv: [manager.name, 'run', script],
-  env: manager.env,
-})
-
-/** How the app says that it starts; `null` when it does not. */
-export function planNodeStart(app: SourceTree, node: NodeApp): Command | null {
+/** Returns the command by which the app says that it starts; null when it does not. */
+function planStart(app: SourceTree, node: NodeApp): Command | null {
   const script = node.package.scripts.get('start')
   if (script !== undefined) return planStartScript(app, node, script)
   const file = findMain(app, node.package)
@@ -88,7 +106,7 @@ function planStartScript(app: SourceTree, { package: node, installing }: NodeApp
   const [, ...words] = script.trim().split(/[ \t]+/)
   return {
     argv: ['node', ...words],
-    // What apps read most of npm's own variables.
+    // The variables of npm that apps read most.
     env: {
       npm_lifecycle_event: 'start',
       ...(node.name === undefined ? {} : { npm_package_name: node.name }),
@@ -97,7 +115,7 @@ function planStartScript(app: SourceTree, { package: node, installing }: NodeApp
   }
 }
 
-/** pnpm has such settings in its own file, too. */
+/** True when settings change how scripts run. pnpm has such settings in its own file, too. */
 function settingsChangeScripts(app: SourceTree): boolean {
   return ['.npmrc', 'pnpm-workspace.yaml'].some((name) => {
     if (!app.has(name)) return false
@@ -106,7 +124,7 @@ function settingsChangeScripts(app: SourceTree): boolean {
   })
 }
 
-/** `main` as a path inside the tree that Node does not take for an option. */
+/** Returns `main` as a path inside the tree that Node does not take for an option. */
 function mainWithin(main: string): string | undefined {
   const path = posix.normalize(main)
   if (path.includes('\0') || path.startsWith('/') || path.startsWith('-') || path.split('/')[0] === '..')

@@ -1,5 +1,5 @@
-import { SourceError, type Sources } from '../../sources/sources.ts'
 import type { ReleaseStore } from '../../runtimes/runtime.ts'
+import { SourceError, type Sources } from '../../sources/sources.ts'
 import { DeploymentError } from '../state/failure.ts'
 import type { JobTransitions } from '../state/job-transitions.ts'
 import type { DeploymentSecrets } from '../state/secrets.ts'

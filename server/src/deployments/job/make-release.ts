@@ -1,5 +1,5 @@
 import type { BuildPlan } from '../../builds/build-plan.ts'
-import type { PlanResult } from '../../builds/detectors/result.ts'
+import type { PlanResult } from '../../builds/source/result.ts'
 import type { Background } from '../../platform/background.ts'
 import type { Release } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'

@@ -1,7 +1,7 @@
+import type { DeploymentStatus } from '../../contract/resources/deployments.ts'
 import type { RequestFacts } from '../../http/call.ts'
 import type { LogStream } from '../../logs/log-store.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
-import type { DeploymentStatus } from '../../contract/resources/deployments.ts'
 import type { LogReader } from './log-read.ts'
 
 /** The client that follows a log. */

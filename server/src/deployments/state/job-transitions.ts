@@ -26,7 +26,10 @@ export interface JobTransitions {
   /** Takes back a `begin` that was cut short by no fault of the deployment. */
   giveBack(target: DeploymentGeneration): Promise<void>
   /** Notes which source was fetched, and deletes the token. */
-  fetched(target: DeploymentGeneration, source: { readonly branch: string | null; readonly commit: string }): Promise<void>
+  fetched(
+    target: DeploymentGeneration,
+    source: { readonly branch: string | null; readonly commit: string },
+  ): Promise<void>
   /** `building` → `running`; the release that ran until now becomes `superseded` and is returned. */
   run(
     transaction: Transaction,

@@ -55,8 +55,7 @@ export function createProjectReads({ database }: { database: Database }): Projec
     list: (projectId, page) =>
       readPage(db.selectFrom('deployments').selectAll().where('project_id', '=', projectId), page, 'id'),
 
-    ofProject: (projectId) =>
-      db.selectFrom('deployments').selectAll().where('project_id', '=', projectId).execute(),
+    ofProject: (projectId) => db.selectFrom('deployments').selectAll().where('project_id', '=', projectId).execute(),
 
     count: createBatcher(async (projectIds: readonly string[]) => {
       const found = await db

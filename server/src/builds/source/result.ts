@@ -1,6 +1,7 @@
-import type { Plan } from '../../runtimes/runtime.ts'
+import type { BuildPlan } from '../build-plan.ts'
 import { LARGEST_FILE } from './tree.ts'
 
+/** The reason why a tree cannot be built. The message tells the owner of the code what to do. */
 export interface PlanFailure {
   readonly code:
     | 'file_unreadable'
@@ -12,14 +13,15 @@ export interface PlanFailure {
     | 'python_missing'
     | 'no_start'
     | 'not_recognised'
-  /** Tells the owner of the code what to do. */
+    // A detector may bring codes of its own.
+    | (string & {})
   readonly message: string
 }
 
 export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: PlanFailure }
 
 export type PlanResult =
-  | { readonly ok: true; readonly plan: Plan }
+  | { readonly ok: true; readonly plan: BuildPlan }
   | { readonly ok: false; readonly failure: PlanFailure }
 
 export function failed(code: PlanFailure['code'], message: string): { ok: false; failure: PlanFailure } {
@@ -29,5 +31,5 @@ export function failed(code: PlanFailure['code'], message: string): { ok: false;
 export const unreadable = (name: string) =>
   failed('file_unreadable', `${name} cannot be read: it must be a plain file of at most ${LARGEST_FILE / 1024} KB.`)
 
-/** Shown to users, so of bounded length. */
+/** Quotes a text for a message, cut to a bounded length. */
 export const quote = (text: string): string => `"${text.length > 80 ? `${text.slice(0, 80)}…` : text}"`

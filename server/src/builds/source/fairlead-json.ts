@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { z } from 'zod'
-import { readJson } from '../package-json.ts'
+import { readJson } from './package-json.ts'
 import { failed, quote, type Result, unreadable } from './result.ts'
 import type { SourceTree } from './tree.ts'
 
@@ -18,7 +18,7 @@ const words = z
   .min(1, 'must have at least one word')
   .max(1000, 'must have at most 1000 words')
 
-/** `fairlead.json` at the top of a repository: what its owner says about how it is built and run. */
+/** `fairlead.json` at the top of a repository: its owner's settings for how it is built and run. */
 export const fairleadJson = z
   .strictObject({
     $schema: z.string({ error: 'must be a string' }).optional().describe('Where this schema lies, for editors.'),
@@ -49,7 +49,7 @@ export interface AppSettings {
   readonly health?: string | undefined
 }
 
-/** What the repository's `fairlead.json` says; nothing when there is none. */
+/** Reads the repository's `fairlead.json`; without one all settings are absent. */
 export function readSettings(files: SourceTree): Result<AppSettings> {
   if (!files.has('fairlead.json')) return { ok: true, value: { root: '.' } }
   const content = files.read('fairlead.json')
@@ -62,7 +62,7 @@ export function readSettings(files: SourceTree): Result<AppSettings> {
   return { ok: true, value: { root: tidy(root), build: command(build), start: command(start), health } }
 }
 
-/** All that is wrong, each with its key. */
+/** Describes all problems, each with its key. */
 function describe(issues: readonly z.core.$ZodIssue[]): string {
   const [first] = issues
   if (first?.path.length === 0 && first.code !== 'unrecognized_keys') return 'fairlead.json must hold a JSON object.'
@@ -82,7 +82,7 @@ function isInside(path: string): boolean {
   return !tidied.startsWith('/') && tidied.split('/')[0] !== '..'
 }
 
-/** Without `./` and a slash at the end. */
+/** Removes `./` and a slash at the end. */
 function tidy(path: string): string {
   const normal = posix.normalize(path)
   return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal

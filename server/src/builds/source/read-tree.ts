@@ -1,24 +1,19 @@
 import { constants } from 'node:fs'
 import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
-import { readSettings } from './detectors/fairlead-json.ts'
-import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './detectors/tree.ts'
+import { readSettings } from './fairlead-json.ts'
+import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './tree.ts'
 
-const READ = [
-  'fairlead.json',
-  'package.json',
-  'Procfile',
-  '.npmrc',
-  'pnpm-workspace.yaml',
-  'requirements.txt',
-  'pyproject.toml',
-]
-/** May be much larger, but its first lines tell its format. */
-const HEADED = 'yarn.lock'
-const HEAD = 4096
+/** A lock file may be very large, and its first lines tell its format. */
+const isLockFile = (name: string): boolean => name.endsWith('.lock')
+const lockFileBytes = 4096
 
-/** Collects the description of the tree in `directory`. Symbolic links that lead out of the tree are not followed. */
-export async function readSourceTree(directory: string): Promise<SourceTree> {
+/**
+ * Reads the description of the tree in `directory`. Symbolic links that lead out of the tree are not followed.
+ *
+ * @param names the files that detectors read; `fairlead.json` is always read
+ */
+export async function readSourceTree(directory: string, names: readonly string[]): Promise<SourceTree> {
   const root = await realpath(directory)
   const paths = new Set<string>()
   const texts = new Map<string, string>()
@@ -26,14 +21,14 @@ export async function readSourceTree(directory: string): Promise<SourceTree> {
 
   const readFolder = async (folder: string): Promise<void> => {
     const inFolder = (name: string) => (folder === '.' ? name : `${folder}/${name}`)
-    const names = new Set(await readdir(join(root, folder)))
-    for (const name of names) paths.add(inFolder(name))
+    const found = new Set(await readdir(join(root, folder)))
+    for (const name of found) paths.add(inFolder(name))
     for (const site of SITE_FOLDERS) {
       const index = inFolder(`${site}/index.html`)
-      if (names.has(site) && (await resolveWithin(root, index)) !== null) paths.add(index)
+      if (found.has(site) && (await resolveWithin(root, index)) !== null) paths.add(index)
     }
-    for (const name of [...READ, HEADED]) {
-      const text = names.has(name) ? await readWithin(root, inFolder(name)) : undefined
+    for (const name of new Set(['fairlead.json', ...names])) {
+      const text = found.has(name) ? await readWithin(root, inFolder(name)) : undefined
       if (text !== undefined) texts.set(inFolder(name), text)
     }
   }
@@ -61,14 +56,14 @@ async function resolveWithin(root: string, path: string): Promise<string | null>
 async function readWithin(root: string, path: string): Promise<string | undefined> {
   const target = await resolveWithin(root, path)
   if (target === null) return undefined
-  // Not blocking, because a FIFO would wait for a writer.
+  // Non-blocking, because a FIFO would wait for a writer.
   const file = await open(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
   if (file === null) return undefined
   try {
     const stats = await file.stat()
     if (!stats.isFile()) return undefined
-    if (basename(path) === HEADED) {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD), 0, HEAD, 0)
+    if (isLockFile(basename(path))) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(lockFileBytes), 0, lockFileBytes, 0)
       return buffer.toString('utf8', 0, bytesRead)
     }
     return stats.size <= LARGEST_FILE ? await file.readFile('utf8') : undefined

@@ -1,4 +1,4 @@
-/** What a build needs to know of a package.json. Fields of a wrong type count as absent, as they do for npm. */
+/** The fields of a package.json that a build needs. Fields of a wrong type count as absent, as they do for npm. */
 export interface PackageJson {
   readonly name: string | undefined
   readonly version: string | undefined
@@ -6,13 +6,13 @@ export interface PackageJson {
   readonly scripts: ReadonlyMap<string, string>
   /** `engines.node`: a range of versions. */
   readonly nodeRange: string | undefined
-  /** Names of what the app needs at run time. */
+  /** Names of the packages that the app needs at run time. */
   readonly dependencies: ReadonlySet<string>
-  /** Whether there is anything for npm to install. */
+  /** True when there is anything for npm to install. */
   readonly installs: boolean
-  /** What `packageManager` names, such as `pnpm@10.1.0`. */
+  /** The field `packageManager`, such as `pnpm@10.1.0`. */
   readonly packageManager: { readonly name: string; readonly major: number } | undefined
-  /** Whether it has a `config` field, which npm hands to scripts as variables. */
+  /** True when it has a `config` field, which npm hands to scripts as variables. */
   readonly hasConfig: boolean
 }
 
@@ -83,7 +83,7 @@ export function findJsonError(text: string): number {
   }
 }
 
-/** What may follow `token`; `null` when it was not allowed itself. `open` holds the containers that are not closed. */
+/** Returns the tokens that may follow `token`; null when it was not allowed itself. `open` holds the open containers. */
 function step(expected: Expected, token: string, open: string[]): Expected | null {
   const afterValue = (): Expected => (open.length === 0 ? 'nothing' : 'comma or end')
   if (expected === 'nothing') return null
@@ -122,7 +122,7 @@ const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
 const isText = (value: unknown): value is string => typeof value === 'string'
 const stringOf = (value: unknown): string | undefined => (isText(value) && value.trim() !== '' ? value : undefined)
 
-/** As an environment variable can hold it. */
+/** Returns text that an environment variable can hold. */
 const printableOf = (value: unknown): string | undefined => {
   const text = stringOf(value)
   return isText(text) && text.isWellFormed() && !/\p{Cc}/u.test(text) ? text : undefined

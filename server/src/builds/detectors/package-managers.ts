@@ -1,14 +1,14 @@
-import type { Command } from '../../runtimes/runtime.ts'
-import type { PackageJson } from '../package-json.ts'
-import type { SourceTree } from './tree.ts'
+import type { Command } from '../../platform/command.ts'
+import type { PackageJson } from '../source/package-json.ts'
+import type { SourceTree } from '../source/tree.ts'
 
-/** What installs an app's packages and runs its scripts. */
+/** A package manager: it installs an app's packages and runs its scripts. */
 export interface PackageManager {
   readonly name: 'npm' | 'pnpm' | 'yarn'
   readonly env: Readonly<Record<string, string>>
-  /** Whether plain `node` finds what it has installed. */
+  /** True when plain `node` finds the packages that it installed. */
   readonly plainNode: boolean
-  /** @param options.locked whether there is a lock file, to be followed to the letter */
+  /** @param options.locked true when there is a lock file, which is followed exactly */
   install(options: { readonly locked: boolean; readonly dev: boolean }): Command['argv']
 }
 
@@ -21,7 +21,7 @@ const npm: PackageManager = {
   install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],
 }
 
-/** It would download, or insist on, what `packageManager` names; those of 9 to 11 write the same lock file. */
+/** It would download, or insist on, the version that `packageManager` names; versions 9 to 11 write the same lock file. */
 const pnpm: PackageManager = {
   name: 'pnpm',
   env: {
@@ -81,7 +81,7 @@ export interface Installing {
 }
 
 /**
- * Which package manager an app uses: the one of its lock file, and of several the one that `packageManager` names;
+ * Chooses the package manager of an app: the one of its lock file, and of several the one that `packageManager` names;
  * without any the named one, or npm. A member of a workspace has its lock file at the top of the repository.
  */
 export function chooseManager(files: SourceTree, root: string, node: PackageJson): Installing {

@@ -1,0 +1,119 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { findJsonError } from '../../server/src/builds/source/package-json.ts'
+import { failure, planned, planOf, start } from './planned.ts'
+
+test('nothing recognised lists what is', () => {
+  const message = failure({ 'README.md': '', 'main.rb': '' })?.message
+  for (const word of ['Procfile', 'package.json', 'index.html']) expect(message).toContain(word)
+})
+
+test.each(['package.json', 'Procfile', 'fairlead.json', 'requirements.txt', 'pyproject.toml'])(
+  'a %s that cannot be read is an error',
+  (name) => {
+    expect(failure({ [name]: null, 'index.html': '', 'main.py': '' })).toMatchObject({
+      code: 'file_unreadable',
+      message: expect.stringContaining(name),
+    })
+  },
+)
+
+describe('for any input', () => {
+  const name = fc.constantFrom(
+    'package.json',
+    'Procfile',
+    '.npmrc',
+    'package-lock.json',
+    'server.js',
+    'index.html',
+    'yarn.lock',
+    'pnpm-lock.yaml',
+    'requirements.txt',
+    'pyproject.toml',
+    'main.py',
+    'fairlead.json',
+    'web/package.json',
+  )
+  const field = fc.constantFrom('name', 'version', 'main', 'scripts', 'engines', 'dependencies', 'workspaces', 'config')
+  const inner = fc.dictionary(fc.constantFrom('start', 'build', 'node', 'prestart', '__proto__'), fc.string())
+  const packageJson = fc.dictionary(field, fc.oneof(inner, fc.jsonValue())).map((value) => JSON.stringify(value))
+  const words = fc.oneof(fc.array(fc.string()), fc.jsonValue())
+  const settings = fc
+    .record(
+      { root: fc.constantFrom('web', '.', '..', 'web/..'), build: words, start: words, health: fc.webPath() },
+      { requiredKeys: [] },
+    )
+    .map((value) => JSON.stringify(value))
+  const text = fc.oneof(
+    packageJson,
+    fc.json(),
+    fc.string({ unit: 'binary' }),
+    fc.string().map((line) => `web: ${line}`),
+    fc.string().map((line) => `release: ${line}\nweb: x`),
+    fc.array(fc.string()).map((list) => `[project]\ndependencies = ${JSON.stringify(list)}`),
+    settings,
+  )
+
+  test('planning never throws, and a failure has a message', () => {
+    fc.assert(
+      fc.property(fc.dictionary(name, fc.option(text)), (files) => {
+        const result = planOf(files)
+        if (result.ok) {
+          const { build, release, start: run } = result.plan
+          const argvs = [...build, run, ...(release === undefined ? [] : [release])].map(({ argv }) => argv)
+          for (const argv of argvs) expect(argv.length > 0 && argv.every((word) => typeof word === 'string')).toBe(true)
+        } else expect(result.failure.message).toMatch(/\.$/)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('a script that runs directly has no character that a shell would act on', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (rest) => {
+        const { start: argv } = planned({ 'package.json': start(`node ${rest}`) })
+        if (argv[0] === 'node') expect(argv.join(' ')).toMatch(/^[\w@%+=:,./ -]+$/)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('the position of an error in JSON is where no valid text goes on', () => {
+    fc.assert(
+      fc.property(
+        fc.json(),
+        fc.nat(),
+        fc.constantFrom('}', ']', ',', ':', '"', 'x', '0', '\\', ' ', ''),
+        (json, at, insert) => {
+          const offset = at % (json.length + 1)
+          const broken = json.slice(0, offset) + insert + json.slice(offset + 1)
+          const position = findJsonError(broken)
+          expect(position).toBeLessThanOrEqual(broken.length)
+          if (isJson(broken)) expect(broken.slice(position).trim()).toBe('')
+          // All before the change is good, up to the token that it is in.
+          else expect(broken.slice(position).length).toBeLessThanOrEqual(broken.length - lastTokenStart(json, offset))
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Where the token before or at the offset starts: the change may make it a part of itself. */
+function lastTokenStart(json: string, offset: number): number {
+  let start = 0
+  for (const match of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+    if (match.index + match[0].length >= offset) return match.index
+    start = match.index
+  }
+  return start
+}

@@ -1,0 +1,37 @@
+import { detectors } from '../../server/src/builds/detectors/index.ts'
+import { planBuild } from '../../server/src/builds/plan.ts'
+import type { SourceTree } from '../../server/src/builds/source/tree.ts'
+
+export type Files = Record<string, string | object | null>
+
+const server = { nodeVersion: '24.21.0', programs: new Set(['python3']) }
+
+/** A tree of these files; an object is a package.json in the making, `null` a file that cannot be read. */
+export function tree(files: Files): SourceTree {
+  return {
+    has: (path) => Object.keys(files).some((name) => name === path || name.startsWith(`${path}/`)),
+    read: (path) => {
+      const content = Object.hasOwn(files, path) ? files[path] : undefined
+      return typeof content === 'object' && content !== null ? JSON.stringify(content) : (content ?? undefined)
+    },
+  }
+}
+
+/** The plan of these files on a server with Node 24.21.0 and Python. */
+export function planOf(files: Files, options: Partial<typeof server> = {}) {
+  return planBuild(tree(files), detectors, { ...server, ...options })
+}
+
+export function planned(files: Files) {
+  const result = planOf(files)
+  if (!result.ok) throw new Error(`${result.failure.code}: ${result.failure.message}`)
+  const { kind, build, start } = result.plan
+  return { kind, build: build.map(({ argv }) => argv.join(' ')), start: start.argv }
+}
+
+export function failure(files: Files) {
+  const result = planOf(files)
+  return result.ok ? null : result.failure
+}
+
+export const start = (script: string, more: object = {}) => ({ scripts: { start: script, ...more } })

@@ -1,0 +1,85 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { detectors } from '../../server/src/builds/detectors/index.ts'
+import { readSourceTree } from '../../server/src/builds/source/read-tree.ts'
+
+const names = detectors.flatMap(({ files }) => files)
+const read = (root: string) => readSourceTree(root, names)
+
+describe('the source tree', () => {
+  let directory: string
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'fairlead-plan-'))
+  })
+  afterAll(() => rm(directory, { recursive: true, force: true }))
+
+  const write = async (name: string, files: Record<string, string>): Promise<string> => {
+    const root = join(directory, name)
+    await mkdir(root)
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(root, path)), { recursive: true })
+      await writeFile(join(root, path), text)
+    }
+    return root
+  }
+
+  test('has the names of the folder that fairlead.json names, unless it lies outside', async () => {
+    const outside = await write('elsewhere', { 'package.json': '{}' })
+    const root = await write('monorepo', {
+      'fairlead.json': '{"root":"apps/web"}',
+      'apps/web/package.json': '{"a":1}',
+      'apps/web/public/index.html': '',
+      'yarn.lock': `__metadata:\n${' '.repeat(1024 * 1024)}`,
+    })
+    const files = await read(root)
+    expect(
+      ['apps/web', 'apps/web/package.json', 'apps/web/public/index.html', 'yarn.lock'].filter(files.has).length,
+    ).toBe(4)
+    expect(files.read('apps/web/package.json')).toBe('{"a":1}')
+    expect(files.read('yarn.lock')).toMatch(/^__metadata:/)
+
+    await writeFile(join(root, 'fairlead.json'), '{"root":"link"}')
+    await symlink(outside, join(root, 'link'))
+    expect((await read(root)).has('link')).toBe(false)
+    await writeFile(join(root, 'fairlead.json'), '{"root":"yarn.lock"}')
+    expect((await read(root)).has('yarn.lock/package.json')).toBe(false)
+  })
+
+  test('has the names at its top, the index of public and dist, and the texts that decide', async () => {
+    const root = await write('plain', {
+      'package.json': '{}',
+      'src/index.html': '',
+      'public/index.html': '',
+      'dist/a': '',
+    })
+    const files = await read(root)
+    expect(['package.json', 'src', 'public', 'public/index.html', 'dist'].filter(files.has).length).toBe(5)
+    expect(['src/index.html', 'dist/index.html', 'Procfile', 'dist/a'].filter(files.has)).toEqual([])
+    expect(files.read('package.json')).toBe('{}')
+    expect(files.read('Procfile')).toBeUndefined()
+  })
+
+  test('follows links inside, and none that leads out', async () => {
+    const outside = await write('outside', { 'package.json': '{"name":"secret"}', 'index.html': '' })
+    const root = await write('linked', { 'config/Procfile': 'web: a' })
+    await symlink('config/Procfile', join(root, 'Procfile'))
+    await symlink(join(outside, 'package.json'), join(root, 'package.json'))
+    await symlink(outside, join(root, 'public'))
+    await symlink('nowhere', join(root, '.npmrc'))
+    const files = await read(root)
+    expect(files.read('Procfile')).toBe('web: a')
+    expect(files.read('package.json')).toBeUndefined()
+    expect(files.has('public/index.html')).toBe(false)
+    expect(files.read('.npmrc')).toBeUndefined()
+  })
+
+  test('does not read what is no file or too large', async () => {
+    const root = await write('large', { 'package.json': ' '.repeat(1024 * 1024 + 1), 'Procfile/web': 'a' })
+    const files = await read(root)
+    expect(files.has('package.json') && files.has('Procfile')).toBe(true)
+    expect(files.read('package.json')).toBeUndefined()
+    expect(files.read('Procfile')).toBeUndefined()
+  })
+})
