@@ -4,64 +4,63 @@ import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { createAccounts } from '../../server/src/accounts/accounts.ts'
 import { createApps } from '../../server/src/apps/apps.ts'
-import type { DeployParts } from '../../server/src/deployments/job/parts.ts'
-import { removeProject } from '../../server/src/deployments/owners/remove-project.ts'
-import { createWork } from '../../server/src/deployments/state/lock.ts'
-import { createReleases } from '../../server/src/deployments/state/releases.ts'
+import { createTeardown } from '../../server/src/deployments/job/teardown.ts'
+import { createRemoveProject } from '../../server/src/deployments/owners/remove.ts'
+import { createDeploymentLocks } from '../../server/src/deployments/state/lock.ts'
 import { createDeploymentStore } from '../../server/src/deployments/state/store.ts'
-import type { Gateway } from '../../server/src/gateway/gateway.ts'
+import { createLogStore } from '../../server/src/logs/log-store.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { removeFolder } from '../../server/src/platform/disk/folders.ts'
 import { newId } from '../../server/src/platform/ids.ts'
-import { createSecretBox } from '../../server/src/platform/secrets.ts'
+import type { ReleaseRef } from '../../server/src/runtimes/runtime.ts'
 import { createGitCache } from '../../server/src/sources/git-cache.ts'
 import { testDatabase } from '../harness/database.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-it('removes all that a project has, again after it was broken off, and nothing of others', async () => {
+it('removes everything that a project has, again after it broke off, and nothing of others', async () => {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
   const directory = cleanup.use(await temporaryDirectory())
-  const logger = pino({ level: 'silent' })
-  const { db, close } = openDatabase({ connectionString: database.url, max: 4 }, logger)
+  const { db, close } = openDatabase({ connectionString: database.url, max: 4 }, pino({ level: 'silent' }))
   cleanup.defer(close)
   const accountId = await createAccounts({ database: db }).ensureOperator()
 
   let isBroken = true
   const closed: string[] = []
-  const gateway = {
-    open: async () => undefined,
-    close: async () => undefined,
-    current: () => null,
-    drain: async () => undefined,
-  } as unknown as Gateway
-  const folder = (name: string) => join(directory.path, name)
-  const store = createDeploymentStore({ database: db })
+  const folder = (...names: string[]) => join(directory.path, ...names)
   const config = { mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 29_999 } } as const
-  const parts = {
+  const apps = createApps({ database: db, gateway: { isFree: async () => true }, config })
+  const store = createDeploymentStore({ database: db, apps })
+  const locks = createDeploymentLocks()
+  const logs = createLogStore({ directory: folder('logs') })
+  const sources = createGitCache({ directory: folder('caches'), caches: { use: (_path, _signal, work) => work() } })
+  const releases = {
+    remove: async ({ id, appId }: ReleaseRef) => {
+      if (isBroken) throw new Error('broken off')
+      await removeFolder(folder('apps', appId, id))
+    },
+    removeApp: (appId: string) => removeFolder(folder('apps', appId)),
+  }
+  const teardown = createTeardown({
+    store,
+    locks,
+    instances: { halt: async () => undefined, stop: async () => undefined, remove: releases.remove },
+    routes: { drain: async () => undefined },
+  })
+  const removeProject = createRemoveProject({
     database: db,
     store,
-    apps: createApps({ database: db, gateway, config }),
-    releases: createReleases({
-      limitsOf: async () => ({ memoryBytes: 512_000_000, cpus: 1 }),
-      directory: folder('apps'),
-      logDirectory: folder('logs'),
-      uids: null,
-      secrets: createSecretBox(Buffer.alloc(32)),
-    }),
-    runner: {
-      remove: async (release: { directory: string }) => {
-        if (isBroken) throw new Error('broken off')
-        await removeFolder(release.directory)
-      },
+    apps,
+    locks,
+    sources,
+    logs,
+    teardown,
+    removeApp: async (appId) => {
+      await releases.removeApp(appId)
+      await logs.removeApp(appId)
     },
-    gateway,
-    listening: { close: async (id: string) => void closed.push(id) },
-    gitCache: createGitCache({ directory: folder('caches'), caches: { use: (_path, _signal, work) => work() } }),
-    work: createWork(),
-    appLock: (_: string, work: () => Promise<unknown>) => work(),
-    settings: { drainMs: 0 },
-  } as unknown as DeployParts
+    closeAddress: async (appId) => void closed.push(appId),
+  })
 
   /** A project with an app of two deployments, one running and one building, and all that they have on the disk. */
   const makeProject = async () => {
@@ -71,9 +70,9 @@ it('removes all that a project has, again after it was broken off, and nothing o
       [id, accountId],
     )
     const app = await db.transaction().execute(async (trx) => {
-      const { app } = await parts.apps.findOrCreate(trx, { id, plan: 'free', mostApps: 5 }, 'web')
+      const { app } = await apps.findOrCreate(trx, { id, plan: 'free', mostApps: 5 }, 'web')
       for (const status of ['running', 'building']) {
-        const row = await store.add(trx, {
+        const row = await store.requests.add(trx, {
           id: newId('deployment'),
           projectId: id,
           accountId,
@@ -83,6 +82,7 @@ it('removes all that a project has, again after it was broken off, and nothing o
           commit: null,
           variables: Buffer.alloc(0),
           gitToken: null,
+          runtime: 'process',
         })
         await trx
           .withTables<{ deployments: { id: string; status: string } }>()
@@ -90,13 +90,13 @@ it('removes all that a project has, again after it was broken off, and nothing o
           .set({ status })
           .where('id', '=', row.id)
           .execute()
-        await mkdir(parts.releases.placeOf(row).directory, { recursive: true })
-        await mkdir(parts.releases.placeOf(row).logDirectory, { recursive: true })
+        await mkdir(folder('apps', app.id, row.id), { recursive: true })
+        await (await logs.open({ appId: app.id, deploymentId: row.id, stream: 'build' })).close()
       }
       return app
     })
-    await mkdir(folder(join('caches', id)), { recursive: true })
-    await writeFile(folder(join('caches', id, 'file')), '')
+    await mkdir(folder('caches', id), { recursive: true })
+    await writeFile(folder('caches', id, 'file'), '')
     return { id, appId: app.id }
   }
   const gone = await makeProject()
@@ -107,16 +107,17 @@ it('removes all that a project has, again after it was broken off, and nothing o
     caches: await readdir(folder('caches')),
   })
 
-  await expect(removeProject(parts, gone.id)).rejects.toThrow('broken off')
-  expect((await store.ofProject(gone.id)).map(({ status }) => status)).toEqual(['stopped', 'stopped'])
+  await expect(removeProject(gone.id)).rejects.toThrow('broken off')
+  expect((await store.ofProjects.ofProject(gone.id)).map(({ status }) => status)).toEqual(['stopped', 'stopped'])
   isBroken = false
-  await removeProject(parts, gone.id)
-  await removeProject(parts, gone.id)
+  await removeProject(gone.id)
+  await removeProject(gone.id)
 
-  expect(await store.ofProject(gone.id)).toEqual([])
-  expect(await parts.apps.ofProject(gone.id)).toEqual([])
+  expect(await store.ofProjects.ofProject(gone.id)).toEqual([])
+  expect(await apps.ofProject(gone.id)).toEqual([])
   expect(closed).toContain(gone.appId)
   expect(closed).not.toContain(stays.appId)
   expect(await left()).toEqual({ apps: [stays.appId], logs: [stays.appId], caches: [stays.id] })
-  expect((await store.ofProject(stays.id)).map(({ status }) => status).sort()).toEqual(['building', 'running'])
+  const statuses = (await store.ofProjects.ofProject(stays.id)).map(({ status }) => status)
+  expect(statuses.sort()).toEqual(['building', 'running'])
 })

@@ -1,70 +1,76 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import type { DeployParts } from '../../server/src/deployments/job/parts.ts'
-import { type SwitchRequest, switchOver } from '../../server/src/deployments/job/switch-over.ts'
-import { createWork } from '../../server/src/deployments/state/lock.ts'
-import type { Upstream } from '../../server/src/gateway/gateway.ts'
+import { createSwitchStep } from '../../server/src/deployments/job/switch-over.ts'
+import { createDeploymentStore } from '../../server/src/deployments/state/store.ts'
+import type { Upstream } from '../../server/src/gateway/client.ts'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { createKeyedLock } from '../../server/src/platform/keyed-lock.ts'
+import { testDatabase } from '../harness/database.ts'
+import { deploymentRow } from '../harness/deployment-row.ts'
 
-const old: Upstream = { deploymentId: 'dep_old', host: '127.0.0.1', port: 1 }
-const upstream: Upstream = { deploymentId: 'dep_new', host: '127.0.0.1', port: 2 }
+const old: Upstream = { deploymentId: 'dep_old', endpoints: [{ host: '127.0.0.1', port: 1 }] }
+const upstream: Upstream = { deploymentId: 'dep_new', endpoints: [{ host: '127.0.0.1', port: 2 }] }
+const app = { id: 'app_1', name: 'web', number: 1, address: { port: 1 } }
 
 /** A switch whose transaction breaks off, with a database that says afterwards whether it has committed. */
 async function switchThatBreaksOff(committed: boolean) {
+  await using cleanup = new AsyncDisposableStack()
   const visible = createServer((_, response) => response.setHeader('x-fairlead-deployment', 'dep_new').end())
   visible.listen(0, '127.0.0.1')
   await once(visible, 'listening')
+  cleanup.defer(() => void visible.close())
+  const { url } = cleanup.use(await testDatabase())
+  const { db, close } = openDatabase({ connectionString: url, max: 2 }, pino({ level: 'silent' }))
+  cleanup.defer(close)
+  const apps = {
+    lock: async () => undefined,
+    nextGeneration: async () => 1,
+    delete: async () => undefined,
+    deleteProject: async () => undefined,
+  }
+  const store = createDeploymentStore({ database: db, apps })
+
   let routed: Upstream | null = old
   let asked = 0
-  const retiring: Promise<unknown>[] = []
-  const retired: string[] = []
-  const parts = {
-    appLock: (_: string, work: () => Promise<unknown>) => work(),
+  const retired: (string | undefined)[] = []
+  const switchOver = createSwitchStep({
+    lock: createKeyedLock(),
     gateway: {
       open: async () => undefined,
-      drain: async () => undefined,
-      current: () => routed,
-      route: (_: string, to: Upstream | null) => {
+      route: async (_, to) => {
         const before = routed
         routed = to
         return before
       },
     },
-    settings: { drainMs: 0 },
-    runner: { halt: async ({ id }: { id: string }) => retired.push(id) },
-    releases: { placeOf: (deployment: { id: string }) => deployment, onDisk: async () => [] },
-    work: createWork(),
     listenerOf: () => ({ host: '127.0.0.1', port: (visible.address() as AddressInfo).port }),
-    database: { transaction: () => ({ execute: () => Promise.reject(new Error('connection lost')) }) },
-    background: { add: (work: Promise<unknown>) => retiring.push(work) },
+    database: db,
     store: {
-      find: async (id: string) => ({ id, app_id: 'app_1', instance: null, status: 'superseded', retained: true }),
-      prune: async () => [],
-      newest: async () => [],
-      runs: async () => {
-        asked += 1
-        if (asked < 3) throw new Error('not back yet')
-        return committed
+      rows: { ...store.rows, find: async (id) => deploymentRow({ id, status: 'superseded' }) },
+      jobs: {
+        ...store.jobs,
+        run: () => Promise.reject(new Error('connection lost')),
+        runs: async () => {
+          asked += 1
+          if (asked < 3) throw new Error('not back yet')
+          return committed
+        },
       },
     },
-  }
-  const request = {
-    app: { id: 'app_1', address: { port: 1 } },
-    deployment: { id: 'dep_new' },
-    upstream,
-    facts: { plan: {} },
-  }
-  const outcome = await switchOver(
-    parts as unknown as DeployParts,
-    request as unknown as SwitchRequest,
-    new AbortController().signal,
-  ).then(
+    announce: async () => undefined,
+    urlOf: () => '',
+    retire: (_, previous) => retired.push(previous?.id),
+  })
+  const plan = { kind: 'node', build: [], start: { argv: ['node'] } } as const
+  const instance = { runtime: 'process', data: {} }
+  const request = { app, deployment: deploymentRow({ id: 'dep_new' }), upstream, facts: { plan, instance } }
+  const outcome = await switchOver(request, new AbortController().signal).then(
     () => 'switched',
     (error: Error) => error.message,
   )
-  visible.close()
-  await Promise.all(retiring)
   return { outcome, routed, retired }
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from '../platform/command.ts'
-import { folderRunnerName } from '../runtimes/toolchain.ts'
+import { folderRunnerName } from '../platform/toolchain.ts'
 import type { BuildPlan } from './build-plan.ts'
 import type { Detection, Detector, DetectorSource } from './detectors/detector.ts'
 import { type AppSettings, readSettings } from './source/fairlead-json.ts'

@@ -5,7 +5,7 @@ import { createDiskGuard } from '../deployments/job/disk.ts'
 import { createFail } from '../deployments/job/fail.ts'
 import { createFetchStep } from '../deployments/job/fetch.ts'
 import { createHealthCheck } from '../deployments/job/health.ts'
-import { createInstanceControl } from '../deployments/job/instances.ts'
+import { createInstanceControl, createRemoveApp } from '../deployments/job/instances.ts'
 import { createDeployJob, type DeployJob } from '../deployments/job/job.ts'
 import { createLastLines } from '../deployments/job/log-lines.ts'
 import { createMakeRelease, type MakeRelease } from '../deployments/job/make-release.ts'
@@ -40,6 +40,7 @@ export function composeMachinery(
     lastLines,
     checkHealth: createHealthCheck({ instances, lastLines }),
     teardown: createTeardown({ store, locks, instances, routes }),
+    removeApp: createRemoveApp({ runtimes, logs }),
     fail: createFail({ database: state.db, jobs: store.jobs, apps, announce, urlOf }),
   }
 }

@@ -46,4 +46,6 @@ export interface DeployMachinery {
   readonly checkHealth: HealthCheck
   readonly teardown: Teardown
   readonly fail: Fail
+  /** Removes everything that runtimes and logs keep of an app. */
+  readonly removeApp: (appId: string) => Promise<void>
 }

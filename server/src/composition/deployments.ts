@@ -58,7 +58,7 @@ export function composeDeployments(
   const { store } = foundation
   const database = state.db
   const details = createDeploymentDetails({ store, apps, secrets: foundation.secrets, urlOf })
-  const removal = { closeAddress: listening.close, teardown: machinery.teardown, runtimes, logs }
+  const removal = { closeAddress: listening.close, teardown: machinery.teardown, removeApp: machinery.removeApp, logs }
   const create = createCreateDeployment({
     store,
     findOrCreateApp: apps.findOrCreate,

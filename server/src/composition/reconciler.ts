@@ -50,7 +50,7 @@ function composeReconciler(
   { config, logger, state, stack }: Composition,
   { apps: { apps, listening }, runtimes, logs }: DeploymentSurroundings,
   { store, locks, secrets, releaseOf }: DeploymentFoundation,
-  { instances, routes, checkHealth, lastLines, fail, teardown }: DeployMachinery,
+  { instances, routes, checkHealth, lastLines, fail, teardown, removeApp }: DeployMachinery,
   gateway: Gateway,
 ): Reconciler {
   const waker = createWaker()
@@ -86,7 +86,7 @@ function composeReconciler(
   return createReconciler({
     listApps: apps.list,
     listening,
-    sweep: createSweep({ database: state.db, store, apps, runtimes, logs, locks, teardown, logger }),
+    sweep: createSweep({ database: state.db, store, apps, runtimes, logs, removeApp, locks, teardown, logger }),
     reconcileAll: createReconcileAll({ store, reconcile, liveness, logger }),
     waker,
     store,

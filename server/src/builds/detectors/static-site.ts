@@ -1,4 +1,4 @@
-import { staticServerName } from '../../runtimes/toolchain.ts'
+import { staticServerName } from '../../platform/toolchain.ts'
 import { SITE_FOLDERS, type SourceTree } from '../source/tree.ts'
 import type { Detector } from './detector.ts'
 

@@ -81,3 +81,17 @@ export const releaseRef = ({ id, app_id }: { readonly id: string; readonly app_i
   id,
   appId: app_id,
 })
+
+/** Makes the function that removes everything that runtimes and logs keep of an app; nothing of it may run any more. */
+export function createRemoveApp({
+  runtimes,
+  logs,
+}: {
+  readonly runtimes: Pick<Runtimes, 'all'>
+  readonly logs: Pick<LogStore, 'removeApp'>
+}): (appId: string) => Promise<void> {
+  return async (appId) => {
+    for (const { releases } of runtimes.all) await releases.removeApp(appId)
+    await logs.removeApp(appId)
+  }
+}

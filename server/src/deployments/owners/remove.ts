@@ -1,6 +1,5 @@
 import type { LogStore } from '../../logs/log-store.ts'
 import type { Database } from '../../platform/database.ts'
-import type { Runtimes } from '../../runtimes/runtimes.ts'
 import type { Sources } from '../../sources/sources.ts'
 import type { Teardown } from '../job/teardown.ts'
 import type { AppDirectory } from '../state/apps.ts'
@@ -14,23 +13,19 @@ export type RemoveDeployment = (row: DeploymentRow, options: { readonly appGone:
 export interface RemoveDependencies {
   readonly closeAddress: (appId: string) => Promise<void>
   readonly teardown: Teardown
-  readonly runtimes: Pick<Runtimes, 'all'>
-  readonly logs: Pick<LogStore, 'remove' | 'removeApp'>
+  /** Removes everything that runtimes and logs keep of an app. */
+  readonly removeApp: (appId: string) => Promise<void>
+  readonly logs: Pick<LogStore, 'remove'>
 }
 
 export function createRemoveDeployment(dependencies: RemoveDependencies): RemoveDeployment {
-  const { closeAddress, teardown, logs } = dependencies
+  const { closeAddress, teardown, removeApp, logs } = dependencies
   return async (row, { appGone }) => {
     if (appGone) await closeAddress(row.app_id)
     await teardown(row)
     await logs.remove({ appId: row.app_id, deploymentId: row.id })
-    if (appGone) await removeApp(dependencies, row.app_id)
+    if (appGone) await removeApp(row.app_id)
   }
-}
-
-async function removeApp({ runtimes, logs }: RemoveDependencies, appId: string): Promise<void> {
-  for (const { releases } of runtimes.all) await releases.removeApp(appId)
-  await logs.removeApp(appId)
 }
 
 /**
@@ -49,7 +44,7 @@ export function createRemoveProject(
     readonly sources: Pick<Sources, 'removeProject'>
   },
 ): RemoveProject {
-  const { database, store, locks, closeAddress, sources } = dependencies
+  const { database, store, locks, closeAddress, removeApp, sources } = dependencies
   const removeDeployment = createRemoveDeployment(dependencies)
   return async (projectId) => {
     await database.transaction().execute((transaction) => store.requests.endProject(transaction, projectId))
@@ -59,7 +54,7 @@ export function createRemoveProject(
     for (const app of apps) await closeAddress(app.id)
     // The rows are deleted last: as long as one is there, this is not done.
     for (const row of rows) await removeDeployment(row, { appGone: false })
-    for (const app of apps) await removeApp(dependencies, app.id)
+    for (const app of apps) await removeApp(app.id)
     await sources.removeProject(projectId)
     await database.transaction().execute((transaction) => store.requests.deleteProject(transaction, projectId))
   }

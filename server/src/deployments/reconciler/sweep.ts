@@ -21,14 +21,15 @@ export interface SweepDependencies {
   readonly store: Pick<DeploymentStore, 'rows' | 'ofProjects'>
   readonly apps: Pick<AppDirectory, 'list'>
   readonly runtimes: Pick<Runtimes, 'all'>
-  readonly logs: Pick<LogStore, 'list' | 'removeApp'>
+  readonly logs: Pick<LogStore, 'list'>
+  readonly removeApp: (appId: string) => Promise<void>
   readonly locks: Pick<DeploymentLocks, 'isHeld'>
   readonly teardown: Teardown
   readonly logger: Logger
 }
 
 export function createSweep(dependencies: SweepDependencies): Sweep {
-  const { database, store, apps, runtimes, logs, logger } = dependencies
+  const { database, store, apps, runtimes, logs, removeApp, logger } = dependencies
   return async () => {
     const inventories = await Promise.all(runtimes.all.map(({ releases }) => releases.list()))
     const running = new Set(inventories.flatMap((inventory) => [...inventory.running]))
@@ -37,9 +38,7 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
     const known = new Set((await apps.list()).map(({ id }) => id))
     const clear = async (app: { readonly id: string; readonly releases: readonly string[] }): Promise<void> => {
       for (const id of app.releases) await clearRelease(dependencies, { id, app_id: app.id }, running.has(id))
-      if (known.has(app.id)) return
-      for (const { releases } of runtimes.all) await releases.removeApp(app.id)
-      await logs.removeApp(app.id)
+      if (!known.has(app.id)) await removeApp(app.id)
     }
     // Side by side: an instance may take its time to end.
     await Promise.all(

@@ -1,0 +1,71 @@
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createDeployJob } from '../../server/src/deployments/job/job.ts'
+import { createDeploymentLocks } from '../../server/src/deployments/state/lock.ts'
+import type { DeploymentRow } from '../../server/src/deployments/state/tables.ts'
+import { deploymentRow } from '../harness/deployment-row.ts'
+
+const logger = pino({ level: 'silent' })
+const secrets = { valuesOf: () => [] }
+const running = new AbortController().signal
+
+it('ends nothing that an earlier generation left when it is interrupted before it has begun', async () => {
+  const locks = createDeploymentLocks()
+  const happened: string[] = []
+  const job = createDeployJob({
+    locks,
+    secrets,
+    logger,
+    store: {
+      jobs: {
+        begin: async () => {
+          happened.push('begun')
+          if (happened.length > 1) return undefined
+          // The job may begin before the request that has added it interrupts the earlier generation.
+          locks.interrupt({ id: 'dep_1', generation: 1 })
+          return deploymentRow({ generation: 2, retained: true })
+        },
+        giveBack: async () => void happened.push('given back'),
+      },
+    },
+    instances: {
+      halt: async () => void happened.push('halted'),
+      remove: async () => void happened.push('removed'),
+    },
+    deploy: async () => void happened.push('deployed'),
+    fail: async () => void happened.push('failed'),
+  })
+  await job('dep_1', running)
+  expect(happened).toEqual(['begun', 'given back', 'begun'])
+})
+
+/** What becomes of a deployment whose job meets an error of the server, at its `attempts`th attempt. */
+async function afterServersError(columns: Partial<DeploymentRow>): Promise<string> {
+  let code: string | undefined
+  const job = createDeployJob({
+    locks: createDeploymentLocks(),
+    secrets,
+    logger,
+    store: {
+      jobs: { begin: async () => deploymentRow({ ...columns, retained: true }), giveBack: async () => undefined },
+    },
+    instances: { halt: async () => undefined, remove: async () => undefined },
+    deploy: () => Promise.reject(new Error('the connection to the database was lost')),
+    fail: async (_, failure) => {
+      code = failure.code
+    },
+  })
+  return job('dep_1', running).then(
+    () => code ?? 'no failure',
+    (error: Error) => error.message,
+  )
+}
+
+it('leaves a deployment to another attempt of its job when the server itself has failed, once', async () => {
+  expect(await afterServersError({ attempts: 1 })).toBe('the connection to the database was lost')
+  expect(await afterServersError({ attempts: 2 })).toBe('server_error')
+})
+
+it('does not try again with a token that may have been deleted', async () => {
+  expect(await afterServersError({ attempts: 1, git_token: Buffer.of(1) })).toBe('server_error')
+})
