@@ -7,8 +7,8 @@ import { readHierarchy } from './deployments/runner/means.ts'
 import { findProgram, findSandbox } from './deployments/runner/sandbox.ts'
 import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
-import { assertReachable } from './platform/reach.ts'
-import { clusterUser, isRoot } from './platform/state.ts'
+import { assertReachable } from './platform/machine/reach.ts'
+import { clusterUser, isRoot } from './platform/startup/state.ts'
 
 /** One thing looked at. `broken`: the server cannot run so; `missing`: it runs with less, as `cost` says. */
 export interface Finding {

@@ -14,7 +14,7 @@ import { createWork } from '../../server/src/deployments/work.ts'
 import type { Gateway } from '../../server/src/gateway/gateway.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
-import { createSecretBox } from '../../server/src/platform/secrets.ts'
+import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
 import { testDatabase } from '../harness/database.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createAttemptLimiter } from '../../server/src/platform/attempts.ts'
-import { createBatcher } from '../../server/src/platform/batcher.ts'
+import { createBatcher } from '../../server/src/platform/database/batcher.ts'
 
 describe('a batcher', () => {
   it('answers every question by what was true after it was asked', async () => {

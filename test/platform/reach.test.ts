@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { reachableBinaries } from '../../server/src/platform/postgres/binaries.ts'
 import {
   assertReachable,
   copyOnce,
@@ -13,7 +12,8 @@ import {
   makePassableDirectory,
   mayAccess,
   reachableCopy,
-} from '../../server/src/platform/reach.ts'
+} from '../../server/src/platform/machine/reach.ts'
+import { reachableBinaries } from '../../server/src/platform/postgres/binaries.ts'
 
 /** Nobody's uid; only file modes decide, so this needs no root. */
 const other = { uid: 39_999, gid: 39_999 }

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { pino } from 'pino'
 import { afterEach, expect, it, vi } from 'vitest'
-import { takeServerLock } from '../../server/src/platform/server-lock.ts'
+import { takeServerLock } from '../../server/src/platform/startup/server-lock.ts'
 import { testDatabase } from '../harness/database.ts'
 import { connect, query } from '../harness/databases.ts'
 

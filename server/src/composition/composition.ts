@@ -3,9 +3,9 @@ import type { Config } from '../platform/config.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { blockList } from '../platform/outbound.ts'
-import type { ReleaseStack } from '../platform/release-stack.ts'
-import type { SecretBox } from '../platform/secrets.ts'
-import type { State } from '../platform/state.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { ReleaseStack } from '../platform/startup/shutdown.ts'
+import type { State } from '../platform/startup/state.ts'
 
 export interface ServerOptions {
   readonly config: Config

@@ -17,7 +17,7 @@ import {
   seconds,
   slug,
   text,
-} from './config-values.ts'
+} from './config/values.ts'
 import { type Plans, plansFile, shippedPlans } from './plans.ts'
 
 export type { Range }

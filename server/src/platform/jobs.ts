@@ -11,8 +11,8 @@ import {
 import { type KyselyPlugin, sql } from 'kysely'
 import type { Pool } from 'pg'
 import type { Database, Transaction } from './database.ts'
+import { lookAgain } from './jobs/repoll.ts'
 import type { Logger } from './logger.ts'
-import { lookAgain } from './second-looks.ts'
 
 export interface NewJob {
   readonly task: string

@@ -1,6 +1,6 @@
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
-import { createDnsResolver, type ResolveName, resolveAsSystem } from './names.ts'
+import { createDnsResolver, type ResolveName, resolveAsSystem } from './outbound/names.ts'
 
 /** Decides which addresses the server may connect to on a tenant's behalf. */
 export interface Outbound {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
-import type { Database } from './database.ts'
-import { readOptional } from './files.ts'
-import { createSecretBox, type SecretBox } from './secrets.ts'
+import type { Database } from '../database.ts'
+import { readOptional } from '../files.ts'
+import { createSecretBox, type SecretBox } from './secret-box.ts'
 
 type SettingsTables = {
   settings: { key: string; value: Buffer }

@@ -1,7 +1,7 @@
 import { access, constants, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { assertReachable, makePassableDirectory } from './reach.ts'
-import type { OsUser } from './users.ts'
+import { assertReachable, makePassableDirectory } from '../machine/reach.ts'
+import type { OsUser } from '../users.ts'
 
 /** The one folder that a server keeps everything in. All paths are absolute. */
 export interface DataDirectory {

@@ -1,4 +1,4 @@
-import type { Logger } from './logger.ts'
+import type { Logger } from '../logger.ts'
 
 /** What was started and must be stopped, in the reverse order. */
 export interface ReleaseStack {

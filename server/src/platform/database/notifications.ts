@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { Client, type ClientConfig } from 'pg'
-import { sleepUntilAborted } from './abort.ts'
-import type { Database, Transaction } from './database.ts'
-import type { Logger } from './logger.ts'
+import { sleepUntilAborted } from '../abort.ts'
+import type { Database, Transaction } from '../database.ts'
+import type { Logger } from '../logger.ts'
 
 /** Tells all listeners of a channel, once the transaction holds. The same payload twice in a transaction is told once. */
 export async function notify(db: Database | Transaction, channel: string, payload: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { blockList } from './outbound.ts'
+import { blockList } from '../outbound.ts'
 
 /*
  * What the values of settings must be, each read from the text of a variable. A message follows the name of that.

@@ -1,11 +1,11 @@
 import type { PoolConfig } from 'pg'
-import type { Config } from './config.ts'
+import type { Config } from '../config.ts'
+import { type DatabaseHandle, migrate, openDatabase } from '../database.ts'
+import type { Logger } from '../logger.ts'
+import { migrations } from '../migrations/index.ts'
+import { openCluster } from '../postgres/cluster.ts'
+import type { OsUser } from '../users.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
-import { type DatabaseHandle, migrate, openDatabase } from './database.ts'
-import type { Logger } from './logger.ts'
-import { migrations } from './migrations/index.ts'
-import { openCluster } from './postgres/cluster.ts'
-import type { OsUser } from './users.ts'
 
 /** What a server, or a command beside it, works on. */
 export interface State extends DatabaseHandle {

@@ -15,7 +15,7 @@ import {
   symlink,
 } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
-import type { OsUser } from './users.ts'
+import type { OsUser } from '../users.ts'
 
 const read = 4
 const enter = 1

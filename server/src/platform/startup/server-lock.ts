@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig } from 'pg'
-import { endedOrAborted, sleepUntilAborted } from './abort.ts'
-import type { Logger } from './logger.ts'
+import { endedOrAborted, sleepUntilAborted } from '../abort.ts'
+import type { Logger } from '../logger.ts'
 
 /** `fairsrv1` in ASCII, as the 64-bit key of an advisory lock. */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
