@@ -9,7 +9,7 @@ import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
 import { takeServerLock } from './platform/startup/server-lock.ts'
-import { createReleaseStack } from './platform/startup/shutdown.ts'
+import { createShutdownStack } from './platform/startup/shutdown.ts'
 import { openState } from './platform/startup/state.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
@@ -27,7 +27,7 @@ export interface FairleadServer {
  */
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
   const { config, logger } = options
-  const stack = createReleaseStack(logger, options.signal)
+  const stack = createShutdownStack(logger, options.signal)
   try {
     const metrics = createMetrics({ logger })
     const application = createApplication({

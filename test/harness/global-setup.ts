@@ -39,7 +39,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await admin.connect()
   await admin.query(`create database ${templateName}`)
   await admin.end()
-  const template = openDatabase({ ...cluster.connection, database: templateName }, logger)
+  const template = openDatabase({ ...cluster.connection, database: templateName, max: 2 }, logger)
   await migrate(template.db, migrations)
   await prepareJobs(template.pool, logger)
   await template.close()

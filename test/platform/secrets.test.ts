@@ -33,7 +33,7 @@ describe('the key', () => {
   it('is made at the first start, readable for the server alone, and opens the secrets later', async () => {
     await using database = await testDatabase()
     await using directory = await temporaryDirectory()
-    const handle = openDatabase({ connectionString: database.url }, pino({ level: 'silent' }))
+    const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
     const file = join(directory.path, 'secret.key')
     const open = (given?: string) => openSecretBox({ database: handle.db, given, file })
     const sealed = (await open()).encrypt('a', 'x')

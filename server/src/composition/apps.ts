@@ -23,7 +23,7 @@ import { createBackground } from '../platform/background.ts'
 import type { Config } from '../platform/config.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { startPeriodic } from '../platform/periodic.ts'
-import type { ReleaseStack } from '../platform/startup/shutdown.ts'
+import type { ShutdownStack } from '../platform/startup/shutdown.ts'
 import { isRoot } from '../platform/startup/state.ts'
 
 import { type Composition, finishTimeoutMs, proxyRule } from './composition.ts'
@@ -146,7 +146,7 @@ export async function deployParts(
   }
 }
 
-export async function keepApps(keeper: Keeper, parts: DeployParts, stack: ReleaseStack): Promise<void> {
+export async function keepApps(keeper: Keeper, parts: DeployParts, stack: ShutdownStack): Promise<void> {
   await keeper.begin()
   const watching = new AbortController()
   const watches = [keeper.watch(watching.signal), createDiskWatch(parts).watch(watching.signal)]

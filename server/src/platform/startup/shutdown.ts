@@ -1,25 +1,25 @@
 import type { Logger } from '../logger.ts'
 
-/** What was started and must be stopped, in the reverse order. */
-export interface ReleaseStack {
-  /** Aborts when the stop begins. */
+/** The parts that were started, so that they are stopped in reverse order. */
+export interface ShutdownStack {
+  /** Aborts when the shutdown begins. */
   readonly signal: AbortSignal
-  /** Registers how to stop something that was just started. */
-  defer(name: string, release: () => Promise<void>): void
-  /** Stops everything, the last started first. One that fails does not keep the others running. */
+  /** Registers how to stop a part that was just started. */
+  defer(name: string, stop: () => Promise<void>): void
+  /** Stops every part, the last started first. A part that fails to stop does not keep the others running. */
   unwind(): Promise<void>
 }
 
-/** @param abort a signal from outside that begins the stop of what runs meanwhile, too. */
-export function createReleaseStack(logger: Logger, abort?: AbortSignal): ReleaseStack {
-  const releases: { name: string; release: () => Promise<void> }[] = []
+/** @param abort an outside signal that also aborts the signal of the stack, so that a start under way ends. */
+export function createShutdownStack(logger: Logger, abort?: AbortSignal): ShutdownStack {
+  const started: { name: string; stop: () => Promise<void> }[] = []
   const stopping = new AbortController()
   let unwinding: Promise<void> | undefined
   const unwind = async () => {
     stopping.abort(new Error('the server is stopping'))
-    for (let next = releases.pop(); next !== undefined; next = releases.pop()) {
+    for (let next = started.pop(); next !== undefined; next = started.pop()) {
       try {
-        await next.release()
+        await next.stop()
       } catch (error) {
         logger.error({ err: error }, `${next.name} did not stop cleanly`)
       }
@@ -27,8 +27,8 @@ export function createReleaseStack(logger: Logger, abort?: AbortSignal): Release
   }
   return {
     signal: abort === undefined ? stopping.signal : AbortSignal.any([abort, stopping.signal]),
-    defer(name, release) {
-      releases.push({ name, release })
+    defer(name, stop) {
+      started.push({ name, stop })
     },
     unwind() {
       unwinding ??= unwind()
