@@ -1,43 +1,43 @@
 import type { WorkerEvents, WorkerPool } from 'graphile-worker'
 import type { Pool } from 'pg'
 
-/** Milliseconds between one look and the next, after a job came or ended. Then the workers' own polls go on. */
+/** Milliseconds from one poll to the next, after a job was added or completed. Then the workers' own polling suffices. */
 const pauses = [25, 50, 100, 200, 400]
 
 /**
- * Makes a lane look again for a job of its own that it missed. graphile-worker's look locks every free queue for a moment
- * and skips what another look has locked. When a job comes, all lanes look at once, so the one whose job it is may miss
- * it, and would find it by its poll alone: up to a second later.
+ * Polls again for jobs of a lane that its workers missed. A poll of graphile-worker locks every free queue for a moment and
+ * skips rows that another poll has locked. When a job is added, all lanes poll at once, so the lane of the job may skip
+ * it, and would find it only by its next regular poll: up to a second later.
  */
-export function lookAgain(events: WorkerEvents, pool: Pool, tasks: readonly string[]): void {
+export function repollMissedJobs(events: WorkerEvents, pool: Pool, tasks: readonly string[]): void {
   let timer: NodeJS.Timeout | undefined
-  let waiting: number | undefined
-  const lookAfter = ([pause, ...longer]: readonly number[], workers: WorkerPool) => {
+  let scheduled: number | undefined
+  const pollAfter = ([pause, ...longer]: readonly number[], workers: WorkerPool) => {
     clearTimeout(timer)
-    waiting = pause
+    scheduled = pause
     if (pause === undefined) return
-    const look = async () => {
-      waiting = undefined
+    const poll = async () => {
+      scheduled = undefined
       try {
-        // A queue is free a moment after its last job was done.
-        if (await isOneFree(pool, tasks)) workers.nudge(1)
-        lookAfter(longer, workers)
+        // Polls again later too: a queue becomes free a moment after its last job was completed.
+        if (await isJobAvailable(pool, tasks)) workers.nudge(1)
+        pollAfter(longer, workers)
       } catch {
-        // The workers have ended, or the database is away: those of the next pool look by themselves.
+        // The workers have ended, or the database is unreachable. The workers that replace them poll by themselves.
       }
     }
-    timer = setTimeout(look, pause).unref()
+    timer = setTimeout(poll, pause).unref()
   }
-  const lookSoon = (workers: WorkerPool) => {
-    // Jobs that come without pause would else put the look off for ever.
-    if (waiting !== pauses[0]) lookAfter(pauses, workers)
+  const pollSoon = (workers: WorkerPool) => {
+    // A poll that is due already is not postponed, or a steady stream of jobs would postpone it for ever.
+    if (scheduled !== pauses[0]) pollAfter(pauses, workers)
   }
-  events.on('pool:listen:notification', ({ workerPool }) => lookSoon(workerPool))
-  events.on('job:complete', ({ worker }) => lookSoon(worker.workerPool))
+  events.on('pool:listen:notification', ({ workerPool }) => pollSoon(workerPool))
+  events.on('job:complete', ({ worker }) => pollSoon(worker.workerPool))
 }
 
-/** Whether a job of these tasks waits for nothing but a worker. Locks nothing, so it hinders nobody's look. */
-async function isOneFree(pool: Pool, tasks: readonly string[]): Promise<boolean> {
+/** Returns true when a job of these tasks could start now. Takes no locks, so it does not disturb the workers' polls. */
+async function isJobAvailable(pool: Pool, tasks: readonly string[]): Promise<boolean> {
   const { rows } = await pool.query(
     `select from graphile_worker._private_jobs jobs
      join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
