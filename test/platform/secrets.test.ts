@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 describe('a sealed secret', () => {
   const box = createSecretBox(randomBytes(32))
 
-  it('opens with its key and its context alone', () => {
+  it('opens only with its key and its context', () => {
     const sealed = box.encrypt('päss', 'row 1')
     expect(box.decrypt(sealed, 'row 1')).toBe('päss')
     expect(() => box.decrypt(sealed, 'row 2')).toThrow()
@@ -24,7 +24,7 @@ describe('a sealed secret', () => {
     }
   })
 
-  it('never looks the same twice', () => {
+  it('has another ciphertext each time', () => {
     expect(box.encrypt('a', 'x').equals(box.encrypt('a', 'x'))).toBe(false)
   })
 })
