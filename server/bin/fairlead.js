@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain old syntax up to the import, so that a Node of any age can read this far and say what is wrong.
+// Old syntax up to the import, so that every version of Node can parse this file and report that it is too old.
 var needed = 24
 var major = Number(process.versions.node.split('.')[0])
 if (major < needed) {

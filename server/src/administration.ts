@@ -3,15 +3,15 @@ import { type AuditLog, createAuditLog } from './accounts/audit-log.ts'
 import { createKeys, type Keys } from './accounts/keys.ts'
 import { createUsers, type Users } from './accounts/users.ts'
 import type { Config } from './platform/config.ts'
-import { openDataDirectory } from './platform/data-directory.ts'
 import type { Database } from './platform/database.ts'
 import type { Logger } from './platform/logger.ts'
 import { createBinariesStore } from './platform/postgres/install.ts'
 import { binariesReleases } from './platform/postgres/releases.ts'
-import { clusterUser, openState } from './platform/state.ts'
+import { openDataDirectory } from './platform/startup/data-directory.ts'
+import { clusterUser, openState } from './platform/startup/state.ts'
 import { createTenancy, type Tenancy } from './projects/tenancy.ts'
 
-/** What the commands of an operator work with, beside a running server or without one. */
+/** The parts that the commands of an operator use, beside a running server or without one. */
 export interface Administration {
   readonly database: Database
   readonly accounts: Accounts
@@ -21,7 +21,7 @@ export interface Administration {
   readonly tenancy: Tenancy
 }
 
-/** Opens the data directory for the time of `work`. */
+/** Opens the data directory and its database while `work` runs. */
 export async function administer<T>(
   options: { readonly config: Config; readonly logger: Logger },
   work: (administration: Administration) => Promise<T>,
@@ -44,8 +44,8 @@ export async function administer<T>(
 }
 
 /**
- * Installs a version of PostgreSQL for users' databases into the data directory, beside a running server or without
- * one, and says which it is exactly. Rejects when there is no such version or the registry does not give it.
+ * Installs a major version of PostgreSQL for users' databases into the data directory, beside a running server or without
+ * one. Returns the exact version. Rejects when there is no such version, or the registry does not deliver it.
  */
 export async function installBinaries(
   options: { readonly config: Config; readonly logger: Logger; readonly signal: AbortSignal },
@@ -60,7 +60,7 @@ export async function installBinaries(
     logger,
   })
   if (!store.majors.includes(major)) {
-    throw new Error(`There is no PostgreSQL ${major} here; there are: ${store.majors.join(', ')}.`)
+    throw new Error(`PostgreSQL ${major} cannot be installed; available versions are: ${store.majors.join(', ')}.`)
   }
   return (await store.install(major, signal)).version
 }

@@ -7,27 +7,27 @@ import { type Config, publicOrigin } from './platform/config.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
-import { createReleaseStack } from './platform/release-stack.ts'
-import { openSecretBox } from './platform/secret-key.ts'
-import { takeServerLock } from './platform/server-lock.ts'
-import { openState } from './platform/state.ts'
+import { openSecretBox } from './platform/secrets/secret-key.ts'
+import { takeServerLock } from './platform/startup/server-lock.ts'
+import { createShutdownStack } from './platform/startup/shutdown.ts'
+import { openState } from './platform/startup/state.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
 
 export interface FairleadServer {
-  /** Where it listens, such as `http://127.0.0.1:3000`. */
+  /** The address that it listens on, such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** Stops everything in order: no new work, running requests and jobs, apps, the database. */
+  /** Stops in order: accepts no new work, then ends running requests and jobs, apps, and the database. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a whole server. It answers on `/healthz` and `/readyz` from the first moment; this resolves when the API is up.
- * Rejects with what is wrong (port, data directory, database, key), and leaves nothing running then.
+ * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready.
+ * Rejects when the server cannot start (port, data directory, database, key); nothing is left running then.
  */
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
   const { config, logger } = options
-  const stack = createReleaseStack(logger, options.signal)
+  const stack = createShutdownStack(logger, options.signal)
   try {
     const metrics = createMetrics({ logger })
     const application = createApplication({
@@ -39,7 +39,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     })
     const { url, close } = await listen(application.server, config)
     stack.defer('http', close)
-    sayWhereItStands(config, logger)
+    logLocalMode(config, logger)
 
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', () => state.close())
@@ -64,7 +64,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       stack,
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
     })
-    // The first to stop, too: requests end while everything that they need is still there.
+    // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
     return { url, stop: () => stack.unwind() }
@@ -74,8 +74,8 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   }
 }
 
-function sayWhereItStands(config: Config, logger: Logger): void {
+function logLocalMode(config: Config, logger: Logger): void {
   if (config.localMode) {
-    logger.info('local mode: only this machine reaches the server, and file: repositories may be deployed')
+    logger.info('local mode: only this machine can reach the server, and file: repositories may be deployed')
   }
 }

@@ -16,22 +16,22 @@ beforeAll(async () => {
 })
 afterAll(() => directory[Symbol.asyncDispose]())
 
-/** On a free port, and a data directory that is not there yet. */
+/** Runs the command with a free port and a data directory that does not exist yet. */
 const doctor = (environment: Readonly<Record<string, string>> = {}) =>
   fairlead(['doctor', '--data-dir', join(directory.path, 'none', 'data')], { FAIRLEAD_PORT: '0', ...environment })
 
-/** The line about one thing. */
-const lineOf = (stdout: string, what: string): string =>
-  stdout.split('\n').find((line) => line.includes(` ${what} `)) ?? ''
+/** Returns the line about one check. */
+const lineOf = (stdout: string, subject: string): string =>
+  stdout.split('\n').find((line) => line.includes(` ${subject} `)) ?? ''
 
 describe('fairlead doctor', () => {
   it('on a machine that has what the server needs: status 0, a line for each thing, and nothing changed', async () => {
     const { code, stdout, stderr } = await doctor()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    for (const what of ['git', 'data directory', 'disk', 'API port', 'clock'])
-      expect(lineOf(stdout, what)).toMatch(/^ok /)
-    for (const what of ['isolation', 'prlimit', 'control groups'])
-      expect(lineOf(stdout, what)).toMatch(/^(ok|missing) /)
+    for (const subject of ['git', 'data directory', 'disk', 'API port', 'clock'])
+      expect(lineOf(stdout, subject)).toMatch(/^ok /)
+    for (const subject of ['isolation', 'prlimit', 'control groups'])
+      expect(lineOf(stdout, subject)).toMatch(/^(ok|missing) /)
     expect(stdout).not.toContain('BROKEN')
     expect(await readdir(directory.path)).toEqual([])
   })
@@ -43,7 +43,7 @@ describe('fairlead doctor', () => {
     expect(code).toBe(1)
     expect(lineOf(stdout, 'git')).toMatch(/^BROKEN .*not on PATH/)
     expect(stdout).toMatch(/^git: install git 2\.37 or newer: nothing can be deployed without it\.$/m)
-    // Less is missing without the others, and it says what that costs.
+    // A missing optional program is reported with its consequences.
     expect(lineOf(stdout, 'prlimit')).toMatch(/^missing /)
     expect(stdout).toMatch(/^prlimit: install util-linux/m)
   })
@@ -128,5 +128,5 @@ it.each([
 
 it('tells a clock that was never set from one that goes right', () => {
   expect(clock(0)).toMatchObject({ state: 'broken', cost: expect.stringContaining('NTP') })
-  expect(clock(Date.UTC(2030, 0, 1))).toMatchObject({ state: 'well' })
+  expect(clock(Date.UTC(2030, 0, 1))).toMatchObject({ state: 'ok' })
 })

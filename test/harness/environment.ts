@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** What builds need to reach the package registry as this machine does. */
+/** Returns the variables by which builds reach the package registry as this machine does. */
 export function buildEnvironment(): Record<string, string> {
   const registry = execFileSync('npm', ['config', 'get', 'registry'], {
     encoding: 'utf8',

@@ -12,16 +12,16 @@ import { isRoot, temporaryDirectory } from './temporary.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The cluster that every test file gets its databases from. */
+    /** The cluster in which every test file gets its databases. */
     cluster: { host: string; port: number; user: string }
-    /** What builds are given: asking npm for it takes as long as starting a server. */
+    /** The variables of builds. They are read once, because npm takes as long for it as a server for its start. */
     buildEnvironment: Record<string, string>
   }
 }
 
 export const templateName = 'fairlead_template'
 
-/** Starts one PostgreSQL for the whole run, with a template that is migrated once. */
+/** Starts one PostgreSQL for the whole run, with a template database that is migrated once. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = await temporaryDirectory()
   const logger = pino({ level: 'silent' })
@@ -32,14 +32,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
     logger,
     signal: new AbortController().signal,
     supervise: false,
-    // Each server keeps more than twenty, and there may be two for each worker.
+    // Each server uses more than twenty connections, and each worker may have two servers.
     access: { ...privateAccess, settings: { max_connections: '400' } },
   })
   const admin = new Client({ ...cluster.connection, database: 'postgres' })
   await admin.connect()
   await admin.query(`create database ${templateName}`)
   await admin.end()
-  const template = openDatabase({ ...cluster.connection, database: templateName }, logger)
+  const template = openDatabase({ ...cluster.connection, database: templateName, max: 2 }, logger)
   await migrate(template.db, migrations)
   await prepareJobs(template.pool, logger)
   await template.close()

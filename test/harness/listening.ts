@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** An HTTP server on a free port of this machine. */
+/** Starts an HTTP server on a free port of this machine. */
 export async function listening(answer: RequestListener): Promise<AsyncDisposable & { readonly url: string }> {
   const server = createServer(answer)
   server.listen(0, '127.0.0.1')

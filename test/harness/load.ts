@@ -1,15 +1,15 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One client of the load: it asks again and again, one request at a time. */
+/** A client of the load, which sends one request after the other. */
 interface ClientKind {
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** Whether every request gets a connection of its own. */
+  /** True when every request gets a connection of its own. */
   readonly fresh: boolean
 }
 
-/** Everything that a switch could break: kept and new connections, with and without a body, quick and slow answers. */
+/** The kinds of requests that a switch could break: on kept and new connections, with and without a body, quick and slow. */
 const clients: readonly ClientKind[] = [
   { method: 'GET', path: '/', fresh: false },
   { method: 'GET', path: '/', fresh: false },
@@ -29,43 +29,43 @@ const failuresKept = 20
 export interface LoadReport {
   readonly requests: number
   readonly failed: number
-  /** The first failures, in words. */
+  /** Descriptions of the first failures. */
   readonly failures: readonly string[]
-  /** How many requests went over a new connection. */
+  /** The number of requests on a new connection. */
   readonly connections: number
-  /** How often a client that keeps its connection had lost it. */
+  /** How often a client with a kept connection lost it. */
   readonly lostConnections: number
-  /** From sending a request to the last byte of its answer. */
+  /** The longest time from sending a request to the last byte of its response. */
   readonly slowestMs: number
-  /** Answers by release. */
+  /** The number of responses by release. */
   readonly answers: ReadonlyMap<number, number>
 }
 
 /** Constant load on the address of an app made by `releaseApp`. */
 export interface Load extends AsyncDisposable {
-  /** This release is on its way: it may answer from now on. */
+  /** Allows responses of this release from now on: its deployment has begun. */
   expect(release: number): void
-  /** This release is current: no request that begins from now on may be answered by an older one. */
+  /** Requires this release or a newer one for all requests from now on: its deployment has succeeded. */
   require(release: number): void
-  /** Resolves with the first answer of a release, past or to come. */
+  /** Resolves when a release has answered once, including in the past. */
   answeredBy(release: number): Promise<void>
-  /** When the last request was sent that this release answered, by the clock of `performance.now()`. */
+  /** Returns when the last request that this release answered was sent, as of `performance.now()`. */
   lastSentTo(release: number): number
   report(): LoadReport
-  /** Ends the clients after their requests under way. */
+  /** Ends the clients after their current requests. */
   stop(): Promise<LoadReport>
 }
 
 /**
- * Starts the load. A request has failed when it gets no whole answer within 15 s, another status than 200, other bytes
- * than it must, or an answer from a release that was not current at any moment between request and answer: a release
- * is taken for replaced as soon as a newer one has answered anybody.
+ * Starts the load. A request has failed when it gets no complete response within 15 s, a status other than 200, the wrong
+ * bytes, or a response of a release that was not current at any moment between request and response. A release counts as
+ * replaced as soon as a newer one has answered any client.
  */
 export function startLoad(options: { readonly url: string; readonly release: number }): Load {
   const failures: string[] = []
   const answers = new Map<number, number>()
   const lastSent = new Map<number, number>()
-  const looking = new Set<() => void>()
+  const watchers = new Set<() => void>()
   const stopping = new AbortController()
   let oldest = options.release
   let newest = options.release
@@ -82,14 +82,14 @@ export function startLoad(options: { readonly url: string; readonly release: num
     slowestMs = Math.max(slowestMs, performance.now() - sentAt)
     const { release } = answer
     if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.body.slice(0, 200)}`)
-    if (answer.body !== bodyFor(kind)) throw new Error(`another answer than asked for: ${answer.body.slice(0, 200)}`)
+    if (answer.body !== bodyFor(kind)) throw new Error(`an unexpected body: ${answer.body.slice(0, 200)}`)
     if (!(release >= oldestAllowed && release <= newest)) {
       throw new Error(`answered by release ${release}, when ${oldestAllowed} to ${newest} could be current`)
     }
     oldest = Math.max(oldest, release)
     answers.set(release, (answers.get(release) ?? 0) + 1)
     lastSent.set(release, Math.max(lastSent.get(release) ?? 0, sentAt))
-    for (const look of looking) look()
+    for (const check of watchers) check()
   }
 
   const run = async (kind: ClientKind): Promise<void> => {
@@ -140,17 +140,17 @@ export function startLoad(options: { readonly url: string; readonly release: num
     },
     answeredBy(release) {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
-      const look = () => {
+      const check = () => {
         if (answers.has(release)) resolve()
       }
       const late = setTimeout(() => {
         reject(new Error(`release ${release} answered nobody; ${failed} failures: ${failures.slice(0, 3).join('; ')}`))
       }, noticeTimeoutMs)
-      looking.add(look)
-      look()
+      watchers.add(check)
+      check()
       return promise.finally(() => {
         clearTimeout(late)
-        looking.delete(look)
+        watchers.delete(check)
       })
     },
     lastSentTo: (release) => lastSent.get(release) ?? Number.NaN,
@@ -164,7 +164,7 @@ export function startLoad(options: { readonly url: string; readonly release: num
 
 const payload = 'a small body'
 
-/** What `releaseApp` answers. */
+/** Returns the body with which `releaseApp` responds. */
 function bodyFor({ method }: ClientKind): string {
   return method === 'POST' ? `POST ${payload}` : 'GET '
 }
@@ -192,7 +192,7 @@ function ask(
   })
 }
 
-/** Rejects when the answer breaks off. */
+/** Rejects when the response is incomplete. */
 async function text(response: IncomingMessage): Promise<string> {
   return Buffer.concat(await response.toArray()).toString()
 }

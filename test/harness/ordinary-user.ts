@@ -6,12 +6,12 @@ import { fairlead } from './process.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 /**
- * Whom a server runs as that is to have no rights: `nobody` when the tests are root, else the user of the tests. An
- * account it must be: PostgreSQL looks its user up.
+ * The user for a server without privileges: `nobody` when the tests run as root, otherwise the user of the tests (`null`).
+ * It must have an account, because PostgreSQL looks up its user.
  */
 export const ordinaryUser: OsUser | null = isRoot ? { uid: 65_534, gid: 65_534 } : null
 
-/** A data directory of that user's. */
+/** Makes a data directory that belongs to that user. */
 export async function ordinaryDirectory(): Promise<{ path: string } & AsyncDisposable> {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'data')
@@ -20,25 +20,27 @@ export async function ordinaryDirectory(): Promise<{ path: string } & AsyncDispo
   return { path, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() }
 }
 
-/** Why no server can run as that user here; `null` when it can. */
+/** Returns why no server can run as that user here; `null` when one can. */
 export async function noOrdinaryUser(): Promise<string | null> {
   const { code } = await fairlead(['--version'], {}, { user: ordinaryUser })
-  return code === 0 ? null : 'the checkout cannot be read by a user without rights (chmod o+rx it and what is above it)'
+  return code === 0
+    ? null
+    : 'the checkout cannot be read by an unprivileged user (chmod o+rx it and its parent folders)'
 }
 
-/** Why bubblewrap cannot be used by that user here; `null` when it can. */
+/** Returns why that user cannot use bubblewrap here; `null` when it can. */
 export function noBubblewrap(): Promise<string | null> {
   const args = ['--unshare-all', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '/bin/true']
   return new Promise((done) => {
     execFile('bwrap', args, { ...ordinaryUser, timeout: 10_000 }, (error) => {
       if (error === null) done(null)
-      else if (error.code === 'ENOENT') done('no bubblewrap is installed (apt-get install bubblewrap)')
-      else done(`bubblewrap may make no namespaces here (${error.message.trim().split('\n').at(-1)})`)
+      else if (error.code === 'ENOENT') done('bubblewrap is not installed (apt-get install bubblewrap)')
+      else done(`bubblewrap may not create namespaces here (${error.message.trim().split('\n').at(-1)})`)
     })
   })
 }
 
-/** Says plainly what is not tested, and why. */
+/** Reports on standard error what is not tested, and why. */
 export function skipped(what: string, why: string): void {
   process.stderr.write(`SKIPPED, ${why}: ${what}\n`)
 }

@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /*
- * Ports of which each worker of a run has its own, so that what one has found free is not taken by another before it is
- * bound. All lie below those that the system gives out by itself, which would take one from a server that is restarted.
+ * Each worker of a run has port ranges of its own, so that another worker cannot take a port between the check that it is
+ * free and its use. All ranges lie below the one from which the system assigns ports for outgoing connections, which could
+ * otherwise take the port of a server that restarts.
  */
 
 const mostWorkers = 8
-/** Runs beside each other on one machine keep apart by counting their workers from different numbers (`FIRST_WORKER`). */
+/** Runs at the same time on one machine set different numbers of their first worker (`FIRST_WORKER`). */
 const worker = (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
 
 const share = (first: number, count: number) => {
@@ -23,17 +24,17 @@ const otherPorts = share(31_000, 200)
 
 const text = ({ from, to }: { from: number; to: number }) => `${from}-${to}`
 
-/** The settings of a server. */
+/** The settings of a server with these ranges. */
 export const portSettings: Readonly<Record<string, string>> = {
   FAIRLEAD_RELEASE_PORTS: text(releasePorts),
   FAIRLEAD_APP_PORTS: text(appPorts),
   FAIRLEAD_DATABASE_PORTS: text(databasePorts),
 }
 
-// At random: another run may have begun as well.
+// Starts at random, because another run may use the same range.
 let next = randomInt(otherPorts.from, otherPorts.to + 1)
 
-/** A port that nobody listens on, and that is given to nobody else for a while. */
+/** Returns a port that no program listens on, and that is not returned again for a while. */
 export async function freePort(): Promise<number> {
   for (let tried = otherPorts.from; tried <= otherPorts.to; tried++) {
     const port = next

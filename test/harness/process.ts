@@ -16,7 +16,7 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs the command `fairlead` to its end, with `input` on its standard input; as `user`, when that is not the tests' own. */
+/** Runs the command `fairlead` to its end, with `input` as its standard input, as `user` (`null`: the user of the tests). */
 export function fairlead(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
@@ -31,7 +31,7 @@ export function fairlead(
   })
 }
 
-/** The pids of all processes that name this folder in their command line, such as a PostgreSQL on a cluster in it. */
+/** Returns the pids of all processes with this folder in their command line, such as the PostgreSQL of a cluster in it. */
 export async function processesIn(directory: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
@@ -43,21 +43,21 @@ export interface ServerProcess extends AsyncDisposable {
   readonly url: string
   readonly log: Record<string, unknown>[]
   clientFor(apiKey: string): Client
-  /** Resolves when a log line fits, past or to come. */
-  waitForLog(fits: (line: Record<string, unknown>) => boolean): Promise<void>
-  /** SIGKILL: as when the machine loses power, for everything but the disk. */
+  /** Resolves when a log line matches, including past lines. */
+  waitForLog(matches: (line: Record<string, unknown>) => boolean): Promise<void>
+  /** Sends SIGKILL, which is like a power failure, except that the disk loses nothing. */
   kill(): Promise<void>
-  /** SIGTERM; gives the exit code. */
+  /** Sends SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
 }
 
-/** `fairlead serve` as a process of its own, ready. */
+/** Starts `fairlead serve` as a process of its own; resolves when it is ready. */
 export async function serverProcess(
   dataDirectory: string,
   environment: Readonly<Record<string, string>> = {},
   user: OsUser | null = null,
 ): Promise<ServerProcess> {
-  // With the flag that `npm start` gives.
+  // The flag is the one that `npm start` uses.
   const child = spawn(process.execPath, ['--max-semi-space-size=4', command, 'serve', '--data-dir', dataDirectory], {
     env: {
       PATH: process.env['PATH'],
@@ -70,31 +70,31 @@ export async function serverProcess(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...user,
-    // Out of reach of a Ctrl+C in the terminal: whoever started it stops it.
+    // A Ctrl+C in the terminal does not reach it; the caller stops it.
     detached: true,
   })
   const log: Record<string, unknown>[] = []
-  const looking = new Set<() => void>()
+  const watchers = new Set<() => void>()
   let errors = ''
   child.stderr.on('data', (chunk) => {
     errors += chunk
   })
   createInterface({ input: child.stdout }).on('line', (line) => {
     log.push(JSON.parse(line))
-    for (const look of looking) look()
+    for (const check of watchers) check()
   })
   const exited = once(child, 'exit')
-  const lastWords = () => `${errors}${JSON.stringify(log.slice(-5))}`
-  const waitForLog: ServerProcess['waitForLog'] = (fits) =>
+  const lastOutput = () => `${errors}${JSON.stringify(log.slice(-5))}`
+  const waitForLog: ServerProcess['waitForLog'] = (matches) =>
     new Promise((done, fail) => {
-      const look = () => {
-        if (!log.some(fits)) return
-        looking.delete(look)
+      const check = () => {
+        if (!log.some(matches)) return
+        watchers.delete(check)
         done()
       }
-      looking.add(look)
-      look()
-      void exited.then(() => fail(new Error(`the server ended: ${lastWords()}`)))
+      watchers.add(check)
+      check()
+      void exited.then(() => fail(new Error(`the server ended: ${lastOutput()}`)))
     })
   await waitForLog((line) => line['msg'] === 'ready')
   const url = String(log.find((line) => line['msg'] === 'ready')?.['url'])
@@ -115,7 +115,8 @@ export async function serverProcess(
     stop: () => end('SIGTERM'),
     async [Symbol.asyncDispose]() {
       const code = await end('SIGTERM')
-      if (code !== 0 && child.signalCode === null) throw new Error(`the server ended with code ${code}: ${lastWords()}`)
+      if (code !== 0 && child.signalCode === null)
+        throw new Error(`the server ended with code ${code}: ${lastOutput()}`)
     },
   }
 }

@@ -1,12 +1,12 @@
 import { connect, type Socket } from 'node:net'
 
-/** A connection to a server on which a test writes what it likes. */
+/** Opens a TCP connection on which a test can write any bytes. */
 export function open(url: string): Promise<Socket> {
   const { port, hostname } = new URL(url)
   return new Promise((done, fail) => {
     const socket = connect(Number(port), hostname, () => {
       socket.off('error', fail)
-      // A cut connection is an answer, too.
+      // A connection that is reset is a valid result for tests.
       socket.on('error', () => undefined)
       done(socket)
     })
@@ -14,7 +14,7 @@ export function open(url: string): Promise<Socket> {
   })
 }
 
-/** Everything that comes back on a connection until it is closed. */
+/** Writes a request, and returns everything that is received until the connection closes. */
 export async function exchange(url: string, request: string | Uint8Array): Promise<string> {
   const socket = await open(url)
   socket.write(request)

@@ -9,20 +9,20 @@ import {
   type Socket,
 } from 'node:net'
 
-/** Stands between a client and a server, and can go away. */
+/** A TCP proxy between a client and a server that can simulate an unreachable server. */
 export interface Relay extends AsyncDisposable {
-  /** Where it listens; 0 on a Unix socket. */
+  /** The port that it listens on; 0 on a Unix socket. */
   readonly port: number
-  /** The server is away: every connection breaks, and there are no new ones. */
+  /** Makes the server unreachable: closes every connection, and accepts no new ones. */
   cut(): Promise<void>
-  /** At the same place again. */
+  /** Listens again at the same address. */
   restore(): Promise<void>
 }
 
-export async function relay(target: NetConnectOpts, place: ListenOptions): Promise<Relay> {
+export async function relay(target: NetConnectOpts, address: ListenOptions): Promise<Relay> {
   const open = new Set<Socket>()
   let server: Server
-  let port = place.port ?? 0
+  let port = address.port ?? 0
 
   const restore = async () => {
     server = createServer((socket) => {
@@ -40,10 +40,10 @@ export async function relay(target: NetConnectOpts, place: ListenOptions): Promi
         one.pipe(other)
       }
     })
-    server.listen(place.path === undefined ? { ...place, port } : place)
+    server.listen(address.path === undefined ? { ...address, port } : address)
     await once(server, 'listening')
-    const address = server.address() as AddressInfo | string
-    if (typeof address !== 'string') port = address.port
+    const bound = server.address() as AddressInfo | string
+    if (typeof bound !== 'string') port = bound.port
   }
   const cut = async () => {
     if (!server.listening) return

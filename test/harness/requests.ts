@@ -4,32 +4,33 @@ import { kindOf } from '../../server/src/http/mount.ts'
 import { exampleOf } from '../../server/src/http/reference/examples.ts'
 import { schemaOf } from '../../server/src/http/reference/schemas.ts'
 
-/** Addresses that lead nowhere, at once, for whatever a test makes without meaning it. */
+/** Addresses that fail at once, for resources that a test creates only as a side effect. */
 const nowhere: Readonly<Record<string, string>> = { git_url: 'https://127.0.0.1:1/a.git', url: 'http://127.0.0.1:1/' }
 
-/** A body that the operation takes, from its declaration; other people's machines are left alone. */
+/** Returns a body that the operation accepts, from its declaration, without addresses of real machines. */
 export function exampleBody(operation: Operation): Record<string, unknown> | undefined {
   if (operation.body === undefined) return undefined
   const example = exampleOf(schemaOf(operation.body, 'input'), kindOf(operation)) as Record<string, unknown>
-  // An example of a reference is to nothing that exists.
+  // References are left out, because their examples name nothing that exists.
   const members = Object.entries(example).filter(([name]) => !/_id$|^keep_/.test(name))
   return Object.fromEntries(members.map(([name, value]) => [name, nowhere[name] ?? value]))
 }
 
+/** Replaces all addresses in a body, so that the request reaches no real machine. */
 export function harmless(body: Record<string, unknown>): Record<string, unknown> {
   const members = Object.entries(body).map(([name, value]) => {
-    const leadsAway = typeof value === 'string' && /^[a-z+]+:\/\/|@/i.test(value)
-    return [name, leadsAway ? (nowhere[name] ?? value) : value]
+    const isAddress = typeof value === 'string' && /^[a-z+]+:\/\/|@/i.test(value)
+    return [name, isAddress ? (nowhere[name] ?? value) : value]
   })
   return Object.fromEntries(members)
 }
 
-/** The path of an operation with its parameters put in. */
+/** Returns the path of an operation with its parameters filled in. */
 export function pathOf(operation: Operation, params: Readonly<Record<string, string>>): string {
   return operation.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
 }
 
-/** What the parameters of an operation's path identify, by their names. */
+/** Returns the kinds of the ids in an operation's path, by the names of the parameters. */
 export function paramKinds(operation: Operation): Record<string, IdKind> {
   const names = [...operation.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   return Object.fromEntries(
@@ -37,7 +38,7 @@ export function paramKinds(operation: Operation): Record<string, IdKind> {
   )
 }
 
-/** The request of an operation, without its authorization. */
+/** Returns the request of an operation, without authorization. */
 export function requestOf(
   operation: Operation,
   body: unknown = exampleBody(operation),

@@ -27,12 +27,12 @@ export interface TestServer extends AsyncDisposable {
   readonly apiKey: string
   /** A client with that key. */
   readonly client: Client
-  /** Another key; of the operator's account unless told otherwise. */
+  /** Creates another key, by default of the operator's account. */
   key(options: { accountId?: string; preset?: Preset; projectIds?: string[] }): Promise<string>
   clientFor(apiKey: string): Client
-  /** The token of a new setup link; of the operator's account unless told otherwise. */
+  /** Creates a setup link, by default for the operator's account, and returns its token. */
   setupLink(accountId?: string): Promise<string>
-  /** A browser in which a new user has signed in, made by a setup link as people are. */
+  /** Returns a browser in which a new user has signed in, created by a setup link as real users are. */
   signIn(options?: { accountId?: string }): Promise<SignedInBrowser>
   /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
@@ -46,7 +46,7 @@ export interface SignedInBrowser extends Browser {
   readonly userId: string
 }
 
-/** A whole server in this process, on a database and a data directory of its own. */
+/** Starts a whole server in this process, with a database and a data directory of its own. */
 export async function testServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())

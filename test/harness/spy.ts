@@ -1,6 +1,6 @@
 /**
- * The source of an app that tries all that it should not be able to do, and answers with what it got; in a build it
- * prints that. Its variables name what it is after: `DATA`, `SERVER_PID`, `OTHER_PID`, `OTHER_SOURCE`, `SOCKETS`.
+ * The source of an app that tries everything that it should not be able to do, and answers with the results; in a build it
+ * prints them. Its variables name the targets: `DATA`, `SERVER_PID`, `OTHER_PID`, `OTHER_SOURCE`, `SOCKETS`.
  */
 export const spy = `
 const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
@@ -39,13 +39,13 @@ socket.once('connect', () => { socket.destroy(); finish('done') })
 socket.once('error', (error) => finish(error.code))
 `
 
-/** What the spy tells. */
+/** The results of the spy. */
 export interface Findings {
-  /** What became of each attempt: what it got, `done`, or the code of the error. */
+  /** The result of each attempt: its return value, `done`, or the code of the error. */
   readonly tried: Readonly<Record<string, string>>
   /** The names of its variables. */
   readonly environment: readonly string[]
-  /** Whether it saw the secret `the-others-secret` among the variables of any process. */
+  /** True when it saw the secret `the-others-secret` among the variables of any process. */
   readonly sees: boolean
   readonly groups: readonly number[]
   readonly uid: number
@@ -53,13 +53,13 @@ export interface Findings {
 
 const refusals = new Set(['EACCES', 'EPERM', 'ENOENT', 'ESRCH', 'ECONNREFUSED', 'ENOTDIR', 'EROFS'])
 
-/** In a sandbox the folders above its own are there, with nothing else in them. */
+/** In a sandbox the parent folders of an app's own folders exist, with nothing else in them. */
 export const ownFolders: Readonly<Record<string, RegExp>> = {
   'list ': /^apps,runtime$/,
   'list apps': /^app_[0-9a-z]+$/,
 }
 
-/** The attempts that succeeded, but for those that may give this. */
+/** Returns the attempts that succeeded, except those with an allowed result. */
 export function successes({ tried }: Findings, allowed: Readonly<Record<string, RegExp>> = {}): [string, string][] {
   return Object.entries(tried).filter(([name, got]) => !refusals.has(got) && allowed[name]?.test(got) !== true)
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 export const isRoot = process.getuid?.() === 0
 
-/** A folder that goes away with the `await using` block; as root, other users may pass through it. */
+/** Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it. */
 export async function temporaryDirectory(): Promise<{ path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'fairlead-test-'))
   if (isRoot) await chmod(path, 0o711)

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createAttemptLimiter } from '../../server/src/platform/attempts.ts'
-import { createBatcher } from '../../server/src/platform/batcher.ts'
+import { createBatcher } from '../../server/src/platform/database/batcher.ts'
 
 describe('a batcher', () => {
-  it('answers every question by what was true after it was asked', async () => {
+  it('answers every question with data read after it was asked', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 40 }), async (pauses) => {
         let state = 0
@@ -26,7 +26,7 @@ describe('a batcher', () => {
     )
   })
 
-  it('asks together what comes while it asks, and keeps the order', async () => {
+  it('batches the questions that arrive during a statement, and keeps their order', async () => {
     const batches: number[][] = []
     const double = createBatcher(async (numbers: readonly number[]) => {
       batches.push([...numbers])
@@ -53,7 +53,7 @@ describe('a batcher', () => {
 })
 
 describe('a limit of attempts', () => {
-  it('says how long to wait, and counts each key by itself', () => {
+  it('returns how long to wait, and counts each key by itself', () => {
     const limiter = createAttemptLimiter({ most: 2, windowMs: 60_000 })
     expect([limiter.take('a'), limiter.take('a'), limiter.take('b')]).toEqual([undefined, undefined, undefined])
     expect(limiter.take('a')).toBe(60)
@@ -61,7 +61,7 @@ describe('a limit of attempts', () => {
     expect(limiter.take('a')).toBeUndefined()
   })
 
-  it('forgets the oldest of very many keys and no other', () => {
+  it('forgets only the oldest of very many keys', () => {
     const limiter = createAttemptLimiter({ most: 1, windowMs: 60_000 })
     for (let i = 0; i < 10_001; i++) limiter.take(String(i))
     expect(limiter.take('1')).toBe(60)

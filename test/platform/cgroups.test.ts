@@ -14,7 +14,7 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 const limits = { memoryBytes: 512_000_000, cpus: 0.5, processes: 512, givesWay: false }
 const lines = (...each: string[]): string => `${each.join('\n')}\n`
 
-describe('where groups may be made', () => {
+describe('the hierarchy for groups', () => {
   const first = lines(
     '30 20 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory',
     '31 20 0:31 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct',
@@ -25,9 +25,9 @@ describe('where groups may be made', () => {
 
   test.each([
     ['version 1, all at the top', '3:memory:/\n2:cpu,cpuacct:/\n1:pids:/\n', first, 'top', ['memory', 'cpu', 'pids']],
-    ['a group that somebody else made is left alone', '3:memory:/manager/1\n1:pids:/\n', first, 'top', ['pids']],
+    ['a group that another program made is not used', '3:memory:/manager/1\n1:pids:/\n', first, 'top', ['pids']],
     ['nothing at the top', '3:memory:/a\n2:cpu,cpuacct:/a\n1:pids:/a\n', first, 'top', null],
-    ['what was delegated', '3:memory:/a\n1:pids:/b\n', first, 'delegated', ['memory', 'pids']],
+    ['delegated groups', '3:memory:/a\n1:pids:/b\n', first, 'delegated', ['memory', 'pids']],
     ['the top of a container', '1:pids:/docker/1\n', inContainer, 'top', ['pids']],
     ['a group beside the container', '1:pids:/docker/2\n', inContainer, 'delegated', null],
     ['version 2 at the top', '0::/\n', second, 'top', ['memory', 'cpu', 'pids', 'freezer']],
@@ -39,15 +39,15 @@ describe('where groups may be made', () => {
     expect(found === null ? null : Object.keys(found.folders)).toEqual(controllers)
   })
 
-  test('a delegated service makes them below its own group', () => {
+  test('a delegated service makes groups below its own group', () => {
     expect(parseHierarchy('0::/system.slice/a.service\n', second, 'delegated')?.folders.pids).toBe(
       '/sys/fs/cgroup/system.slice/a.service',
     )
   })
 })
 
-describe('what is written', () => {
-  test('in version 1', () => {
+describe('limits and counters', () => {
+  test('are files of version 1', () => {
     const files = limitFiles(1, limits).map(({ file, value }) => [file, value])
     expect(files).toEqual([
       ['memory.limit_in_bytes', '512000000'],
@@ -59,7 +59,7 @@ describe('what is written', () => {
     ])
   })
 
-  test('in version 2', () => {
+  test('are files of version 2', () => {
     const files = limitFiles(2, { ...limits, givesWay: true }).map(({ file, value }) => [file, value])
     expect(files).toEqual([
       ['memory.max', '512000000'],
@@ -70,11 +70,11 @@ describe('what is written', () => {
     ])
   })
 
-  test('a tiny share of a CPU is no less than the kernel takes', () => {
+  test('raise a tiny share of a CPU to the minimum of the kernel', () => {
     expect(limitFiles(2, { ...limits, cpus: 0.001 })).toContainEqual(expect.objectContaining({ value: '1000 100000' }))
   })
 
-  test('each version counts what was met in its own file', () => {
+  test('are counted in files of each version', () => {
     expect(counterFiles(1).map(({ file }) => file)).toEqual(['memory.oom_control', 'pids.events'])
     expect(counterFiles(2).map(({ file }) => file)).toEqual(['memory.events', 'pids.events'])
     expect(counterIn('low 0\noom 3\noom_kill 2\n', 'oom_kill')).toBe(2)
@@ -82,12 +82,12 @@ describe('what is written', () => {
   })
 })
 
-test('limits and counters of memory go through the files of version 1', async () => {
+test('limits and counters of memory use the files of version 1', async () => {
   await using directory = await temporaryDirectory()
   const memory = join(directory.path, 'memory')
   await mkdir(memory)
   const groups = await openCgroups({ version: 1, folders: { memory } }, 'server')
-  // A plain folder has no files of its own accord, and is not deleted with any in it: this group is made once.
+  // A plain folder with files in it cannot be deleted as a cgroup can, so this group is made only once.
   expect(await groups?.make('a', limits)).toEqual([join(memory, 'server', 'a', 'cgroup.procs')])
   expect(await readFile(join(memory, 'server', 'a', 'memory.limit_in_bytes'), 'utf8')).toBe('512000000')
   expect(await groups?.exceeded('a')).toBeNull()
@@ -95,7 +95,7 @@ test('limits and counters of memory go through the files of version 1', async ()
   expect(await groups?.exceeded('a')).toBe('memory')
 })
 
-test('version 2 without controllers is of no use', async () => {
+test('version 2 without controllers is not used', async () => {
   await using directory = await temporaryDirectory()
   await writeFile(join(directory.path, 'cgroup.controllers'), '\n')
   const hierarchy = { version: 2, folders: { pids: directory.path, memory: directory.path } } as const
@@ -103,11 +103,11 @@ test('version 2 without controllers is of no use', async () => {
   expect(await openCgroups(hierarchy, 'server')).toBeNull()
 })
 
-test('version 2 passes its controllers on to the groups below', async () => {
+test('version 2 enables its controllers for the groups below', async () => {
   await using directory = await temporaryDirectory()
   await writeFile(join(directory.path, 'cgroup.controllers'), 'cpuset cpu memory pids\n')
   const groups = await openCgroups({ version: 2, folders: { pids: directory.path } }, 'server')
   expect([...(groups?.controllers ?? [])].sort()).toEqual(['cpu', 'freezer', 'memory', 'pids'])
-  const passedOn = await readFile(join(directory.path, 'server', 'cgroup.subtree_control'), 'utf8')
-  expect(passedOn).toBe('+memory +cpu +pids')
+  const enabled = await readFile(join(directory.path, 'server', 'cgroup.subtree_control'), 'utf8')
+  expect(enabled).toBe('+memory +cpu +pids')
 })

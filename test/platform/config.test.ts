@@ -9,7 +9,7 @@ describe('the configuration', () => {
     expect(config.dataDirectory).toMatch(/\/\.fairlead$/)
   })
 
-  it('lets a flag win over its variable', () => {
+  it('prefers a flag to its variable', () => {
     const environment = { FAIRLEAD_PORT: '1', FAIRLEAD_HOST: '::1', FAIRLEAD_DATA_DIR: '/a' }
     expect(loadConfig({ port: '2', host: '127.0.0.2', dataDir: '/b' }, environment)).toMatchObject({
       port: 2,
@@ -35,11 +35,11 @@ describe('the configuration', () => {
     ['a public host', { FAIRLEAD_PUBLIC_HOST: 'apps.example.com' }],
     ['an apps domain', { FAIRLEAD_APPS_DOMAIN: 'apps.example.com' }],
     ['a trusted proxy', { FAIRLEAD_TRUSTED_PROXIES: '10.0.0.1' }],
-  ])('is no longer a laptop with %s', (_, environment) => {
+  ])('is not in local mode with %s', (_, environment) => {
     expect(loadConfig({}, environment)).toMatchObject({ localMode: false, outbound: { mode: 'public' } })
   })
 
-  it('knows where others reach it', () => {
+  it('derives the address by which others reach the server', () => {
     const address = (environment: Record<string, string>) => loadConfig({}, environment).publicAddress
     expect(address({})).toEqual({ host: '127.0.0.1' })
     expect(address({ FAIRLEAD_PUBLIC_URL: 'https://Fairlead.example.com:443/' })).toEqual({
@@ -51,7 +51,7 @@ describe('the configuration', () => {
     })
   })
 
-  it('wants to know how apps are reached when it listens everywhere', () => {
+  it('requires a public host or apps domain when the server listens everywhere', () => {
     expect(() => loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0' })).toThrow('FAIRLEAD_PUBLIC_HOST')
     loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
   })
@@ -67,16 +67,16 @@ describe('the configuration', () => {
     expect(() => loadConfig({}, overlapping)).toThrow(message)
     expect(() => loadConfig({}, { FAIRLEAD_APP_PORTS: '30999-31000' })).toThrow('FAIRLEAD_DATABASE_PORTS (30000-30999)')
     loadConfig({}, { ...overlapping, FAIRLEAD_APP_PORTS: '20000-28999' })
-    // Where one of the two is not used, nothing meets.
+    // A range that is not used may overlap another one.
     loadConfig({}, { ...overlapping, FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
     loadConfig({}, { ...overlapping, FAIRLEAD_DATABASES_URL: 'postgresql://admin@db.example.com/postgres' })
   })
 
-  it('gives a running app twice the room of a release, unless told otherwise', () => {
-    const room = (environment: Record<string, string>) => loadConfig({}, environment).deploys.mostAppBytes
-    expect(room({})).toBe(8_000_000_000)
-    expect(room({ FAIRLEAD_RELEASE_MB: '100' })).toBe(200_000_000)
-    expect(room({ FAIRLEAD_RELEASE_MB: '100', FAIRLEAD_APP_MB: '120' })).toBe(120_000_000)
+  it('allows a running app twice the disk space of a release by default', () => {
+    const limit = (environment: Record<string, string>) => loadConfig({}, environment).deploys.mostAppBytes
+    expect(limit({})).toBe(8_000_000_000)
+    expect(limit({ FAIRLEAD_RELEASE_MB: '100' })).toBe(200_000_000)
+    expect(limit({ FAIRLEAD_RELEASE_MB: '100', FAIRLEAD_APP_MB: '120' })).toBe(120_000_000)
   })
 
   it.each([
@@ -105,7 +105,7 @@ describe('the configuration', () => {
     )
   })
 
-  it('throws nothing but ConfigError, whatever is in the environment', () => {
+  it('throws nothing but ConfigError for any environment', () => {
     const names = [
       'FAIRLEAD_PORT',
       'FAIRLEAD_APP_PORTS',
@@ -144,7 +144,7 @@ describe('the configuration of fairlead api', () => {
     { FAIRLEAD_URL: 'file:///etc', FAIRLEAD_API_KEY: apiKey },
     { FAIRLEAD_URL: 'https://user:secret@fairlead.example.com', FAIRLEAD_API_KEY: apiKey },
     { FAIRLEAD_URL: 'https://fairlead.example.com?a', FAIRLEAD_API_KEY: apiKey },
-  ])('refuses %j without a word of it', (environment) => {
+  ])('refuses %j without repeating it', (environment) => {
     expect(() => loadClientConfig(environment)).toThrow(/FAIRLEAD_URL must (?!.*secret)/)
   })
 
@@ -156,7 +156,7 @@ describe('the configuration of fairlead api', () => {
     },
   )
 
-  it('does not disturb a server that is started beside it', () => {
+  it('does not disturb a server with the same environment', () => {
     loadConfig({}, { FAIRLEAD_URL: 'http://localhost', FAIRLEAD_API_KEY: apiKey })
   })
 })

@@ -5,10 +5,10 @@ import { enqueue, type Lane, startWorkers } from '../../server/src/platform/jobs
 import { testDatabase } from '../harness/database.ts'
 
 const logger = pino({ level: 'silent' })
-/** So long that a test whose jobs wait for it does not end in time. */
+/** So long that a test which needs a regular poll times out. */
 const pollMs = 10_000
 
-/** Four lanes, each of one task of the same kind. */
+/** Starts four lanes, each with one task that calls `work`. */
 async function lanes(work: (name: string) => void) {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
@@ -29,7 +29,7 @@ async function lanes(work: (name: string) => void) {
   return { db: handle.db, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-it('a job is found though every lane looks at once, without waiting for a poll', async () => {
+it('a job is found although every lane polls at once, without waiting for the next regular poll', async () => {
   let arrived = (_: string) => {}
   await using jobs = await lanes((name) => arrived(name))
   for (let n = 0; n < 60; n++) {
@@ -41,7 +41,7 @@ it('a job is found though every lane looks at once, without waiting for a poll',
   }
 })
 
-it('jobs of one queue follow each other in order, without waiting for a poll', async () => {
+it('jobs of one queue follow each other in order, without waiting for the next regular poll', async () => {
   const done: string[] = []
   const all = Promise.withResolvers<void>()
   await using jobs = await lanes((name) => {

@@ -40,7 +40,7 @@ describe('a public server', () => {
     },
   )
 
-  it('refuses a name that leads to a private address', async () => {
+  it('refuses a name that resolves to a private address', async () => {
     await expect(outbound.resolve('localhost')).rejects.toMatchObject({ code: 'address_refused' })
   })
 

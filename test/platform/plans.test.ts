@@ -33,7 +33,7 @@ it("takes an operator's plans in place of the shipped ones", async () => {
   })
 })
 
-it('says what is wrong with a file of plans', async () => {
+it('reports what is wrong with a file of plans', async () => {
   await withPlansFile(JSON.stringify({ free: { ...shippedPlans['free'], apps: -1 } }), (path) => {
     expect(() => loadConfig({}, { FAIRLEAD_PLANS_FILE: path })).toThrow(/FAIRLEAD_PLANS_FILE\.free\.apps/)
   })

@@ -1,10 +1,10 @@
 import { appendFile, chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { makePassableDirectory } from '../../server/src/platform/machine/reach.ts'
 import type { Cluster } from '../../server/src/platform/postgres/cluster.ts'
 import { initialise } from '../../server/src/platform/postgres/initialise.ts'
 import { inspectProcess } from '../../server/src/platform/postgres/processes.ts'
-import { makePassableDirectory } from '../../server/src/platform/reach.ts'
 import { createHome, type Home, isRoot, query, user } from './fixtures/cluster-harness.ts'
 import { silentLogger } from './fixtures/silent-logger.ts'
 

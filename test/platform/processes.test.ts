@@ -21,7 +21,7 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL')
 })
 
-/** Starts a program of the given text and waits for its first output. */
+/** Starts a program with this source text and waits for its first output. */
 async function run(program: string, options: { env?: Record<string, string>; file?: string; detached?: boolean } = {}) {
   const child = spawn(options.file ?? process.execPath, ['-e', program], {
     env: options.env ?? {},
@@ -39,7 +39,7 @@ const STUBBORN = `process.on("SIGTERM", () => {}); ${STAY}`
 const marker = () => ({ name: 'TEST_MARK', value: randomUUID() })
 const marked = ({ name, value }: { name: string; value: string }) => ({ env: { [name]: value } })
 
-/** A program that starts another in a session of its own by way of a process that ends at once. */
+/** Returns a program that starts another one as a daemon: in a session of its own, through a process that ends at once. */
 const daemonise = (program: string, env = 'process.env') => {
   const spawnDetached = (text: string, environment: string) =>
     `require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(text)}], { detached: true, stdio: "inherit", env: ${environment} }).unref();`
@@ -47,7 +47,7 @@ const daemonise = (program: string, env = 'process.env') => {
 }
 
 describe('a process', () => {
-  test('keeps its start time, and none other has it', async () => {
+  test('keeps its start time, which identifies it', async () => {
     const { pid, identity, child } = await run(STAY)
     expect(startTimeOf(pid)).toBe(identity.startTime)
     expect(Number(identity.startTime)).toBeGreaterThanOrEqual(Number(startTimeOf(process.pid)))
@@ -61,7 +61,7 @@ describe('a process', () => {
     expect(userOf(pid)).toBeNull()
   })
 
-  test('is read right when its name holds spaces and parentheses', async () => {
+  test('is parsed correctly when its name holds spaces and parentheses', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'fairlead-processes-'))
     await symlink(process.execPath, join(directory, 'a) R 1 (b'))
     const { identity } = await run(`process.title = ") S 2 ("; ${STAY}`, { file: join(directory, 'a) R 1 (b') })
@@ -69,7 +69,7 @@ describe('a process', () => {
     await rm(directory, { recursive: true })
   })
 
-  test('that never was is no error', async () => {
+  test('that never existed is no error', async () => {
     expect(startTimeOf(2 ** 30)).toBeNull()
     expect(await listeningPorts([2 ** 30])).toEqual([])
     expect(await familyOf(2 ** 30)).toEqual([2 ** 30])
@@ -87,7 +87,7 @@ describe('a marker', () => {
     expect(await findProcesses(mark)).toEqual([pid])
   })
 
-  test('finds a daemon whose parents have gone', async () => {
+  test('finds a daemon whose parents have ended', async () => {
     const mark = marker()
     const { child, output } = await run(daemonise(STAY), marked(mark))
     if (child.exitCode === null) await once(child, 'exit')
@@ -125,7 +125,7 @@ describe('listening ports', () => {
 })
 
 describe('killAll', () => {
-  test('leaves off at once when it is told to, and those who have not ended live on', async () => {
+  test('returns at once on an abort, and processes that have not ended live on', async () => {
     const { child, identity } = await run(`process.on('SIGTERM', () => console.log('told')); ${STAY}`)
     const told = once(child.stdout, 'data')
     const leaveOff = new AbortController()
@@ -137,7 +137,7 @@ describe('killAll', () => {
     await killAll({ leaders: [identity] }, { graceMs: 0 })
   })
 
-  test('lets a process end by itself, and asks it once', async () => {
+  test('lets a process end by itself, and sends it one SIGTERM', async () => {
     const { identity, child } = await run(
       `let asked = 0; process.on("SIGTERM", () => { asked += 1; setTimeout(() => process.exit(asked), 50) }); ${STAY}`,
     )
@@ -145,7 +145,7 @@ describe('killAll', () => {
     expect(exit).toEqual([1, null])
   })
 
-  test('kills what ignores SIGTERM when the grace is over', async () => {
+  test('kills a process that ignores SIGTERM after the grace period', async () => {
     const { identity, child } = await run(STUBBORN)
     const [exit] = await Promise.all([once(child, 'exit'), killAll({ leaders: [identity] }, { graceMs: 100 })])
     expect(exit).toEqual([null, 'SIGKILL'])
@@ -169,9 +169,9 @@ describe('killAll', () => {
     expect(identities.filter(isRunning)).toEqual([])
   })
 
-  test('keeps up with processes that restart themselves', async () => {
+  test('ends processes that restart themselves', async () => {
     const mark = marker()
-    // Ends by itself after a thousand generations, should killAll fail.
+    // The program ends by itself after a thousand generations, in case killAll fails.
     const program =
       'const n = Number(process.env.N ?? 0); console.log(n);' +
       'for (let i = 0; n < 1000 && i < 2 - Math.min(n, 1); i++) require("child_process").spawn(process.execPath, ["-e", process.env.P], { detached: true, stdio: "ignore", env: { ...process.env, N: n + 1 } }).unref();'
@@ -180,14 +180,14 @@ describe('killAll', () => {
     expect(await findProcesses(mark)).toEqual([])
   })
 
-  test('leaves alone who has only got the pid', async () => {
+  test('spares a process that only has the same pid', async () => {
     const { identity, child } = await run(STAY, { detached: true })
     await killAll({ leaders: [{ ...identity, startTime: '1' }] }, { graceMs: 0 })
     expect(isRunning(identity)).toBe(true)
     expect(child.exitCode).toBeNull()
   })
 
-  test('leaves alone the session that a marked process is only a guest of', async () => {
+  test('spares a session whose leader is not marked, though one of its processes is', async () => {
     const mark = marker()
     const guest = `require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(STAY)}], { stdio: "inherit", env: ${JSON.stringify(marked(mark).env)} }); setInterval(() => {}, 60000)`
     const { identity } = await run(guest, { detached: true })

@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { reachableBinaries } from '../../server/src/platform/postgres/binaries.ts'
 import {
   assertReachable,
   copyOnce,
@@ -13,9 +12,10 @@ import {
   makePassableDirectory,
   mayAccess,
   reachableCopy,
-} from '../../server/src/platform/reach.ts'
+} from '../../server/src/platform/machine/reach.ts'
+import { reachableBinaries } from '../../server/src/platform/postgres/binaries.ts'
 
-/** Nobody's uid; only file modes decide, so this needs no root. */
+/** A uid of no account. Only file modes decide, so the tests need no root. */
 const other = { uid: 39_999, gid: 39_999 }
 
 let folder: string
@@ -69,7 +69,7 @@ describe('reaching a tree', () => {
     expect(await isReachable(source, other)).toBe(true)
   })
 
-  it('is no question for the server itself', async () => {
+  it('is always possible for the user of the server', async () => {
     expect(await isReachable(source, null)).toBe(true)
     await assertReachable(source, null)
   })
@@ -86,7 +86,7 @@ describe('reaching a tree', () => {
     expect(await isReachable(source, other)).toBe(false)
   })
 
-  it('follows links that lead out of it', async () => {
+  it('follows links that point outside the tree', async () => {
     await chmod(closed, 0o711)
     await mkdir(join(folder, 'secret'), { mode: 0o700 })
     await symlink(join(folder, 'secret'), join(source, 'out'))
@@ -95,7 +95,7 @@ describe('reaching a tree', () => {
     expect(await isReachable(source, other)).toBe(true)
   })
 
-  it('fails with the closed folder and both remedies, also for a folder that does not exist yet', async () => {
+  it('fails with the name of the closed folder and both remedies, also for a folder that does not exist yet', async () => {
     const assertion = assertReachable(join(closed, 'data', 'postgres'), other)
     await expect(assertion).rejects.toThrow(`the folder ${closed} does not let that user in`)
     await expect(assertion).rejects.toThrow(/--data-dir, for example \/var\/lib\/fairlead.*chmod o\+x .*closed$/)
@@ -105,7 +105,7 @@ describe('reaching a tree', () => {
 })
 
 describe('a reachable copy', () => {
-  it('is the original where that can be reached', async () => {
+  it('is the original when that can be reached', async () => {
     await chmod(closed, 0o711)
     expect(await reachableCopy({ source, copyTo: join(folder, 'copy'), user: other })).toBe(source)
     expect(await readdir(folder)).toEqual(['closed'])
@@ -127,7 +127,7 @@ describe('a reachable copy', () => {
     expect(await readdir(dirname(copyTo))).toEqual(['copy'])
   })
 
-  it('can be of a single file', async () => {
+  it('can be a single file', async () => {
     const copyTo = join(folder, 'tool-1')
     await reachableCopy({ source: join(source, 'bin', 'tool'), copyTo, user: other })
     await promisify(execFile)(copyTo)
@@ -136,7 +136,7 @@ describe('a reachable copy', () => {
     expect(await readFile(plain, 'utf8')).toBe('library')
   })
 
-  it('is made by several at once', async () => {
+  it('can be made by several callers at once', async () => {
     const copyTo = join(folder, 'copy')
     await Promise.all(Array.from({ length: 4 }, () => reachableCopy({ source, copyTo, user: other })))
     expect((await readdir(folder)).sort()).toEqual(['closed', 'copy'])
@@ -149,7 +149,7 @@ describe('a reachable copy', () => {
     expect(await readdir(folder)).toEqual(['closed'])
   })
 
-  it('is refused where the copy cannot be reached either', async () => {
+  it('is refused when the copy cannot be reached either', async () => {
     const copyTo = join(closed, 'copy')
     await expect(reachableCopy({ source, copyTo, user: other })).rejects.toThrow(/does not let that user in/)
   })
@@ -165,7 +165,7 @@ describe('the binaries of PostgreSQL', () => {
     expect((await readdir(join(source, 'lib'))).sort()).toEqual(['libx.so', 'libx.so.1.2'])
   })
 
-  it('are used where they are when they are complete and can be reached', async () => {
+  it('are used in place when they are complete and can be reached', async () => {
     await symlink('libx.so.1.2', join(source, 'lib', 'libx.so.1'))
     expect(await use(null)).toBe(source)
     expect(await use(other)).toBe(join(folder, 'runtime', '18.4'))
@@ -174,7 +174,7 @@ describe('the binaries of PostgreSQL', () => {
   })
 })
 
-it('makes folders that others may pass, whatever the umask says', async () => {
+it('makes folders that others may pass through, whatever the umask is', async () => {
   const umask = process.umask(0o077)
   try {
     await makePassableDirectory(join(folder, 'a', 'b'))

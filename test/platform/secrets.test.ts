@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { openDatabase } from '../../server/src/platform/database.ts'
-import { openSecretBox } from '../../server/src/platform/secret-key.ts'
-import { createSecretBox } from '../../server/src/platform/secrets.ts'
+import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
+import { openSecretBox } from '../../server/src/platform/secrets/secret-key.ts'
 import { testDatabase } from '../harness/database.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 describe('a sealed secret', () => {
   const box = createSecretBox(randomBytes(32))
 
-  it('opens with its key and its context alone', () => {
+  it('opens only with its key and its context', () => {
     const sealed = box.encrypt('päss', 'row 1')
     expect(box.decrypt(sealed, 'row 1')).toBe('päss')
     expect(() => box.decrypt(sealed, 'row 2')).toThrow()
@@ -24,7 +24,7 @@ describe('a sealed secret', () => {
     }
   })
 
-  it('never looks the same twice', () => {
+  it('has another ciphertext each time', () => {
     expect(box.encrypt('a', 'x').equals(box.encrypt('a', 'x'))).toBe(false)
   })
 })
@@ -33,7 +33,7 @@ describe('the key', () => {
   it('is made at the first start, readable for the server alone, and opens the secrets later', async () => {
     await using database = await testDatabase()
     await using directory = await temporaryDirectory()
-    const handle = openDatabase({ connectionString: database.url }, pino({ level: 'silent' }))
+    const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
     const file = join(directory.path, 'secret.key')
     const open = (given?: string) => openSecretBox({ database: handle.db, given, file })
     const sealed = (await open()).encrypt('a', 'x')

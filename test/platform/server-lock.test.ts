@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { pino } from 'pino'
 import { afterEach, expect, it, vi } from 'vitest'
-import { takeServerLock } from '../../server/src/platform/server-lock.ts'
+import { takeServerLock } from '../../server/src/platform/startup/server-lock.ts'
 import { testDatabase } from '../harness/database.ts'
 import { connect, query } from '../harness/databases.ts'
 
@@ -9,7 +9,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** A database whose lock a server has. */
+/** Creates a database, and takes its server lock. */
 async function lockedDatabase() {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
@@ -35,7 +35,7 @@ async function lockedDatabase() {
     url: database.url,
     lock,
     onLost,
-    /** Is called with each attempt to connect from now on. */
+    /** Sets a function that is called at each later attempt to connect. */
     watch: (callback: () => void) => {
       onConnect = callback
     },
@@ -56,7 +56,7 @@ async function lockedDatabase() {
   }
 }
 
-/** Is in line for the lock on a connection of its own, as no server is, and so gets it before any. */
+/** Waits for the lock on a connection of its own. A server only polls for it, so this gets the lock first. */
 async function rival(url: string) {
   const client = await connect(url)
   const { rows } = await client.query<{ key: string }>(
@@ -70,7 +70,7 @@ async function rival(url: string) {
   return { holds, leave: () => client.end() }
 }
 
-it('is taken again when its connection is lost, and given back', async () => {
+it('is taken again when its connection is lost, and released', async () => {
   await using given = await lockedDatabase()
   await given.breakConnection()
   await expect.poll(given.holders).toEqual(['fairlead-server'])
@@ -79,7 +79,7 @@ it('is taken again when its connection is lost, and given back', async () => {
   expect(given.onLost).not.toHaveBeenCalled()
 })
 
-it('that is given back while it is being taken again leaves no connection', async () => {
+it('leaves no connection when it is released while it is being taken again', async () => {
   await using given = await lockedDatabase()
   const released = new Promise<void>((done) => given.watch(() => done(given.lock.release())))
   await given.breakConnection()
@@ -88,7 +88,7 @@ it('that is given back while it is being taken again leaves no connection', asyn
   expect(given.onLost).not.toHaveBeenCalled()
 })
 
-it('is lost when another server had it first', async () => {
+it('is lost when another server has taken it first', async () => {
   await using given = await lockedDatabase()
   const other = await rival(given.url)
   await given.breakConnection()
@@ -97,13 +97,13 @@ it('is lost when another server had it first', async () => {
   await other.leave()
 })
 
-it('is not lost to a connection that ends soon, however long the database was away', async () => {
+it('is not lost to a connection that ends soon, however long the database was unreachable', async () => {
   await using given = await lockedDatabase()
   const other = await rival(given.url)
   let attempts = 0
   given.watch(() => {
     attempts += 1
-    // As if the first attempt had taken an hour.
+    // Simulates that the first attempt took an hour.
     const now = performance.now()
     if (attempts === 1) vi.spyOn(performance, 'now').mockReturnValue(now + 3_600_000)
   })
@@ -115,7 +115,7 @@ it('is not lost to a connection that ends soon, however long the database was aw
   expect(given.onLost).not.toHaveBeenCalled()
 })
 
-it('is there when the transactions of a server that was killed have ended', async () => {
+it('is held once the transactions of a killed server have ended', async () => {
   await using database = await testDatabase()
   await using left = await connect(`${database.url}&application_name=fairlead`)
   await left.query('begin; create table late ()')

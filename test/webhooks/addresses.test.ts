@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDnsResolver } from '../../server/src/platform/names.ts'
+import { createDnsResolver } from '../../server/src/platform/outbound/names.ts'
 import { createOutbound } from '../../server/src/platform/outbound.ts'
 import { urlProblem } from '../../server/src/webhooks/receiver-url.ts'
 import { createSender } from '../../server/src/webhooks/send.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Principal } from '../http/principal.ts'
-import { createBatcher } from '../platform/batcher.ts'
+import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 import { type Plans, requestsPerHour } from '../platform/plans.ts'
 import { hashKey, isWellFormedKey } from './key-format.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { RateLimit } from '../http/rate-limit.ts'
-import { createBatcher } from '../platform/batcher.ts'
+import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 
 interface Window {

@@ -10,16 +10,11 @@ interface AccountFlags extends StateFlags {
 
 /** `fairlead accounts create|list|update` */
 export function accountsCommand(): Command {
-  const planOption = () => new Option('--plan <plan>', 'the tier of the account').choices(tiers)
-  const limitOption = () =>
-    new Option('--requests-per-hour <n>', "its own rate limit; 'plan' for that of its plan").argParser((given) =>
-      given === 'plan' ? given : wholeNumber(1, 100_000_000)(given),
-    )
-  const accounts = new Command('accounts').description('make, list and change accounts')
+  const accounts = new Command('accounts').description('create, list and update accounts')
   accounts
     .command('create')
-    .description('make an account and print its id')
-    .requiredOption('--name <name>', 'whose account it is')
+    .description('create an account and print its id')
+    .requiredOption('--name <name>', 'the name of the account')
     .addOption(planOption().default('free'))
     .addOption(limitOption())
     .addOption(dataDirOption())
@@ -71,6 +66,13 @@ export function accountsCommand(): Command {
     })
   return accounts
 }
+
+const planOption = () => new Option('--plan <plan>', 'the tier of the account').choices(tiers)
+
+const limitOption = () =>
+  new Option('--requests-per-hour <n>', "a rate limit of its own, or 'plan' for that of its plan").argParser((given) =>
+    given === 'plan' ? given : wholeNumber(1, 100_000_000)(given),
+  )
 
 function tierOf(plan = ''): Tier {
   if (!isTier(plan)) throw new CommandError(`--plan must be one of: ${tiers.join(', ')}.`)

@@ -12,22 +12,22 @@ import { CommandError } from './shared.ts'
 
 type Flags = Readonly<Record<string, string | undefined>>
 
-/** One flag, and the part of a request that its value belongs to. */
+/** A flag, and the part of the request that its value goes into. */
 interface Parameter {
   readonly part: 'params' | 'query'
-  /** As the API names it, such as `project_id`. */
+  /** The name in the API, such as `project_id`. */
   readonly name: string
   readonly option: Option
 }
 
-/** `fairlead api <operation>`: every operation that a key may ask for, made of the table of operations. */
+/** `fairlead api <operation>`: every operation that an API key may call, generated from the table of operations. */
 export function apiCommand(): Command {
   const api = new Command('api')
     .description('call an operation of the API, on this server or another one')
     .usage('<operation> [options]')
     .addHelpText(
       'after',
-      '\nFAIRLEAD_URL is the address of the server, FAIRLEAD_API_KEY the key. The answer is JSON on standard output.',
+      '\nFAIRLEAD_URL is the address of the server, FAIRLEAD_API_KEY the key. The response is printed as JSON.',
     )
   for (const operation of operations) {
     if (operation.access !== 'user') api.addCommand(operationCommand(operation))
@@ -45,7 +45,7 @@ function operationCommand(operation: Operation): Command {
   }
   if (operation.upload) {
     command.requiredOption('--file <path>', 'the file to upload')
-    command.option('--name <name>', 'another name for it')
+    command.option('--name <name>', 'the name to store it under')
   }
   return command.action((flags: Flags) => call(operation, parameters, flags))
 }
@@ -77,8 +77,8 @@ async function call(operation: Operation, parameters: readonly Parameter[], flag
   const last: { response?: Response } = {}
   const client = createClient({
     ...config,
-    async fetch(...asked) {
-      last.response = await fetch(...asked)
+    async fetch(...request) {
+      last.response = await fetch(...request)
       return last.response
     },
   })
@@ -86,15 +86,16 @@ async function call(operation: Operation, parameters: readonly Parameter[], flag
     client,
     operation,
   )(input).catch((error: unknown) => {
-    throw explained(error, config)
+    throw explain(error, config)
   })
   if (answer instanceof Response) process.stdout.write(await answer.text())
   else if (answer !== undefined) process.stdout.write(`${JSON.stringify(answer, null, 2)}\n`)
   const cursor = /[?&]cursor=([^&>]+)/.exec(last.response?.headers.get('link') ?? '')?.[1]
-  if (cursor !== undefined) process.stderr.write(`fairlead: there are more: --cursor ${decodeURIComponent(cursor)}\n`)
+  if (cursor !== undefined)
+    process.stderr.write(`fairlead: there are more; next page: --cursor ${decodeURIComponent(cursor)}\n`)
 }
 
-/** The client's method for an operation of the table; which one, and so its types, is known only now. */
+/** Returns the client's method for an operation. It is untyped, because the operation is known only at run time. */
 function methodOf(client: unknown, { name }: Operation): (input: unknown) => Promise<unknown> {
   const [group = '', verb = ''] = name.split('.')
   const method = (client as Record<string, Record<string, (input: unknown) => Promise<unknown>>>)[group]?.[verb]
@@ -109,7 +110,7 @@ async function bodyOf(operation: Operation, { data, file, name }: Flags): Promis
   try {
     return JSON.parse(given) as unknown
   } catch {
-    // What the parser says would quote the text, which may hold secrets.
+    // The parser's own message would quote the text, which may hold secrets.
     throw new CommandError('--data is not JSON.')
   }
 }
@@ -120,7 +121,7 @@ async function readText(path: string): Promise<string> {
   })
 }
 
-/** A form with the file, which is read as it is sent. */
+/** Returns a form with the file, which is read while it is sent. */
 async function formOf(path: string, name: string | undefined): Promise<FormData> {
   const found = await stat(path).catch(() => undefined)
   if (!found?.isFile()) throw new CommandError(`There is no file ${path}.`)
@@ -130,8 +131,8 @@ async function formOf(path: string, name: string | undefined): Promise<FormData>
   return form
 }
 
-/** What is wrong, in words for the user of the command. */
-function explained(error: unknown, { baseUrl }: ClientConfig): unknown {
+/** Turns an error of the client into a message for the user of the command. */
+function explain(error: unknown, { baseUrl }: ClientConfig): unknown {
   if (error instanceof ApiError) {
     const { field, errors = [] } = error.details
     return new CommandError(
@@ -143,7 +144,7 @@ function explained(error: unknown, { baseUrl }: ClientConfig): unknown {
       ].join('\n  '),
     )
   }
-  // What `fetch` throws without an answer says only in its cause why.
+  // When no response arrives, `fetch` gives the reason only in the cause of its error.
   if (error instanceof TypeError && error.cause instanceof Error) {
     const { code = error.cause.message } = error.cause as NodeJS.ErrnoException
     return new CommandError(`${baseUrl} does not answer: ${code}`)

@@ -8,21 +8,21 @@ interface DoctorFlags extends StateFlags {
   readonly port?: string
 }
 
-/** `fairlead doctor`: status 0, or 1 when something is missing that the server cannot run without. */
+/** `fairlead doctor`: exits with 0, or with 1 when something is missing that the server cannot run without. */
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .description('look at what this machine offers, what is missing, and what that costs')
+    .description('check what this machine offers, what is missing, and what that costs')
     .option('--host <address>', 'the address to listen on (FAIRLEAD_HOST; 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (FAIRLEAD_PORT; 3000)')
     .addOption(dataDirOption())
     .action(async (flags: DoctorFlags) => {
       const { findings } = await import('../doctor.ts')
       const found = await findings(loadConfig(flags))
-      printTable([['', 'what', 'found'], ...found.map(({ state, what, found }) => [words[state], what, found])])
+      printTable([['', 'check', 'found'], ...found.map(({ state, subject, found }) => [labels[state], subject, found])])
       const costs = found.filter(({ cost }) => cost !== undefined)
-      for (const { what, cost } of costs) process.stdout.write(`\n${what}: ${cost}\n`)
+      for (const { subject, cost } of costs) process.stdout.write(`\n${subject}: ${cost}\n`)
       if (found.some(({ state }) => state === 'broken')) process.exitCode = 1
     })
 }
 
-const words: Readonly<Record<Finding['state'], string>> = { well: 'ok', missing: 'missing', broken: 'BROKEN' }
+const labels: Readonly<Record<Finding['state'], string>> = { ok: 'ok', missing: 'missing', broken: 'BROKEN' }

@@ -29,24 +29,33 @@ interface RotateFlags extends StateFlags {
 
 /** `fairlead keys create|list|rotate|revoke` */
 export function keysCommand(): Command {
-  const keys = new Command('keys').description('make, list, rotate and revoke API keys')
-  keys
-    .command('create')
-    .description('make an API key and print it; it is shown this one time')
+  return new Command('keys')
+    .description('create, list, rotate and revoke API keys')
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(rotateCommand())
+    .addCommand(revokeCommand())
+}
+
+function createCommand(): Command {
+  return new Command('create')
+    .description('create an API key and print it; it is not shown again')
     .requiredOption('--name <name>', 'what the key is for')
-    .addOption(new Option('--preset <preset>', 'what it may do').choices(Object.keys(presets)).default('full'))
-    .option('--scopes <scope...>', `what it may do instead, one by one: ${allScopes.join(', ')}`)
-    .option('--project <id...>', 'bind it to these projects')
-    .option('--account <id>', "the account it belongs to (the operator's)")
-    .option('--expires-in-days <days>', 'when it ends (never)', wholeNumber(1, 3650))
+    .addOption(new Option('--preset <preset>', 'what the key may do').choices(Object.keys(presets)).default('full'))
+    .option('--scopes <scope...>', `scopes in place of a preset: ${allScopes.join(', ')}`)
+    .option('--project <id...>', 'restrict the key to these projects')
+    .option('--account <id>', "the account of the key (the operator's)")
+    .option('--expires-in-days <days>', 'when the key expires (never)', wholeNumber(1, 3650))
     .addOption(dataDirOption())
     .action((flags: CreateFlags) =>
       withState(flags, async (administration) => {
         process.stdout.write(`${await createKey(administration, flags)}\n`)
       }),
     )
-  keys
-    .command('list')
+}
+
+function listCommand(): Command {
+  return new Command('list')
     .description('list all API keys')
     .addOption(dataDirOption())
     .action((flags: StateFlags) =>
@@ -64,11 +73,13 @@ export function keysCommand(): Command {
         printTable([['ID', 'ACCOUNT', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'NAME'], ...rows])
       }),
     )
-  keys
-    .command('rotate')
-    .description('make a new API key with the same rights and print it; the old one goes on for a while')
+}
+
+function rotateCommand(): Command {
+  return new Command('rotate')
+    .description('create an API key with the same rights and print it; the old one stays valid for a while')
     .argument('<id>', 'the id of the key (key_…)')
-    .option('--overlap-hours <hours>', 'how long the old one goes on', wholeNumber(0, 168), 24)
+    .option('--overlap-hours <hours>', 'how long the old key stays valid', wholeNumber(0, 168), 24)
     .addOption(dataDirOption())
     .action((id: string, flags: RotateFlags) =>
       withState(flags, async (administration) => {
@@ -82,9 +93,11 @@ export function keysCommand(): Command {
         process.stdout.write(`${made.key}\n`)
       }),
     )
-  keys
-    .command('revoke')
-    .description('end an API key; it holds at once')
+}
+
+function revokeCommand(): Command {
+  return new Command('revoke')
+    .description('revoke an API key at once')
     .argument('<id>', 'the id of the key (key_…)')
     .addOption(dataDirOption())
     .action((id: string, flags: StateFlags) =>
@@ -96,7 +109,6 @@ export function keysCommand(): Command {
         }),
       ),
     )
-  return keys
 }
 
 async function createKey(administration: Administration, flags: CreateFlags): Promise<string> {
@@ -130,7 +142,7 @@ async function createKey(administration: Administration, flags: CreateFlags): Pr
 
 function scopesOf({ preset, scopes }: CreateFlags): readonly Scope[] {
   if (scopes === undefined) return isPreset(preset) ? presets[preset] : []
-  // Joined by commas as well as apart.
+  // Scopes may be separate arguments, joined by commas, or both.
   return [...new Set(scopes.flatMap((given) => given.split(',')))].map((scope) => {
     if (!isScope(scope)) throw new CommandError(`There is no scope ${scope}. There are: ${allScopes.join(', ')}.`)
     return scope

@@ -5,10 +5,10 @@ import { dataDirOption, type StateFlags } from './shared.ts'
 
 /** `fairlead postgres install` */
 export function postgresCommand(): Command {
-  const postgres = new Command('postgres').description("versions of PostgreSQL for users' databases")
+  const postgres = new Command('postgres').description("install versions of PostgreSQL for users' databases")
   postgres
     .command('install')
-    .description('bring a version from the npm registry ahead of time')
+    .description('install a version from the npm registry ahead of time')
     .argument('<major>', 'the major version, such as 16')
     .addOption(dataDirOption())
     .action(async (major: string, flags: StateFlags) => {

@@ -9,7 +9,7 @@ interface ServeFlags extends StateFlags {
   readonly port?: string
 }
 
-/** A stop takes the drains and the graces of apps; past this something hangs, and the process ends all the same. */
+/** Longer than all drains and grace periods of apps. When a stop takes longer, something hangs and the process exits. */
 const stopDeadlineMs = 60_000
 
 /** `fairlead serve` */
@@ -28,7 +28,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   stopOnSignals(stop, logger)
-  // Loaded here alone: no other command should wait for a whole server.
+  // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
 
   const server = await startServer({
@@ -36,35 +36,35 @@ async function serve(flags: ServeFlags): Promise<void> {
     logger,
     signal: stop.signal,
     onFatal: (error) => {
-      logger.fatal({ err: error }, 'the server cannot go on')
+      logger.fatal({ err: error }, 'the server cannot continue')
       process.exitCode = 1
       stop.abort(error)
     },
   })
   if (!stop.signal.aborted) await stopped
   setTimeout(() => {
-    logger.fatal('the stop took too long; whatever is left is cleared away at the next start')
+    logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)
   }, stopDeadlineMs).unref()
   await server.stop()
   logger.info('stopped')
 }
 
-/** A Ctrl+C may come twice at once: from the terminal to all of its processes, and passed on by npm. */
+/** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */
 const sameSignalMs = 1_000
 
-/** The first SIGINT or SIGTERM begins the stop; another one later ends the process at once. */
+/** Stops at the first SIGINT or SIGTERM. Another one, at least `sameSignalMs` later, ends the process at once. */
 function stopOnSignals(stop: AbortController, logger: Logger): void {
-  let begun = 0
+  let stoppedAt = 0
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       if (!stop.signal.aborted) {
-        begun = performance.now()
+        stoppedAt = performance.now()
         logger.info(`${signal}: stopping`)
         stop.abort(new Error(`stopped by ${signal}`))
-      } else if (performance.now() - begun > sameSignalMs) {
+      } else if (performance.now() - stoppedAt > sameSignalMs) {
         logger.fatal(
-          `${signal} again: ended before everything was stopped; the next start takes up or clears away the rest`,
+          `${signal} again: exiting before everything has stopped; the next start takes over or cleans up the rest`,
         )
         process.exit(130)
       }

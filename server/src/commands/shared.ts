@@ -7,7 +7,7 @@ import { loadConfig } from '../platform/config.ts'
 import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
 
-/** Something that the user of a command can put right; its message is all that is shown. */
+/** An error that the user of a command can correct; only its message is shown. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
 }
@@ -16,37 +16,37 @@ export interface StateFlags {
   readonly dataDir?: string
 }
 
-/** The flag of every command that works on a data directory. */
+/** Returns the `--data-dir` option, which every command on a data directory has. */
 export function dataDirOption(): Option {
   return new Option('--data-dir <folder>', "the server's data directory (FAIRLEAD_DATA_DIR; ./.fairlead)")
 }
 
-/** Runs a command's work on the data directory that its flags or the environment name. */
+/** Opens the data directory that the flags or the environment name, and runs `work` on it. */
 export async function withState<T>(
   flags: StateFlags,
   work: (administration: Administration) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig({ dataDir: flags.dataDir })
   if (!existsSync(config.dataDirectory)) {
-    // Said, because it may be the wrong place: a server elsewhere will not know what is made here.
-    process.stderr.write(`fairlead: there was no data in ${config.dataDirectory} yet; a new data directory is made\n`)
+    // It may be the wrong folder: a server on another data directory does not see what is made here.
+    process.stderr.write(`fairlead: there is no data in ${config.dataDirectory} yet; creating a new data directory\n`)
   }
-  // What needs no database should not wait for what is needed to open one.
+  // Imported here, so that commands without a database do not wait for these modules.
   const { administer } = await import('../administration.ts')
   return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
 }
 
 type Recorded = Pick<AuditEntry, 'accountId' | 'operation' | 'resourceId'>
 
-/** Changes something in one transaction with its entry in the audit log, under the name of the system's user. */
+/** Runs a change and its entry in the audit log in one transaction. The actor is the operating system's user. */
 export function change<T>(
   { database, auditLog }: Administration,
-  work: (transaction: Transaction, record: (what: Recorded) => Promise<void>) => Promise<T>,
+  work: (transaction: Transaction, record: (entry: Recorded) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   return database.transaction().execute((transaction) =>
-    work(transaction, (what) =>
+    work(transaction, (entry) =>
       auditLog.write(transaction, {
-        ...what,
+        ...entry,
         actor: { type: 'command', id: null, name: userName() },
         address: null,
         requestId: null,
@@ -56,7 +56,7 @@ export function change<T>(
   )
 }
 
-/** A container's user need not have a name. */
+/** Returns the name of the user; `null` when it has none, as in some containers. */
 function userName(): string | null {
   try {
     return userInfo().username
@@ -65,14 +65,14 @@ function userName(): string | null {
   }
 }
 
-/** Checks the `--name` of something. */
+/** Validates the value of `--name`. */
 export function nameOf(name: string): string {
   const trimmed = name.trim()
   if (trimmed === '' || trimmed.length > 100) throw new CommandError('--name must be 1 to 100 characters.')
   return trimmed
 }
 
-/** Writes rows as aligned columns, the first row being the heading. */
+/** Prints rows in aligned columns; the first row is the heading. */
 export function printTable(rows: readonly (readonly string[])[]): void {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   for (const row of rows) {
@@ -85,7 +85,7 @@ export function printTable(rows: readonly (readonly string[])[]): void {
   }
 }
 
-/** Reads an option's value; commander says what is wrong with it. */
+/** Returns a parser of an option's value; commander reports its error with the name of the option. */
 export function wholeNumber(least: number, most: number): (given: string) => number {
   return (given) => {
     const value = Number(given)

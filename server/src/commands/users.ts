@@ -13,9 +13,12 @@ export function usersCommand(): Command {
   const users = new Command('users').description('invite, list and remove users of the dashboard')
   users
     .command('setup-link')
-    .description('print a link that makes one user within an hour')
+    .description('print a link that creates one user, valid for an hour')
     .option('--account <id>', "the account that the user belongs to (the operator's)")
-    .option('--url <address>', "the dashboard's address, where it differs from FAIRLEAD_HOST and FAIRLEAD_PORT")
+    .option(
+      '--url <address>',
+      "the dashboard's address, if others reach it by another one than FAIRLEAD_HOST and FAIRLEAD_PORT",
+    )
     .addOption(dataDirOption())
     .action((flags: SetupLinkFlags) =>
       withState(flags, async (administration) => {
@@ -49,7 +52,7 @@ export function usersCommand(): Command {
     )
   users
     .command('delete')
-    .description('remove a user and end all of their sessions; it holds at once')
+    .description('remove a user and end all of their sessions at once')
     .argument('<id>', 'the id of the user (user_…)')
     .addOption(dataDirOption())
     .action((id: string, flags: StateFlags) =>

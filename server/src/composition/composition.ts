@@ -3,9 +3,9 @@ import type { Config } from '../platform/config.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { blockList } from '../platform/outbound.ts'
-import type { ReleaseStack } from '../platform/release-stack.ts'
-import type { SecretBox } from '../platform/secrets.ts'
-import type { State } from '../platform/state.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { ShutdownStack } from '../platform/startup/shutdown.ts'
+import type { State } from '../platform/startup/state.ts'
 
 export interface ServerOptions {
   readonly config: Config
@@ -24,7 +24,7 @@ export interface Composition extends ServerOptions {
   readonly secrets: SecretBox
   readonly application: Application
   readonly metrics: Metrics
-  readonly stack: ReleaseStack
+  readonly stack: ShutdownStack
   /** Where others reach the server, without a path. */
   readonly publicOrigin: string
 }

@@ -3,7 +3,7 @@ import type { Engine } from '../databases/engine.ts'
 import { createExternalEngine } from '../databases/external.ts'
 import { createBinariesStore } from '../platform/postgres/install.ts'
 import { binariesReleases } from '../platform/postgres/releases.ts'
-import { databasesUser } from '../platform/state.ts'
+import { databasesUser } from '../platform/startup/state.ts'
 
 import type { Composition } from './composition.ts'
 /** Where users' databases lie: in clusters of the server's own, or in the operator's PostgreSQL. */

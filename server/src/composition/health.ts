@@ -3,7 +3,7 @@ import { countByStatus } from '../deployments/owners/count.ts'
 import { countJobs, type Workers } from '../platform/jobs.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import type { State } from '../platform/state.ts'
+import type { State } from '../platform/startup/state.ts'
 
 const readinessTimeoutMs = 5_000
 

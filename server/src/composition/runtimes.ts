@@ -1,6 +1,6 @@
 import { createLogStore, type LogStore } from '../logs/log-store.ts'
 import type { Caches } from '../platform/disk/caches.ts'
-import { isRoot } from '../platform/state.ts'
+import { isRoot } from '../platform/startup/state.ts'
 import { findCapabilities } from '../runtimes/process/capabilities.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
 import { preparePrograms } from '../runtimes/process/programs.ts'

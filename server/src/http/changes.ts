@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import type { Database, Transaction } from '../platform/database.ts'
 import { nameRequest } from '../platform/jobs.ts'
-import type { SecretBox } from '../platform/secrets.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
 import type { Answer } from './answer.ts'
 import { type Claim, createIdempotency } from './idempotency.ts'
 

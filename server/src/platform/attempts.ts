@@ -1,17 +1,17 @@
-/** Counts attempts by whatever makes them, and says when there were too many. */
+/** Limits how often something may be attempted, by key (an address, say). */
 export interface AttemptLimiter {
-  /** Counts one; the whole seconds to wait if that is too many, else `undefined`. */
+  /** Counts one attempt. Returns `undefined` when it is allowed, otherwise the whole seconds to wait. */
   take(key: string): number | undefined
-  /** That attempt was a good one and does not count. */
+  /** Takes back a counted attempt, because it succeeded. */
   giveBack(key: string): void
 }
 
-/** Whoever has more addresses than this gains more by them than by being forgotten. */
+/** Bounds the memory. Somebody with more addresses than this can evade the limit by using them anyway. */
 const mostKeys = 10_000
 
 /**
- * At most `most` attempts in a window that begins with the first one. Kept in memory: one server works on a database
- * at a time, and nobody outside can restart it to be forgotten.
+ * Allows `most` attempts in a window that begins with the first one. The counts are kept in memory: one server works on
+ * a database at a time, and clients cannot restart it to reset them.
  */
 export function createAttemptLimiter(options: { readonly most: number; readonly windowMs: number }): AttemptLimiter {
   const windows = new Map<string, { count: number; readonly endsAt: number }>()
@@ -19,7 +19,7 @@ export function createAttemptLimiter(options: { readonly most: number; readonly 
   const windowOf = (key: string, now: number) => {
     const known = windows.get(key)
     if (known !== undefined && known.endsAt > now) return known
-    // In the order of their beginning, so that the first one is the oldest.
+    // Delete and set again, so that the map stays ordered by the beginning of the windows and its first key is the oldest.
     windows.delete(key)
     const oldest = windows.size >= mostKeys ? windows.keys().next().value : undefined
     if (oldest !== undefined) windows.delete(oldest)

@@ -1,9 +1,9 @@
 import type { Logger } from './logger.ts'
 
-/** Work that nobody awaits where it is begun: its errors are logged, and a stop can wait for it. */
+/** Tracks work that is not awaited where it starts: its errors are logged, and the shutdown can wait for it. */
 export interface Background {
   add(work: Promise<unknown>, about: Readonly<Record<string, string>>): void
-  /** Resolves when nothing is under way any more, or after `timeoutMs`. */
+  /** Resolves when all work has ended, or after `timeoutMs`. */
   settle(timeoutMs: number): Promise<void>
 }
 
@@ -12,7 +12,7 @@ export function createBackground({ logger }: { logger: Logger }): Background {
   return {
     add(work, about) {
       const tracked = work
-        .catch((error: unknown) => logger.error({ err: error, ...about }, 'work in the background failed'))
+        .catch((error: unknown) => logger.error({ err: error, ...about }, 'background work failed'))
         .finally(() => running.delete(tracked))
       running.add(tracked)
     },

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 
-/** The text of a file, or `undefined` when there is none. */
+/** Returns the text of a file, or `undefined` when there is no such file. */
 export async function readOptional(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')

@@ -1,38 +1,22 @@
+import { createSlots, type Slots } from './slots.ts'
+
 /**
- * Lets work on one key run one after the other, in the order of asking; different keys do not wait for each other.
- * With a signal the waiting ends when that aborts; work that has begun ends by itself.
+ * Runs the work on one key one at a time, in the order of the calls; different keys do not wait for each other.
+ * Rejects with the signal's reason when that aborts before the work has begun; work that has begun runs to its end.
  */
 export type KeyedLock = <T>(key: string, work: () => Promise<T>, signal?: AbortSignal) => Promise<T>
 
 export function createKeyedLock(): KeyedLock {
-  const tails = new Map<string, Promise<unknown>>()
-  const inTurn = async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const before = tails.get(key) ?? Promise.resolve()
-    const mine = before.then(work, work)
-    // The tail never rejects: who comes next waits for the end, whatever it was.
-    const tail = mine.catch(() => undefined)
-    tails.set(key, tail)
+  const locks = new Map<string, { readonly slot: Slots<string>; callers: number }>()
+  return async (key, work, signal) => {
+    const lock = locks.get(key) ?? { slot: createSlots(1), callers: 0 }
+    locks.set(key, lock)
+    lock.callers += 1
     try {
-      return await mine
+      return await lock.slot.use(key, signal, work)
     } finally {
-      if (tails.get(key) === tail) tails.delete(key)
+      lock.callers -= 1
+      if (lock.callers === 0) locks.delete(key)
     }
-  }
-  return (key, work, signal) => {
-    if (signal === undefined) return inTurn(key, work)
-    let begun = false
-    const done = inTurn(key, async () => {
-      begun = true
-      signal.throwIfAborted()
-      return work()
-    })
-    const tired = new Promise<never>((_, fail) => {
-      const leave = () => {
-        if (!begun) fail(signal.reason)
-      }
-      if (signal.aborted) leave()
-      else signal.addEventListener('abort', leave, { once: true })
-    })
-    return Promise.race([done, tired])
   }
 }

@@ -3,7 +3,7 @@ import pretty from 'pino-pretty'
 
 export type { Logger } from 'pino'
 
-/** One JSON line for each entry; human-readable where the destination is a terminal. */
+/** Creates a logger that writes one JSON line an entry, or human-readable lines when the destination is a terminal. */
 export function createLogger(options: { level: string; destination: 'stdout' | 'stderr' }): Logger {
   const stream = options.destination === 'stdout' ? process.stdout : process.stderr
   const settings = { level: options.level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }

@@ -2,25 +2,25 @@ import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Logger } from './logger.ts'
 
 export interface Metrics {
-  /** `operation` is one of the contract's names, or `none` where no operation was found. */
+  /** Counts a request. `operation` is a name of the contract, or `none` when the request matched no operation. */
   observeRequest(request: { operation: string; status: number; seconds: number }): void
-  /** A number by one label, read when somebody asks; left out when it cannot be read. */
+  /** Registers a gauge with one label. It is read at each scrape, and left out of it when the read fails. */
   gauge(gauge: {
     readonly name: string
     readonly help: string
     readonly label: string
     readonly read: () => Promise<Readonly<Record<string, number>>>
   }): void
-  /** Everything in Prometheus' text format. */
+  /** Returns all metrics in Prometheus' text format. */
   text(): Promise<string>
   /** The media type of that text. */
   readonly type: string
 }
 
-/** Seconds; from a read by id to a request that waits for others. */
+/** In seconds, from a read by id to a request that waits for others. */
 const buckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** A registry of its own: several servers in one process do not share numbers. */
+/** Creates metrics with a registry of their own, so that several servers in one process do not share numbers. */
 export function createMetrics({ logger }: { readonly logger: Logger }): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -46,7 +46,7 @@ export function createMetrics({ logger }: { readonly logger: Logger }): Metrics 
           try {
             for (const [value, count] of Object.entries(await read())) this.set({ [label]: value }, count)
           } catch (error) {
-            logger.warn({ err: error, metric: name }, 'a metric cannot be read')
+            logger.warn({ err: error, metric: name }, 'cannot read a metric')
           }
         },
       })

@@ -1,17 +1,17 @@
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
-import { createDnsResolver, type ResolveName, resolveAsSystem } from './names.ts'
+import { createDnsResolver, type ResolveName, resolveAsSystem } from './outbound/names.ts'
 
 /** Decides which addresses the server may connect to on a tenant's behalf. */
 export interface Outbound {
   readonly mode: 'public' | 'any'
-  /** Whether an IP address may be connected to. */
+  /** True when the server may connect to this IP address. */
   allows(address: string): boolean
-  /** Whether a tenant may choose this port. */
+  /** True when a tenant may choose this port. */
   allowsPort(port: number): boolean
   /**
-   * Resolves a host name and checks every answer, for use as a connection's own lookup: what was checked is what is
-   * connected to. Rejects with `OutboundError`. IP literals are checked and given back as they are.
+   * Resolves a host name and checks every address. Meant as a connection's own lookup, so that the checked address is the
+   * one connected to. Rejects with `OutboundError`. IP literals are checked and returned as they are.
    */
   resolve(host: string): Promise<LookupAddress[]>
   /** `resolve` in the form of `dns.lookup`, for connectors. */
@@ -20,15 +20,15 @@ export interface Outbound {
 
 type LookupCallback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
-/** The address is not one that tenants may reach through this server. */
+/** Thrown for an address that tenants may not reach through this server. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
   readonly code = 'address_refused'
 }
 
-// IANA's special-purpose registries, IPv4 and IPv6, what lies outside the global unicast space of IPv6, and the prefixes
-// that carry an IPv4 address inside an IPv6 one (IPv4-compatible, translated, NAT64, 6to4).
-// The IPv4-mapped ones (::ffff:0:0/96) are not here: a block list compares those with its IPv4 entries by itself.
+// The entries of IANA's special-purpose registries for IPv4 and IPv6, the space outside IPv6's global unicast range, and
+// the prefixes that carry an IPv4 address inside an IPv6 one (IPv4-compatible, translated, NAT64, 6to4).
+// The IPv4-mapped ones (::ffff:0:0/96) are not listed: a block list compares them with its IPv4 entries by itself.
 const special = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -61,11 +61,11 @@ const special = [
 export interface OutboundOptions {
   /** `any` checks nothing; `public` refuses private, loopback, link-local and metadata addresses. */
   readonly mode: 'public' | 'any'
-  /** Addresses and networks (CIDR) that are allowed all the same. */
+  /** Addresses and networks (CIDR) that are allowed although they are not public. */
   readonly allow: readonly string[]
-  /** Ports below 1024 that are allowed besides 80 and 443. */
+  /** Ports below 1024 that are allowed in addition to 80 and 443. */
   readonly ports: readonly number[]
-  /** In the mode `public` by DNS alone unless given, so that tenants' names keep no thread waiting. */
+  /** By default the mode `public` resolves by DNS alone, so that tenants' names occupy no threads. */
   readonly resolveName?: ResolveName
 }
 
@@ -78,7 +78,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const allows = (address: string): boolean => {
     if (options.mode === 'any') return true
     const family = familyOf(address)
-    // A zone (fe80::1%eth0) belongs to link-local addresses.
+    // Only link-local addresses have a zone (fe80::1%eth0), and those are never public.
     if (address.includes('%')) return false
     return family !== undefined && (allowed.check(address, family) || !refused.check(address, family))
   }
@@ -88,7 +88,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const family = isIP(literal)
     const addresses = family === 0 ? await resolveName(host) : [{ address: literal, family }]
     const bad = addresses.find(({ address }) => !allows(address))
-    // Which one is not told: names inside the operator's network are none of a tenant's business.
+    // The message does not name the address, because a tenant must not learn the operator's internal names and addresses.
     if (bad !== undefined) throw new OutboundError(`${host} leads to an address that is not public.`)
     return [...addresses]
   }
@@ -111,7 +111,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   }
 }
 
-/** A list of addresses and networks; throws on what is neither. */
+/** Creates a list of addresses and networks. Throws on an entry that is neither. */
 export function blockList(entries: readonly string[]): BlockList {
   const list = new BlockList()
   for (const entry of entries) {

@@ -8,11 +8,11 @@ export interface PeriodicOptions {
   readonly logger: Logger
 }
 
-/** Does something now and again and again, one at a time. What fails is logged and tried at the next time. */
+/** Runs `work` at once and then `everyMs` after each run has ended. A failed run is logged; the next one tries again. */
 export function startPeriodic({ name, everyMs, work, logger }: PeriodicOptions): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping
-  const going = (async () => {
+  const running = (async () => {
     while (!signal.aborted) {
       await work(signal).catch((error: unknown) => {
         if (!signal.aborted) logger.error({ err: error }, `${name} failed`)
@@ -23,7 +23,7 @@ export function startPeriodic({ name, everyMs, work, logger }: PeriodicOptions):
   return {
     async stop() {
       stopping.abort(new Error('the server is stopping'))
-      await going
+      await running
     },
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The specification's plan tiers of accounts ("Limits"). */
+/** The plan tiers of accounts, as in the specification ("Limits"). */
 export const tiers = ['free', 'pro', 'enterprise'] as const
 export type Tier = (typeof tiers)[number]
 
@@ -10,30 +10,30 @@ export function isTier(value: string): value is Tier {
 
 const count = z.int().nonnegative()
 
-/** One plan as the operator writes it; sizes in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
+/** A plan as the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
 const plan = z.strictObject({
-  /** Accounts of these tiers may choose it for their projects and databases. */
+  /** The tiers whose accounts may choose this plan for their projects and databases. */
   tiers: z.array(z.enum(tiers)),
-  /** Of one app. */
+  /** The limits of one app. */
   memory_mb: count.min(64),
   cpus: z.number().positive(),
-  /** How many a project may have. */
+  /** The most apps and databases of a project. */
   apps: count,
   databases: count,
-  /** Of one database. */
+  /** The size of one database. */
   database_gb: z.number().positive(),
-  /** Of all files of a project, and of the largest one. */
+  /** The size of all files of a project, and of a single file. */
   storage_gb: z.number().positive(),
   file_mb: z.number().positive(),
-  /** Of an account whose tier has this plan's name; its own limit goes before. */
+  /** The limit of an account whose tier has the name of this plan, unless the account has a limit of its own. */
   requests_per_hour: count.min(1).optional(),
-  /** Webhook receivers of such an account. */
+  /** The most webhook endpoints of such an account. */
   webhooks: count.optional(),
 })
 
 export type Plan = z.output<typeof plan>
 
-/** By name. Each tier has a plan of its name. */
+/** The plans by name. Each tier has a plan of the same name. */
 export type Plans = Readonly<Record<string, Plan>>
 
 export const plansFile = z
@@ -95,24 +95,24 @@ export const shippedPlans: Plans = {
   },
 }
 
-/** The plans that an account of this tier may choose. */
+/** Returns the names of the plans that an account of this tier may choose. */
 export function plansForTier(plans: Plans, tier: string): string[] {
   return Object.keys(plans).filter((name) => plans[name]?.tiers.some((each) => each === tier))
 }
 
-/** The plan of this name; the smallest one, when the operator has taken it away since. */
+/** Returns the plan of this name, or `free` when the operator has removed that plan. */
 export function planNamed(plans: Plans, name: string): Plan {
   const found = plans[name] ?? plans['free']
   if (found === undefined) throw new Error('there is no plan "free"')
   return found
 }
 
-/** Requests an hour of an account of this tier. */
+/** Returns the requests an hour of an account of this tier. */
 export function requestsPerHour(plans: Plans, tier: Tier): number {
   return plans[tier]?.requests_per_hour ?? 1_000
 }
 
-/** Webhook receivers that an account of this tier may have. */
+/** Returns how many webhook endpoints an account of this tier may have. */
 export function webhooksOf(plans: Plans, tier: Tier): number {
   return plans[tier]?.webhooks ?? 100
 }

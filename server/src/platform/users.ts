@@ -1,4 +1,4 @@
-/** An operating-system identity that a child process runs under. `null` elsewhere means: the server's own. */
+/** The operating-system user that a child process runs as. Elsewhere `null` stands for the user of the server. */
 export interface OsUser {
   readonly uid: number
   readonly gid: number

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { isId } from '../contract/ids.ts'
 import type { TenantProject } from '../http/principal.ts'
-import { createBatcher } from '../platform/batcher.ts'
+import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
 

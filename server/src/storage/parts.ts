@@ -2,7 +2,7 @@ import type { Background } from '../platform/background.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Plans } from '../platform/plans.ts'
-import type { SecretBox } from '../platform/secrets.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
 import type { FileStore } from './disk.ts'
 
 /** What this feature stands on. */

@@ -2,7 +2,7 @@ import { parseSecret, type SigningKey } from '@fairlead/receiver'
 import { sql } from 'kysely'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
-import type { SecretBox } from '../platform/secrets.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
 
 /** Deliveries in memory of one receiver that fails: many dead ones must take little. */
 export const mostHeldFailing = 2

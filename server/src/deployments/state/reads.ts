@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type PageRequest, readPage } from '../../http/page.ts'
-import { createBatcher } from '../../platform/batcher.ts'
+import { createBatcher } from '../../platform/database/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './tables.ts'
 

@@ -1,7 +1,7 @@
 import { lstat, readFile, realpath, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { assertReachable, copyOnce, isReachable } from '../reach.ts'
+import { assertReachable, copyOnce, isReachable } from '../machine/reach.ts'
 import type { OsUser } from '../users.ts'
 
 const supported = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']

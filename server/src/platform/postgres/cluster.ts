@@ -1,7 +1,7 @@
 import { access, constants, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
-import { assertReachable, makePassableDirectory } from '../reach.ts'
+import { assertReachable, makePassableDirectory } from '../machine/reach.ts'
 import type { OsUser } from '../users.ts'
 import { type ClusterAccess, privateAccess } from './access.ts'
 import { attach, leave } from './attach.ts'

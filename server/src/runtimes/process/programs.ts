@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { reachableCopy } from '../../platform/reach.ts'
+import { reachableCopy } from '../../platform/machine/reach.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { prepareBin } from './toolchain.ts'
 

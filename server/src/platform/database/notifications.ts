@@ -1,10 +1,13 @@
 import { sql } from 'kysely'
 import { Client, type ClientConfig } from 'pg'
-import { sleepUntilAborted } from './abort.ts'
-import type { Database, Transaction } from './database.ts'
-import type { Logger } from './logger.ts'
+import { sleepUntilAborted } from '../abort.ts'
+import type { Database, Transaction } from '../database.ts'
+import type { Logger } from '../logger.ts'
 
-/** Tells all listeners of a channel, once the transaction holds. The same payload twice in a transaction is told once. */
+/**
+ * Notifies all listeners of a channel once the transaction has committed. PostgreSQL delivers equal payloads of one
+ * transaction once.
+ */
 export async function notify(db: Database | Transaction, channel: string, payload: string): Promise<void> {
   await sql`select pg_notify(${channel}, ${payload})`.execute(db)
 }
@@ -12,9 +15,9 @@ export async function notify(db: Database | Transaction, channel: string, payloa
 export interface ListenOptions {
   readonly connection: ClientConfig
   readonly logger: Logger
-  /** What to do with a payload, by channel. */
+  /** Called with each payload, by channel. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
-  /** Called whenever listening begins, also after a connection that was lost: what was told before was not heard. */
+  /** Called whenever listening begins. After a lost connection, notifications sent in between were missed. */
   readonly onListening: () => void
 }
 
@@ -22,16 +25,16 @@ export interface Listener {
   stop(): Promise<void>
 }
 
-const pauseMs = 500
+const reconnectMs = 500
 
-/** Listens on a connection of its own (PostgreSQL's LISTEN), which is made again when it is lost. */
+/** Listens (PostgreSQL's LISTEN) on a connection of its own, and reconnects when that is lost. */
 export function listen(options: ListenOptions): Listener {
   const stopping = new AbortController()
-  const going = keepListening(options, stopping.signal)
+  const listening = keepListening(options, stopping.signal)
   return {
     async stop() {
       stopping.abort()
-      await going
+      await listening
     },
   }
 }
@@ -41,9 +44,9 @@ async function keepListening(options: ListenOptions, stopping: AbortSignal): Pro
     try {
       await listenOnce(options, stopping)
     } catch (error) {
-      options.logger.warn({ err: error }, 'notifications of the database cannot be heard')
+      options.logger.warn({ err: error }, 'cannot listen for notifications of the database; connecting again')
     }
-    if (!stopping.aborted) await sleepUntilAborted(pauseMs, stopping)
+    if (!stopping.aborted) await sleepUntilAborted(reconnectMs, stopping)
   }
 }
 
@@ -51,7 +54,7 @@ async function keepListening(options: ListenOptions, stopping: AbortSignal): Pro
 async function listenOnce(options: ListenOptions, stopping: AbortSignal): Promise<void> {
   const client = new Client({ application_name: 'fairlead-listener', keepAlive: true, ...options.connection })
   const ended = new Promise<void>((done) => void client.once('end', () => done()))
-  // Reported by the query that it breaks, or by the end.
+  // Without a listener an error would end the process. The failing query or the `end` event reports it.
   client.on('error', () => undefined)
   const end = () => void client.end().catch(() => undefined)
   try {

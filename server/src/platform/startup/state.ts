@@ -1,25 +1,26 @@
 import type { PoolConfig } from 'pg'
-import type { Config } from './config.ts'
+import type { Config } from '../config.ts'
+import { connectionBudget } from '../connection-budget.ts'
+import { type DatabaseHandle, migrate, openDatabase } from '../database.ts'
+import type { Logger } from '../logger.ts'
+import { migrations } from '../migrations/index.ts'
+import { openCluster } from '../postgres/cluster.ts'
+import type { OsUser } from '../users.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
-import { type DatabaseHandle, migrate, openDatabase } from './database.ts'
-import type { Logger } from './logger.ts'
-import { migrations } from './migrations/index.ts'
-import { openCluster } from './postgres/cluster.ts'
-import type { OsUser } from './users.ts'
 
-/** What a server, or a command beside it, works on. */
+/** The data directory and the database of a server, open for the server itself or for a command beside it. */
 export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
-  /** For connections besides the pool's. */
+  /** For connections outside the pool. */
   readonly connection: PoolConfig
 }
 
-/** The user of the embedded cluster: the first of the configured uids when the server is root. */
+/** Returns the user that runs the embedded PostgreSQL cluster: the first configured uid when the server is root. */
 export function clusterUser(config: Config): OsUser | null {
   return isRoot() ? { uid: config.uids.from, gid: config.uids.from } : null
 }
 
-/** The user of the clusters that hold users' databases: the last of them. */
+/** Returns the user that runs the clusters of users' databases: the last configured uid when the server is root. */
 export function databasesUser(config: Config): OsUser | null {
   return isRoot() ? { uid: config.uids.to, gid: config.uids.to } : null
 }
@@ -35,7 +36,7 @@ export function isRoot(): boolean {
 export async function openState(options: {
   readonly config: Config
   readonly logger: Logger
-  /** For long-lived processes: keep the embedded PostgreSQL alive. */
+  /** True for long-lived processes: they restart the embedded PostgreSQL when it ends. */
   readonly supervise: boolean
   readonly signal: AbortSignal
 }): Promise<State> {
@@ -44,7 +45,7 @@ export async function openState(options: {
   const directory = await openDataDirectory(config.dataDirectory, user)
   if (config.databaseUrl !== undefined) {
     const connection = { connectionString: config.databaseUrl }
-    const handle = openDatabase(connection, logger)
+    const handle = openDatabase({ ...connection, max: connectionBudget.poolSize }, logger)
     await migrate(handle.db, migrations).catch(async (error: unknown) => {
       await handle.close()
       throw unusableDatabase(error)
@@ -59,7 +60,7 @@ export async function openState(options: {
     signal,
     supervise,
   })
-  const handle = openDatabase({ ...cluster.connection }, logger)
+  const handle = openDatabase({ ...cluster.connection, max: connectionBudget.poolSize }, logger)
   const close = async () => {
     await handle.close()
     await cluster.close()
@@ -73,7 +74,7 @@ export async function openState(options: {
   return { ...handle, close, directory, connection: { ...cluster.connection } }
 }
 
-/** The address itself is not repeated: it holds a password. */
+/** Leaves out the address, because it holds a password. */
 function unusableDatabase(error: unknown): Error {
   const reason = error instanceof Error ? (error.message === '' ? String(error) : error.message) : String(error)
   return new Error(

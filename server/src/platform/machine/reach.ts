@@ -15,11 +15,11 @@ import {
   symlink,
 } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
-import type { OsUser } from './users.ts'
+import type { OsUser } from '../users.ts'
 
 const read = 4
 const enter = 1
-const leftoverAge = 60 * 60 * 1000
+const leftoverAgeMs = 60 * 60 * 1000
 
 interface Permissions {
   readonly uid: number
@@ -28,8 +28,8 @@ interface Permissions {
 }
 
 /**
- * Whether the file mode gives `user` all of `bits` (read 4, write 2, execute or enter 1). Exactly one class counts:
- * owner, else group, else others. Supplementary groups do not count, because children are started without any.
+ * True when the file mode gives `user` all of `bits` (read 4, write 2, execute or enter 1). Exactly one class applies:
+ * owner, else group, else others. Supplementary groups are ignored, because child processes are started without any.
  */
 export function mayAccess({ uid, gid, mode }: Permissions, user: OsUser, bits: number): boolean {
   if (user.uid === 0) return true
@@ -38,8 +38,8 @@ export function mayAccess({ uid, gid, mode }: Permissions, user: OsUser, bits: n
 }
 
 /**
- * Whether `user` can read the file or the whole tree at the real path of `path`: every parent folder can be entered,
- * every file read, every executable executed. `null`, the server's own user, reads what the server reads.
+ * Resolves to true when `user` can read the file or the whole tree at the real path of `path`: every parent folder can be
+ * entered, every file read, every executable executed. Always true for `null`, the user of the server.
  * Rejects when `path` does not exist.
  */
 export async function isReachable(path: string, user: OsUser | null): Promise<boolean> {
@@ -64,13 +64,13 @@ export async function isReachable(path: string, user: OsUser | null): Promise<bo
 }
 
 /**
- * Makes sure that `user` can get into `directory`, or into the deepest folder above it that exists already.
- * Raises an error that names the closed folder and both remedies.
+ * Checks that `user` can enter `directory`, or the deepest folder above it that exists already.
+ * Rejects with an error that names the folder that cannot be entered, and both remedies.
  */
 export async function assertReachable(directory: string, user: OsUser | null): Promise<void> {
   if (user === null) return
   const existing = await deepestExisting(directory)
-  // A file in the way is for whoever makes the folder to report.
+  // A file in the place of a folder is reported later, when the folder is made.
   const folder = (await stat(existing)).isDirectory() ? existing : dirname(existing)
   const closed = await firstClosedFolder(await realpath(folder), user)
   if (closed === null) return
@@ -80,7 +80,7 @@ export async function assertReachable(directory: string, user: OsUser | null): P
   )
 }
 
-/** Makes a folder and its missing parents so that other users may pass through (0711), whatever the umask says. */
+/** Creates a folder and its missing parents with mode 0711, whatever the umask is, so that other users may pass through. */
 export async function makePassableDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o711 })
   if (first === undefined) return
@@ -88,9 +88,9 @@ export async function makePassableDirectory(path: string): Promise<void> {
 }
 
 /**
- * Returns a path with the content of `source` (a file or a tree) that `user` can read and execute: the real path of
- * the source itself where possible, otherwise the copy at `copyTo`, which is made when it does not exist yet.
- * `copyTo` must name the content (by version or hash), because an existing copy is reused as it is.
+ * Returns a path with the content of `source` (a file or a tree) that `user` can read and execute: the real path of the
+ * source where possible, otherwise the copy at `copyTo`, which is made when it does not exist yet.
+ * The name of `copyTo` must identify the content (by version or hash), because an existing copy is reused unchanged.
  */
 export async function reachableCopy(options: {
   readonly source: string
@@ -105,8 +105,8 @@ export async function reachableCopy(options: {
 }
 
 /**
- * Copies a file or a tree to `copyTo` unless it exists, readable for everybody. The copy appears complete or not at
- * all: it is made under a temporary name, written through to the disk, completed by `finish`, and renamed.
+ * Copies a file or a tree to `copyTo` unless that exists, readable for everybody. The copy appears complete or not at all:
+ * it is made under a temporary name, flushed to the disk, completed by `finish`, and renamed.
  */
 export async function copyOnce(options: {
   readonly source: string
@@ -124,14 +124,14 @@ export async function copyOnce(options: {
     await rename(temporary, copyTo)
   } catch (error) {
     await rm(temporary, { recursive: true, force: true })
-    // Another process was faster: a rename never replaces a folder that has content.
+    // A rename never replaces a folder that has content, so another process has made the copy first.
     if (!(await exists(copyTo))) throw error
   }
 }
 
 /**
- * Readable for everybody, executable where the original was, and on the disk before the rename that announces it.
- * Files that everybody may read already are linked, which takes neither time nor space.
+ * Copies a tree so that everybody can read it and execute its executables, and flushes it to the disk.
+ * Files that everybody may read already are hard-linked, which takes neither time nor space.
  */
 async function copyTree(source: string, target: string): Promise<void> {
   const info = await lstat(source)
@@ -154,7 +154,7 @@ async function copyTree(source: string, target: string): Promise<void> {
   }
 }
 
-/** False where there can be no link: another file system, or one without them, or a file of somebody else. */
+/** Resolves to false when no link is possible: across file systems, without support for links, or for files of others. */
 async function linked(source: string, target: string): Promise<boolean> {
   return link(source, target).then(
     () => true,
@@ -162,7 +162,7 @@ async function linked(source: string, target: string): Promise<boolean> {
   )
 }
 
-/** Copies that a crash cut short. Younger ones may be in the making by another process. */
+/** Removes copies that a crash left incomplete. Younger ones may still be in progress in another process. */
 async function removeLeftovers(copyTo: string): Promise<void> {
   const folder = dirname(copyTo)
   const names = (await readdir(folder)).filter(
@@ -171,11 +171,11 @@ async function removeLeftovers(copyTo: string): Promise<void> {
   for (const name of names) {
     const path = join(folder, name)
     const info = await lstat(path).catch(() => null)
-    if (info !== null && Date.now() - info.ctimeMs > leftoverAge) await rm(path, { recursive: true, force: true })
+    if (info !== null && Date.now() - info.ctimeMs > leftoverAgeMs) await rm(path, { recursive: true, force: true })
   }
 }
 
-/** The outermost folder on the way to and including `folder`, a real path, that `user` cannot enter. */
+/** Returns the outermost folder on the path to `folder` (a real path, itself included) that `user` cannot enter. */
 async function firstClosedFolder(folder: string, user: OsUser): Promise<string | null> {
   const parent = dirname(folder)
   if (parent !== folder) {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
-import type { Database } from './database.ts'
-import { readOptional } from './files.ts'
-import { createSecretBox, type SecretBox } from './secrets.ts'
+import type { Database } from '../database.ts'
+import { readOptional } from '../files.ts'
+import { createSecretBox, type SecretBox } from './secret-box.ts'
 
 type SettingsTables = {
   settings: { key: string; value: Buffer }
@@ -12,8 +12,8 @@ const checkName = 'secret_key_check'
 const checkText = 'fairlead'
 
 /**
- * The box for stored secrets. Its key is the operator's, or the one in `file`, which is made at the first start.
- * Rejects when the key does not open what the database holds: going on would lose every secret.
+ * Opens the box for stored secrets. Its key is the operator's (`given`) or the one in `file`, which the first start makes.
+ * Rejects when the key does not decrypt the secrets of the database: continuing with it would lose all of them.
  */
 export async function openSecretBox(options: {
   database: Database
@@ -23,7 +23,7 @@ export async function openSecretBox(options: {
   const stored = options.given ?? (await readOptional(options.file))?.trim()
   const key = stored === undefined ? randomBytes(32) : Buffer.from(stored, 'base64')
   if (key.length !== 32)
-    throw new Error(`The key in ${options.file} is not 32 bytes in base64. Put the right one back.`)
+    throw new Error(`The key in ${options.file} is not 32 bytes in base64. Restore the original file.`)
   const box = createSecretBox(key)
 
   const db = options.database.withTables<SettingsTables>()

@@ -1,9 +1,9 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 
-/** Encrypts what must be readable again. The context (such as a row's id) binds a ciphertext to its place. */
+/** Encrypts secrets that must be readable again. The context (such as a row's id) binds a ciphertext to that row. */
 export interface SecretBox {
   encrypt(plaintext: string, context: string): Buffer
-  /** Throws when the key, the context or a byte differs. */
+  /** Throws when the key or the context is another one, or the ciphertext was changed. */
   decrypt(sealed: Buffer, context: string): string
 }
 
@@ -11,7 +11,7 @@ const format = 1
 const ivBytes = 12
 const tagBytes = 16
 
-/** AES-256-GCM; `key` is 32 bytes. Sealed form: format byte, 12-byte IV, 16-byte tag, ciphertext. */
+/** Uses AES-256-GCM; `key` is 32 bytes. The sealed form is: format byte, 12-byte IV, 16-byte tag, ciphertext. */
 export function createSecretBox(key: Buffer): SecretBox {
   return {
     encrypt(plaintext, context) {
@@ -21,7 +21,8 @@ export function createSecretBox(key: Buffer): SecretBox {
       return Buffer.concat([Buffer.of(format), iv, cipher.getAuthTag(), ciphertext])
     },
     decrypt(sealed, context) {
-      if (sealed[0] !== format) throw new Error('This secret was sealed in a form that this version does not know.')
+      if (sealed[0] !== format)
+        throw new Error('This secret is stored in a format that this version of Fairlead does not know.')
       const iv = sealed.subarray(1, 1 + ivBytes)
       const tag = sealed.subarray(1 + ivBytes, 1 + ivBytes + tagBytes)
       const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes })

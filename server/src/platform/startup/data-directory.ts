@@ -1,25 +1,25 @@
 import { access, constants, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { assertReachable, makePassableDirectory } from './reach.ts'
-import type { OsUser } from './users.ts'
+import { assertReachable, makePassableDirectory } from '../machine/reach.ts'
+import type { OsUser } from '../users.ts'
 
-/** The one folder that a server keeps everything in. All paths are absolute. */
+/** The folder that a server keeps all of its data in, and the parts of it. All paths are absolute. */
 export interface DataDirectory {
   readonly root: string
   /** The key of the stored secrets, 0600. */
   readonly secretKeyFile: string
   /** The embedded PostgreSQL cluster. */
   readonly cluster: string
-  /** Clusters for users' databases, a folder for each version. */
+  /** The clusters of users' databases, one folder a version. */
   readonly databases: string
-  /** Versions of PostgreSQL that were brought from the registry. */
+  /** Versions of PostgreSQL installed from the npm registry. */
   readonly binaries: string
-  /** Copies of programs that other users must be able to run. */
+  /** Copies of programs that unprivileged users must be able to run. */
   readonly runtime: string
-  /** What comes first on the PATH of builds and apps. */
+  /** The folder that comes first on the `PATH` of builds and apps. */
   readonly bin: string
   readonly apps: string
-  /** The logs of deployments, the server's alone. */
+  /** The logs of deployments, readable for the server alone. */
   readonly logs: string
   readonly git: string
   /** Uploaded files. */
@@ -27,12 +27,12 @@ export interface DataDirectory {
 }
 
 /**
- * Makes the data directory and sees that it can be used. As root, other users must be able to pass through it to what
- * is theirs (`user` is one of them); otherwise it is the server's user's alone.
- * Rejects with what is wrong and what to do.
+ * Creates the data directory and checks that it can be used. When the server is root, unprivileged users (`user` is one
+ * of them) must be able to pass through it to their own folders; otherwise only the user of the server has access.
+ * Rejects with an error that says what is wrong and what to do.
  */
 export async function openDataDirectory(root: string, user: OsUser | null): Promise<DataDirectory> {
-  // Before anything is made: what cannot be used leaves no trace.
+  // Checked before anything is created, so that an unusable folder is left untouched.
   await assertReachable(root, user)
   try {
     if (user === null) await mkdir(root, { recursive: true, mode: 0o700 })
@@ -41,7 +41,7 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
   } catch (error) {
     const { message } = error as Error
     throw new Error(
-      `The data directory ${root} cannot be written (${message}). Choose another one with --data-dir or FAIRLEAD_DATA_DIR, or give this user the right to it.`,
+      `The data directory ${root} cannot be written (${message}). Choose another one with --data-dir or FAIRLEAD_DATA_DIR, or give this user write access to it.`,
     )
   }
   const directory = {

@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig } from 'pg'
-import { endedOrAborted, sleepUntilAborted } from './abort.ts'
-import type { Logger } from './logger.ts'
+import { endedOrAborted, sleepUntilAborted } from '../abort.ts'
+import type { Logger } from '../logger.ts'
 
 /** `fairsrv1` in ASCII, as the 64-bit key of an advisory lock. */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
-/** PostgreSQL may notice a moment later that the connection of a server that was killed is gone. */
-const patienceMs = 5_000
-const pauseMs = 250
-const settlePauseMs = 20
+/** PostgreSQL may take a moment to notice that the connection of a killed server is gone. */
+const takeoverTimeoutMs = 5_000
+const retryMs = 250
+const settlePollMs = 20
 
 export interface ServerLock {
-  /** Resolves when no connection is left, also while the database is away. */
+  /** Resolves when the connection is closed, also while the database is unreachable. */
   release(): Promise<void>
 }
 
 /**
- * Takes the lock that one server at a time holds on a database, for as long as it lives. When the connection is lost
- * (the database was restarted) it is taken again; `onLost` is called if another server was faster.
- * Resolves when what a killed server has left is settled; rejects when another server holds it.
+ * Takes the lock that one server at a time holds on a database for its whole life. When the connection is lost (because
+ * the database restarted) the lock is taken again; `onLost` is called when another server has taken it first.
+ * Resolves when the transactions of a killed predecessor have ended; rejects when another server holds the lock.
  */
 export async function takeServerLock(options: {
   readonly connection: ClientConfig
@@ -36,23 +36,23 @@ export async function takeServerLock(options: {
     )
   }
 
-  await untilSettled(first).catch(async (error: unknown) => {
+  await untilTransactionsEnd(first).catch(async (error: unknown) => {
     await first.end().catch(() => undefined)
     throw error
   })
 
-  const keep = async (): Promise<void> => {
+  const keepLock = async (): Promise<void> => {
     let client: Client | null = first
     while (client !== null) {
-      client.on('error', (error) => logger.warn({ err: error }, "the connection of the server's lock was lost"))
+      client.on('error', (error) => logger.warn({ err: error }, "the connection that holds the server's lock was lost"))
       await untilEnded(client, signal)
-      // Also what was taken just as the lock was to be given back is given back.
+      // This also closes a connection that took the lock again just as it was to be released.
       await client.end().catch(() => undefined)
       client = signal.aborted ? null : await takeOnceReachable(connection, signal)
     }
     if (!signal.aborted) onLost()
   }
-  const keeping = keep()
+  const keeping = keepLock()
 
   return {
     async release() {
@@ -63,18 +63,18 @@ export async function takeServerLock(options: {
 }
 
 /**
- * A server that was killed may have sent a COMMIT on which PostgreSQL still works. Whoever looks at the state before that
- * has ended would put away what then belongs to something.
+ * Waits until no transaction of a killed server is in progress: PostgreSQL may still be working on its last COMMIT. A
+ * server that read the state before that ended would remove resources that the committed rows then refer to.
  */
-async function untilSettled(client: Client): Promise<void> {
-  const until = performance.now() + patienceMs
+async function untilTransactionsEnd(client: Client): Promise<void> {
+  const until = performance.now() + takeoverTimeoutMs
   while (performance.now() < until) {
     const { rowCount } = await client.query(
       `select from pg_stat_activity where application_name = 'fairlead' and datname = current_database()
        and backend_xid is not null limit 1`,
     )
     if (rowCount === 0) return
-    await sleep(settlePauseMs)
+    await sleep(settlePollMs)
   }
 }
 
@@ -82,15 +82,15 @@ function untilEnded(client: Client, signal: AbortSignal): Promise<void> {
   return endedOrAborted(new Promise<void>((done) => void client.once('end', () => done())), signal)
 }
 
-/** The connection that holds the lock; `null` when another server has it, or `signal` aborts before it is taken. */
+/** Returns the connection that holds the lock; `null` when another server has it, or `signal` aborts first. */
 async function take(connection: ClientConfig, signal: AbortSignal): Promise<Client | null> {
   let refusedAt: number | undefined
   while (!signal.aborted) {
     const client = await tryLock(connection)
     if (client !== null) return client
     refusedAt ??= performance.now()
-    if (performance.now() - refusedAt > patienceMs) break
-    await sleepUntilAborted(pauseMs, signal)
+    if (performance.now() - refusedAt > takeoverTimeoutMs) break
+    await sleepUntilAborted(retryMs, signal)
   }
   return null
 }
@@ -100,7 +100,7 @@ async function takeOnceReachable(connection: ClientConfig, signal: AbortSignal):
     try {
       return await take(connection, signal)
     } catch {
-      await sleepUntilAborted(pauseMs, signal)
+      await sleepUntilAborted(retryMs, signal)
     }
   }
   return null
@@ -113,7 +113,7 @@ async function tryLock(connection: ClientConfig): Promise<Client | null> {
     keepAlive: true,
     ...connection,
   })
-  // Reported by the query that it breaks.
+  // Without a listener an error would end the process. The query that fails reports it.
   client.on('error', () => undefined)
   let taken = false
   try {

@@ -1,15 +1,16 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'
 
-/** All addresses of a host name. Rejects when it has none. */
+/** Resolves a host name to all of its addresses. Rejects when it has none. */
 export type ResolveName = (host: string) => Promise<readonly LookupAddress[]>
 
-/** As every program of this machine does: the hosts file, then DNS. Takes a thread of the process while it waits. */
+/** Resolves as other programs of this machine do: the hosts file, then DNS. Occupies a thread of the process while it waits. */
 export const resolveAsSystem: ResolveName = (host) => lookup(host, { all: true })
 
 /**
- * By DNS alone, without a thread: a name whose server never answers keeps nobody else waiting.
- * @param servers addresses (with ports) of name servers; the system's by default.
+ * Resolves by DNS alone and without a thread, so that a name whose server never answers does not delay others.
+ *
+ * @param servers addresses (with ports) of name servers; the system's by default
  */
 export function createDnsResolver(servers?: readonly string[]): ResolveName {
   const resolver = new Resolver({ timeout: 2_000, tries: 3 })
@@ -31,7 +32,7 @@ const loopback: readonly LookupAddress[] = [
   { address: '::1', family: 6 },
 ]
 
-/** RFC 6761, 6.3: these names never go to DNS. */
+/** These names are never looked up in DNS (RFC 6761, 6.3). */
 function isLocalhost(host: string): boolean {
   return /(^|\.)localhost\.?$/i.test(host)
 }

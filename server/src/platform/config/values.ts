@@ -1,12 +1,13 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { blockList } from './outbound.ts'
+import { blockList } from '../outbound.ts'
 
 /*
- * What the values of settings must be, each read from the text of a variable. A message follows the name of that.
+ * Parsers of the values of settings, each from the text of a variable. An error message is a clause without a subject,
+ * because it follows the name of the variable.
  */
 
-/** Numbers from one to another, both included. */
+/** A range of numbers, both ends included. */
 export interface Range {
   readonly from: number
   readonly to: number
@@ -20,15 +21,15 @@ export const port = z
   .transform(Number)
   .refine((n) => n <= 65535, 'must be a port from 0 to 65535')
 
-/** In milliseconds. */
+/** Reads seconds as milliseconds. */
 export const seconds = z
   .string()
   .regex(/^\d+(\.\d+)?$/, 'must be a number of seconds')
   .transform((value) => Math.round(Number(value) * 1000))
-  // A timer of the system counts milliseconds in 31 bits.
+  // Timers of Node count milliseconds in 31 bits.
   .refine((ms) => ms < 2 ** 31, 'must be less than 24 days')
 
-/** In bytes. */
+/** Reads megabytes as bytes. */
 export const megabytes = z
   .string()
   .regex(/^\d{1,9}$/, 'must be a whole number of megabytes')
@@ -58,7 +59,7 @@ export const networks = list.superRefine((entries, context) => {
     try {
       blockList([entry])
     } catch (error) {
-      context.addIssue({ code: 'custom', message: `holds a mistake: ${(error as Error).message}` })
+      context.addIssue({ code: 'custom', message: `is wrong: ${(error as Error).message}` })
     }
   }
 })
@@ -95,7 +96,7 @@ function isBare({ pathname, search, hash, username, password }: URL): boolean {
 
 export const postgresUrl = z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres:// or postgresql://')
 
-/** A JSON object of strings, as variables for other programs. */
+/** Reads a JSON object of strings: environment variables for other programs. */
 export const jsonVariables = z
   .string()
   .transform((value, context) => {

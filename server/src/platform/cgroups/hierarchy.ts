@@ -1,0 +1,93 @@
+import { access, constants, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export const controllers = ['memory', 'cpu', 'pids', 'freezer'] as const
+export type Controller = (typeof controllers)[number]
+
+/** The folders in which groups can be made: in version 1 one for each controller, in version 2 the same for all. */
+export interface Hierarchy {
+  readonly version: 1 | 2
+  readonly folders: Readonly<Partial<Record<Controller, string>>>
+}
+
+/**
+ * Returns where this process may make groups, by `/proc/self/cgroup` and `/proc/self/mountinfo` (proc(5)); `null` when
+ * nowhere.
+ *
+ * A group belongs to its creator. So `top` uses only hierarchies in which this process is in the topmost visible group: a
+ * machine or container without a manager of groups. `delegated` uses the group that the process is in: the operator says
+ * that it was handed over (`Delegate=yes` of systemd). The server never moves to a group beside or above its own, so all
+ * limits of the server also hold for its apps.
+ */
+export function parseHierarchy(cgroup: string, mountinfo: string, place: 'top' | 'delegated'): Hierarchy | null {
+  const paths = groupPaths(cgroup)
+  const first: Partial<Record<Controller, string>> = {}
+  let second: string | undefined
+  for (const line of mountinfo.split('\n')) {
+    const { root, point, type, options } = parseMount(line)
+    const folderFor = (path: string | undefined): string | undefined => {
+      const inside = path === undefined ? undefined : pathBelow(root, path)
+      if (inside === undefined || (place === 'top' && inside !== '/')) return undefined
+      return join(point, inside)
+    }
+    if (type === 'cgroup2') second ??= folderFor(paths.get(''))
+    if (type !== 'cgroup') continue
+    for (const controller of controllers) {
+      const folder = options.includes(controller) ? folderFor(paths.get(controller)) : undefined
+      if (folder !== undefined) first[controller] ??= folder
+    }
+  }
+  if (Object.keys(first).length > 0) return { version: 1, folders: first }
+  if (second === undefined) return null
+  return { version: 2, folders: { memory: second, cpu: second, pids: second, freezer: second } }
+}
+
+/** Reads the group of this process in each hierarchy, by the name of the controller; that of version 2 has no name. */
+function groupPaths(cgroup: string): ReadonlyMap<string, string> {
+  const paths = new Map<string, string>()
+  for (const line of cgroup.split('\n')) {
+    const [, names, ...path] = line.split(':')
+    for (const name of names?.split(',') ?? []) paths.set(name, path.join(':'))
+  }
+  return paths
+}
+
+function parseMount(line: string): { root: string; point: string; type: string | undefined; options: string[] } {
+  const [before = '', after = ''] = line.split(' - ')
+  const [, , , root = '', point = ''] = before.split(' ')
+  const [type, , options = ''] = after.split(' ')
+  return { root, point, type, options: options.split(',') }
+}
+
+/** Returns `path` relative to `root`, with a leading slash; `undefined` when it is outside. */
+function pathBelow(root: string, path: string): string | undefined {
+  if (root === '/') return path
+  if (path === root) return '/'
+  return path.startsWith(`${root}/`) ? path.slice(root.length) : undefined
+}
+
+/** Returns the controllers that groups in this hierarchy could have; changes nothing. */
+export async function usableControllers({ version, folders }: Hierarchy): Promise<Controller[]> {
+  const usable: Controller[] = []
+  for (const controller of controllers) {
+    const folder = folders[controller]
+    if (folder === undefined) continue
+    const writable = await access(folder, constants.W_OK).then(
+      () => true,
+      () => false,
+    )
+    const listed = version === 1 ? [controller] : await availableControllers(folder)
+    if (writable && listed.includes(controller)) usable.push(controller)
+  }
+  return usable
+}
+
+/**
+ * Returns the controllers that a group of version 2 has, and `freezer`, which is built in there. Returns none when the
+ * group has only the freezer, because nothing could be limited.
+ */
+export async function availableControllers(folder: string): Promise<Controller[]> {
+  const names = (await readFile(join(folder, 'cgroup.controllers'), 'utf8').catch(() => '')).trim().split(' ')
+  const listed = controllers.filter((each) => names.includes(each))
+  return listed.length === 0 ? [] : [...listed, 'freezer']
+}

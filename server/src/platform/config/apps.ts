@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { configError } from './errors.ts'
+import type { NetworkSet } from './network.ts'
+import { domain, port, type Range, range } from './values.ts'
+
+/** How apps are reached: each on a port of its own, or all on one listener by host name. */
+export type AppsConfig =
+  | { readonly mode: 'ports'; readonly publicHost: string; readonly ports: Range }
+  | {
+      readonly mode: 'hostnames'
+      readonly domain: string
+      readonly scheme: 'http' | 'https'
+      /** The port in public addresses. */
+      readonly publicPort: number
+      /** The port that the gateway listens on. */
+      readonly gatewayPort: number
+    }
+
+export const appsSettings = {
+  FAIRLEAD_APP_PORTS: range.default({ from: 20000, to: 29999 }),
+  FAIRLEAD_APPS_DOMAIN: domain.optional(),
+  FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).default('https'),
+  FAIRLEAD_APPS_PORT: port.optional(),
+  FAIRLEAD_GATEWAY_PORT: port.default(8080),
+}
+
+export type AppsSet = z.output<z.ZodObject<typeof appsSettings>>
+
+export function appsConfig(set: AppsSet & NetworkSet): AppsConfig {
+  if (set.FAIRLEAD_APPS_DOMAIN !== undefined) {
+    return {
+      mode: 'hostnames',
+      domain: set.FAIRLEAD_APPS_DOMAIN,
+      scheme: set.FAIRLEAD_APPS_SCHEME,
+      publicPort: set.FAIRLEAD_APPS_PORT ?? (set.FAIRLEAD_APPS_SCHEME === 'https' ? 443 : 80),
+      gatewayPort: set.FAIRLEAD_GATEWAY_PORT,
+    }
+  }
+  const publicHost = set.FAIRLEAD_PUBLIC_HOST ?? set.FAIRLEAD_HOST
+  if (publicHost === '0.0.0.0' || publicHost === '::') {
+    throw configError([
+      'FAIRLEAD_PUBLIC_HOST or FAIRLEAD_APPS_DOMAIN must be set when the server listens on every address, so that apps have addresses that others can use',
+    ])
+  }
+  return { mode: 'ports', publicHost, ports: set.FAIRLEAD_APP_PORTS }
+}

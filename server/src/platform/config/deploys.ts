@@ -1,0 +1,75 @@
+import { availableParallelism } from 'node:os'
+import { z } from 'zod'
+import { jsonVariables, megabytes, type Range, range, seconds } from './values.ts'
+
+export interface DeploysConfig {
+  /** The ports on loopback that releases listen on. */
+  readonly releasePorts: Range
+  /** The most builds that run at the same time. */
+  readonly builds: number
+  readonly fetchTimeoutMs: number
+  readonly buildTimeoutMs: number
+  readonly startTimeoutMs: number
+  /** How long an app must stay up after its first successful health check. */
+  readonly stableMs: number
+  /** How long an old release may finish its requests after a switch. */
+  readonly drainMs: number
+  /** The most disk space for the files of a commit. */
+  readonly mostSourceBytes: number
+  /** The most disk space for a release: its files and what its build made. */
+  readonly mostReleaseBytes: number
+  /** The most disk space for a running app: its release, `HOME`, `TMPDIR` and the packages of its builds. */
+  readonly mostAppBytes: number
+  /** The most disk space for one cache: the packages of an app, or a repository. */
+  readonly mostEachCacheBytes: number
+  /** The most disk space for all caches together. */
+  readonly mostAllCachesBytes: number
+  /** Free disk space below which nothing is accepted or built. */
+  readonly reserveBytes: number
+  /** Variables given to git and to builds, such as a package registry's address. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+export const deploysSettings = {
+  // Like the other port ranges, below the one from which systems take ports for outgoing connections.
+  FAIRLEAD_RELEASE_PORTS: range.default({ from: 10000, to: 19999 }),
+  FAIRLEAD_BUILDS: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/, 'must be a whole number from 1 to 999')
+    .transform(Number)
+    .optional(),
+  FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
+  FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),
+  FAIRLEAD_START_TIMEOUT: seconds.default(60_000),
+  FAIRLEAD_STABLE_TIME: seconds.default(1_000),
+  FAIRLEAD_DRAIN_TIMEOUT: seconds.default(30_000),
+  FAIRLEAD_SOURCE_MB: megabytes.default(1_000_000_000),
+  FAIRLEAD_RELEASE_MB: megabytes.default(4_000_000_000),
+  FAIRLEAD_APP_MB: megabytes.optional(),
+  FAIRLEAD_CACHE_MB: megabytes.default(2_000_000_000),
+  FAIRLEAD_ALL_CACHES_MB: megabytes.default(20_000_000_000),
+  FAIRLEAD_RESERVE_MB: megabytes.default(1_000_000_000),
+  FAIRLEAD_BUILD_ENV: jsonVariables.default({}),
+}
+
+export type DeploysSet = z.output<z.ZodObject<typeof deploysSettings>>
+
+export function deploysConfig(set: DeploysSet): DeploysConfig {
+  return {
+    releasePorts: set.FAIRLEAD_RELEASE_PORTS,
+    builds: set.FAIRLEAD_BUILDS ?? Math.max(1, Math.floor(availableParallelism() / 2)),
+    fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
+    buildTimeoutMs: set.FAIRLEAD_BUILD_TIMEOUT,
+    startTimeoutMs: set.FAIRLEAD_START_TIMEOUT,
+    stableMs: set.FAIRLEAD_STABLE_TIME,
+    drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
+    mostSourceBytes: set.FAIRLEAD_SOURCE_MB,
+    mostReleaseBytes: set.FAIRLEAD_RELEASE_MB,
+    // A release of the largest allowed size can start, and has room to write.
+    mostAppBytes: set.FAIRLEAD_APP_MB ?? 2 * set.FAIRLEAD_RELEASE_MB,
+    mostEachCacheBytes: set.FAIRLEAD_CACHE_MB,
+    mostAllCachesBytes: set.FAIRLEAD_ALL_CACHES_MB,
+    reserveBytes: set.FAIRLEAD_RESERVE_MB,
+    environment: set.FAIRLEAD_BUILD_ENV,
+  }
+}

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { plansFile } from '../plans.ts'
+import { list, postgresUrl, range, seconds, slug, text } from './values.ts'
+
+/** The settings of the server itself and of what it keeps. */
+export const generalSettings = {
+  DATABASE_URL: postgresUrl.optional(),
+  FAIRLEAD_DATA_DIR: text.default('./.fairlead'),
+  FAIRLEAD_SECRET_KEY: z
+    .string()
+    .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), 'must be 32 bytes in base64 (openssl rand -base64 32)')
+    .optional(),
+  FAIRLEAD_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  FAIRLEAD_REGIONS: list.pipe(z.array(slug)).default([]),
+  FAIRLEAD_DEFAULT_REGION: slug.optional(),
+  FAIRLEAD_PLANS_FILE: z.string().transform(readJsonFile).pipe(plansFile).optional(),
+  // At least 7 days: longer than a delivery is retried.
+  FAIRLEAD_WEBHOOK_RETENTION_DAYS: z
+    .string()
+    .regex(/^\d{1,4}$/, 'must be a number of days')
+    .transform(Number)
+    .refine((days) => days >= 7, 'must be at least 7 days')
+    .default(30),
+  FAIRLEAD_AUDIT_RETENTION: z
+    .string()
+    .regex(/^[1-9]\d{0,4}$/, 'must be a number of days')
+    .transform(Number)
+    .default(365),
+  FAIRLEAD_METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 printable ASCII characters without spaces')
+    .optional(),
+  FAIRLEAD_UPLOAD_IDLE_TIMEOUT: seconds.default(60_000),
+  FAIRLEAD_UIDS: range
+    .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
+    .default({ from: 40000, to: 49999 }),
+  FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
+}
+
+/** Reads a setting that is too large for a variable. */
+function readJsonFile(path: string, context: z.RefinementCtx): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as unknown
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: `cannot be read as JSON: ${(error as Error).message}` })
+    return z.NEVER
+  }
+}
