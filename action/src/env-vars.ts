@@ -3,7 +3,7 @@ import { readDotenv } from '@fairlead/server/dotenv'
 /** The variables of an app by name. */
 export type Variables = Readonly<Record<string, string>>
 
-/** What was read, or everything that is wrong with it. Problems name lines and variables, never a value. */
+/** The variables, or all problems with them. Problems name lines and variables, but never a value. */
 export type VariablesRead = { readonly value: Variables } | { readonly problems: readonly string[] }
 
 const validName = /^[A-Za-z_][A-Za-z0-9_]*$/
@@ -19,11 +19,11 @@ function parseJson(text: string): VariablesRead {
   try {
     parsed = JSON.parse(text)
   } catch (error) {
-    // The engine's message quotes the text, which may hold a secret: only the line is taken from it.
+    // Only the line number is taken from the error, because its message quotes the text, which may contain a secret.
     const line = /\(line (\d+) column \d+\)$/.exec(String(error))?.[1]
     return { problems: [`${line === undefined ? '' : `line ${line}: `}is not valid JSON`] }
   }
-  // Valid JSON that starts with a brace is an object.
+  // An object, because the text starts with a brace.
   const object = parsed as Record<string, unknown>
   const problems = Object.entries(object).flatMap(([name, value]) => {
     if (!validName.test(name)) return [`${JSON.stringify(name)}: ${nameRule}`]
@@ -38,18 +38,18 @@ function parseLines(text: string): VariablesRead {
   return { problems: problems.map(({ line, message }) => `line ${line}: ${message}`) }
 }
 
-// Values that many apps are given and that are no secret; masking them would blank them out of every later log line.
-const ordinary: readonly string[] = ['production', 'development', 'building', 'canceled', 'superseded']
+// Common values that are not secret. If they were masked, they would be blanked out of all later log lines.
+const notSecret: readonly string[] = ['production', 'development', 'building', 'canceled', 'superseded']
 
 /**
- * What the runner shall hide of the variables' values, line by line: it hides each line of a text by itself, and a
- * short one, such as the brace that opens a JSON value, would ruin the log. Only what is longer than 7 characters
- * counts, and nothing that is part of a `spared` text, because outputs with a hidden part do not reach other jobs.
+ * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to 7
+ * characters are left out, because masking, say, the brace that opens a JSON value would make the log unreadable. Parts
+ * of a `visible` text are left out, because GitHub does not pass outputs with masked parts on to other jobs.
  */
-export function secretsIn(variables: Variables, spared: readonly string[]): readonly string[] {
+export function secretsIn(variables: Variables, visible: readonly string[]): readonly string[] {
   const lines = Object.values(variables).flatMap((value) => value.split(/[\r\n]+/).map((line) => line.trim()))
   const secrets = lines.filter((line) => {
-    return line.length > 7 && !ordinary.includes(line) && !spared.some((text) => text.includes(line))
+    return line.length > 7 && !notSecret.includes(line) && !visible.some((text) => text.includes(line))
   })
   return [...new Set(secrets)]
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { readEvent } from '../../action/src/event.ts'
-import { isReadableOnTheWay } from '../../action/src/http.ts'
+import { isExposedInTransit } from '../../action/src/http.ts'
 import { type InputName, inputDefaults, readInputs } from '../../action/src/inputs.ts'
 import { reasonToSkip } from '../../action/src/skip.ts'
 import { pushEnvironment } from '../harness/run-action.ts'
@@ -161,7 +161,7 @@ test.each([
   ['http://[::1]:3000', false],
   ['http://[fd00::1]', false],
 ])('%s can be read on the way: %j', (address, readable) => {
-  expect(isReadableOnTheWay(address)).toBe(readable)
+  expect(isExposedInTransit(address)).toBe(readable)
 })
 
 test('what is given goes before the defaults', () => {
