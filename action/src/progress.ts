@@ -39,7 +39,7 @@ export function createProgress(
     },
     unreachable(error) {
       group.close()
-      logLine(`The server cannot be reached (${reasonOf(error)}); trying again · ${took()}`)
+      logLine(`The deployment's state cannot be read (${reasonOf(error)}); trying again · ${took()}`)
     },
     reachable: () => logLine(`The server answers again · ${took()}`),
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { pollDelay } from '../../action/src/deploy.ts'
 import { elapsed } from '../../action/src/log.ts'
 
-test('looks come less often with time, from one second to fifteen', () => {
+test('the delay between polls grows from one second to fifteen', () => {
   const delays = Array.from({ length: 20 }, (_, polls) => pollDelay(polls))
   expect(delays[0]).toBe(1_000)
   expect(delays.at(-1)).toBe(15_000)
