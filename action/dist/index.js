@@ -28583,21 +28583,80 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */ });
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
 
-/** The status of an answer that was not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
+/** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
     const status = error.details['status'];
     return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
 }
-/** Whether the same question may get an answer later: no answer, a server in trouble, too many requests. */
+/** True when the same request may succeed later: no answer, a server error, or too many requests. */
 function isTransient(error) {
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return true;
     const status = foreignStatus(error) ?? error.status;
     return status >= 500 || status === 429;
 }
-/** Whether Fairlead itself says that there is no such thing. */
+/** True when Fairlead itself answers that the resource does not exist. */
 function isGone(error) {
     return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && error.code === 'not_found';
+}
+
+
+/***/ }),
+
+/***/ 6854:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Nw: () => (/* binding */ delayed),
+/* harmony export */   eu: () => (/* binding */ creationGrace),
+/* harmony export */   t4: () => (/* binding */ cancelRemote)
+/* harmony export */ });
+/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7037);
+/* harmony import */ var _outcome_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3098);
+
+
+/** The runner kills a cancelled step after 7.5 s, so everything has to be done within this time, in milliseconds. */
+const cancellationTimeout = 6_000;
+/** The part of it for a creation in progress, in milliseconds, so that the new deployment can still be cancelled. */
+const creationGrace = 3_000;
+/**
+ * Cancels a deployment at the server within the time that a cancelled step has. Resolves to its state afterwards; a
+ * deployment that had ended before keeps its state. Never rejects.
+ */
+async function cancelRemote(client, params) {
+    const signal = AbortSignal.timeout(cancellationTimeout - creationGrace);
+    try {
+        return { seen: (0,_outcome_js__WEBPACK_IMPORTED_MODULE_1__/* .requireDeployment */ .l)(await client.deployments.cancel({ params, signal })) };
+    }
+    catch (error) {
+        if (signal.aborted || (0,_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .isTransient */ .dg)(error))
+            return { error };
+    }
+    try {
+        return { seen: (0,_outcome_js__WEBPACK_IMPORTED_MODULE_1__/* .requireDeployment */ .l)(await client.deployments.get({ params, signal })) };
+    }
+    catch (error) {
+        return { error };
+    }
+}
+/** Returns a signal that aborts this long after the other one. */
+function delayed(signal, milliseconds) {
+    const later = new AbortController();
+    let timer;
+    const start = () => {
+        timer = setTimeout(() => later.abort(signal.reason), milliseconds);
+    };
+    if (signal.aborted)
+        start();
+    else
+        signal.addEventListener('abort', start, { once: true });
+    return {
+        signal: later.signal,
+        [Symbol.dispose]() {
+            signal.removeEventListener('abort', start);
+            clearTimeout(timer);
+        },
+    };
 }
 
 
@@ -28609,10 +28668,10 @@ function isGone(error) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   n: () => (/* binding */ cleanUp)
 /* harmony export */ });
-/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7029);
-/* harmony import */ var _deploy_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(4364);
+/* harmony import */ var _cancel_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6854);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
 /* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(5717);
-/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(6067);
+/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(8459);
 /* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(3369);
 /* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(1328);
 /* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1626);
@@ -28625,22 +28684,22 @@ function isGone(error) {
 
 
 
-/** Behind a step that was killed before its end: the server is told to cancel the deployment. Fails nothing. */
+/** Runs after a step that was killed: cancels its deployment at the server. Never fails the job. */
 async function cleanUp(env) {
     const id = (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.deployment);
     const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4);
     if (id === '' || (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.ended) !== '' || !('inputs' in read))
         return;
     const { projectId } = read.inputs;
-    const last = await (0,_deploy_js__WEBPACK_IMPORTED_MODULE_1__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_0__/* .createClients */ .hP)(read.inputs, env).api, { project_id: projectId, id });
+    const last = await (0,_cancel_js__WEBPACK_IMPORTED_MODULE_0__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .createClients */ .hP)(read.inputs, env).api, { project_id: projectId, id });
     (0,_log_js__WEBPACK_IMPORTED_MODULE_5__/* .logLine */ .BP)('seen' in last
         ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
         : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_2__/* .reasonOf */ .A)(last.error)}`);
     const shown = Number((0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.gitHubDeployment));
-    const access = (0,_context_js__WEBPACK_IMPORTED_MODULE_0__/* .gitHubAccess */ .gz)(env, (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4)('github-token'));
+    const access = (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .gitHubAccess */ .gz)(env, (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4)('github-token'));
     if (shown === 0 || access === undefined)
         return;
-    await (0,_github_side_js__WEBPACK_IMPORTED_MODULE_3__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_0__/* .runUrlOf */ .Qm)(env));
+    await (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_3__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .runUrlOf */ .Qm)(env));
 }
 
 
@@ -28650,7 +28709,7 @@ async function cleanUp(env) {
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   Hd: () => (/* binding */ gitHubSide),
+/* harmony export */   Hk: () => (/* binding */ gitHubReporter),
 /* harmony export */   Qm: () => (/* binding */ runUrlOf),
 /* harmony export */   d3: () => (/* binding */ dashboardLink),
 /* harmony export */   gz: () => (/* binding */ gitHubAccess),
@@ -28659,26 +28718,26 @@ async function cleanUp(env) {
 /* harmony export */ });
 /* harmony import */ var node_fs__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3024);
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(8071);
-/* harmony import */ var _github_side_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(6067);
+/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(8459);
 /* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9680);
 
 
 
 
-/** No answer takes longer than this, in milliseconds; the log alone may. */
-const answerLimit = 30_000;
-/** How often the client repeats a request by itself, with longer and longer pauses: for about half a minute. */
+/** Time limit for an answer in milliseconds. It does not apply to the log. */
+const answerTimeout = 30_000;
+/** How often the client retries a request, with growing pauses: for about half a minute. */
 const retries = 6;
-/** The clients of the server: one for questions, and one for the log, which goes on and on and is asked for again. */
+/** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
 function createClients({ apiUrl, apiKey }, env) {
     const options = { baseUrl: `${apiUrl}/v1`, apiKey };
     const proxied = (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env);
     return {
-        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .within */ .ux)(answerLimit, proxied) }),
+        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .withTimeout */ .wj)(answerTimeout, proxied) }),
         logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries: 0, fetch: proxied }),
     };
 }
-/** The event's payload; `undefined` when there is none. */
+/** Returns the event's payload; `undefined` when there is none. */
 function readPayload(env) {
     try {
         return JSON.parse((0,node_fs__WEBPACK_IMPORTED_MODULE_0__.readFileSync)(env['GITHUB_EVENT_PATH'] ?? '', 'utf8'));
@@ -28687,28 +28746,28 @@ function readPayload(env) {
         return undefined;
     }
 }
-/** Where the dashboard shows a deployment. */
+/** Returns the address of a deployment in the dashboard. */
 function dashboardLink({ apiUrl, projectId }, deploymentId) {
     return `${apiUrl}/projects/${encodeURIComponent(projectId)}/deployments/${encodeURIComponent(deploymentId)}`;
 }
-/** Where GitHub shows the run. */
+/** Returns the address of the workflow run at GitHub. */
 function runUrlOf(env) {
     return `${env['GITHUB_SERVER_URL']}/${env['GITHUB_REPOSITORY']}/actions/runs/${env['GITHUB_RUN_ID']}`;
 }
-/** What it takes to speak to GitHub; `undefined` when it is not known. */
+/** Returns the access to GitHub's API; `undefined` when the token, the API's address or the repository is unknown. */
 function gitHubAccess(env, token) {
     const [apiUrl, repository] = [env['GITHUB_API_URL']?.replace(/\/+$/, ''), env['GITHUB_REPOSITORY']];
     return token && apiUrl && repository ? { apiUrl, repository, token, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env) } : undefined;
 }
-/** GitHub's side; `undefined` when there is nothing to do there. */
-function gitHubSide(inputs, env, pullRequest, warn) {
+/** Creates the reporter to GitHub; `undefined` when there is nothing to report or no access. */
+function gitHubReporter(inputs, env, pullRequest, warn) {
     const commented = inputs.comment ? pullRequest : undefined;
     const access = gitHubAccess(env, inputs.githubToken);
     if (access === undefined || (inputs.environment === '' && commented === undefined))
         return undefined;
     const { projectId, name, environment, preview, commit, branch } = inputs;
     const about = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented };
-    return (0,_github_side_js__WEBPACK_IMPORTED_MODULE_2__/* .createGitHubSide */ .R)({ ...access, ...about, runUrl: runUrlOf(env), warn });
+    return (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_2__/* .createGitHubReporter */ .J)({ ...access, ...about, runUrl: runUrlOf(env), warn });
 }
 
 
@@ -28723,27 +28782,26 @@ function gitHubSide(inputs, env, pullRequest, warn) {
 /* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
 
 /**
- * The Idempotency-Key of this step's creation: the same however often one attempt of a job is run, so that it deploys
- * once; another for each attempt, step, project and app. `undefined` outside of a workflow.
+ * Returns the Idempotency-Key of this step's deployment: the same whenever the step of one attempt is executed again, so
+ * that it deploys once; a different one for each attempt, step, project and app. `undefined` outside of a workflow.
  */
 function creationKey(env, projectId, name) {
-    const place = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION'];
+    const variables = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION'];
     if (!env['GITHUB_RUN_ID'])
         return undefined;
-    const parts = [...place.map((variable) => env[variable] ?? ''), projectId, name];
+    const parts = [...variables.map((variable) => env[variable] ?? ''), projectId, name];
     return `action-${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.createHash)('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }
 
 
 /***/ }),
 
-/***/ 2449:
+/***/ 5492:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  E: () => (/* binding */ bodyOf),
   c: () => (/* binding */ deployStep)
 });
 
@@ -29282,15 +29340,15 @@ var answers = __nccwpck_require__(7037);
 
 
 
-/** How many lines of its log a failure is shown with. */
+/** How many of the last log lines a failure is shown with. */
 const tailLines = 30;
-/** Nobody waits longer for them, in milliseconds. */
-const tailLimit = 5_000;
+/** Time limit for reading them, in milliseconds. */
+const tailTimeout = 5_000;
 function createBuildLog({ client, params, print, silence = 45_000 }) {
     let tail = [];
     let lastEventId = '';
     let over = false;
-    const read = async (signal, heard) => {
+    const read = async (signal, onData) => {
         const response = await client.deployments.logs({
             params,
             query: { stream: 'build', tail: '10000' },
@@ -29315,7 +29373,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
             },
         });
         for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-            heard();
+            onData();
             parser.feed(chunk);
             if (lines.length > 0)
                 print(lines);
@@ -29340,7 +29398,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
                 return await read(AbortSignal.any([signal, dead.signal]), () => timer.refresh());
             }
             catch (error) {
-                // Refused, it is not asked again; the state of the deployment tells the rest.
+                // Not requested again after a refusal, because the state of the deployment is enough to go on.
                 over ||= error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error);
                 return false;
             }
@@ -29350,7 +29408,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
         },
     };
 }
-/** `{"text": "…"}`, with or without the time and the stream. */
+/** Reads the line from `{"text": "…"}`, which may also have the time and the stream. */
 function lineOf({ data }) {
     try {
         const { text } = Object(JSON.parse(data));
@@ -29360,10 +29418,10 @@ function lineOf({ data }) {
         return [];
     }
 }
-/** The last lines of the build and of the app; `undefined` when they cannot be had. */
+/** Returns the last lines of the build and of the app; `undefined` when there are none or reading them fails. */
 async function readLogTail(client, params) {
     try {
-        const signal = AbortSignal.timeout(tailLimit);
+        const signal = AbortSignal.timeout(tailTimeout);
         const response = await client.deployments.logs({ params, query: { tail: String(tailLines) }, signal });
         const lines = (await response.text()).trimEnd().split('\n').slice(-tailLines);
         return lines.join('') === '' ? undefined : lines;
@@ -29377,302 +29435,12 @@ async function readLogTail(client, params) {
 var context = __nccwpck_require__(7029);
 // EXTERNAL MODULE: ./action/lib/creation-key.js
 var creation_key = __nccwpck_require__(2131);
-// EXTERNAL MODULE: ./action/lib/deploy.js + 1 modules
-var deploy = __nccwpck_require__(4364);
-// EXTERNAL MODULE: ./action/lib/env-vars.js
-var env_vars = __nccwpck_require__(3808);
-// EXTERNAL MODULE: ./action/lib/explain.js
-var explain = __nccwpck_require__(5717);
-// EXTERNAL MODULE: ./action/lib/log.js
-var log = __nccwpck_require__(1328);
-;// CONCATENATED MODULE: ./action/lib/report.js
-
-/** Puts an outcome into words. `tail` is the end of the log, where it could be read. */
-function reportOf(outcome, inputs, tail) {
-    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
-    const { id = '', url = '' } = deployment ?? {};
-    const failed = (...messages) => {
-        const status = deployment?.status ?? 'failed';
-        return { ok: false, status, messages, ...withOutput(tail) };
-    };
-    switch (outcome.kind) {
-        case 'running':
-            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${url}`] };
-        case 'accepted':
-            return {
-                ok: true,
-                status: outcome.deployment.status,
-                messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
-            };
-        case 'failed':
-            return failedReport(outcome, tail);
-        case 'superseded':
-            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`);
-        case 'deleted':
-            return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
-        case 'mismatch':
-            return failed(`${id} is of the commit ${outcome.deployment.commit}, and ${inputs.commit} was to be deployed. ` +
-                'Look at the inputs `git-url`, `branch` and `commit`.');
-        case 'timeout':
-            return failed(deployment === undefined
-                ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
-                : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`);
-        case 'cancelled':
-            return failed(deployment === undefined
-                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
-                : `The run was cancelled. ${remoteEnd(outcome)}`);
-        case 'refused':
-            return failed(...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
-        case 'lost':
-            return failed(`${id} was created and cannot be read any more, so its end is not known.`, ...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
-    }
-}
-/** What became of a deployment that nobody waits for any more. */
-function remoteEnd({ deployment, trouble }) {
-    if (deployment?.status === 'canceled')
-        return `The deployment ${deployment.id} was cancelled at the server.`;
-    if (deployment?.status !== 'building')
-        return `The deployment ${deployment?.id} was ${deployment?.status} by then.`;
-    const why = trouble === undefined ? '' : ` (${(0,explain/* reasonOf */.A)(trouble)})`;
-    return `The deployment ${deployment.id} could not be cancelled${why} and may go on at the server.`;
-}
-function failedReport({ deployment, failure }, tail) {
-    const { id, status } = deployment;
-    if (!failure) {
-        const messages = [`${id} ended as ${status}. The server gives no reason.`];
-        return { ok: false, status, messages, ...withOutput(tail) };
-    }
-    // The first line says what happened; what follows is the end of the output, which the log has as well.
-    const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
-    const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
-    return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) };
-}
-function withOutput(output) {
-    return output?.length ? { output } : {};
-}
-
-// EXTERNAL MODULE: ./action/lib/runner.js
-var runner = __nccwpck_require__(1626);
-// EXTERNAL MODULE: ./action/lib/states.js
-var states = __nccwpck_require__(7254);
-// EXTERNAL MODULE: external "node:fs"
-var external_node_fs_ = __nccwpck_require__(3024);
-;// CONCATENATED MODULE: ./action/lib/summary.js
-
-
-/** The job summary in Markdown. Everything that is not ours is escaped. */
-function summaryOf(report, facts) {
-    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
-    const { deployment, link } = facts;
-    const rows = [
-        ['Status', escapeLine(report.status)],
-        ['Address', escapeLine(deployment?.url ?? '')],
-        ['Branch', escapeLine(facts.branch)],
-        ['Commit', escapeLine(facts.commit)],
-        ['Deployment', link === undefined ? '' : `<a href="${escapeLine(link)}">${escapeLine(deployment?.id ?? '')}</a>`],
-        ['Time', facts.took],
-    ].filter(([, value]) => value !== '');
-    return [
-        `### ${heading} ${escapeLine(facts.name)}`,
-        ['| | |', '|---|---|', ...rows.map(([title, value]) => `| ${title} | ${value} |`)].join('\n'),
-        ...(report.ok ? [] : report.messages.map(escapeLine)),
-        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output.join('\n'))}</pre>`]),
-        '',
-    ].join('\n\n');
-}
-/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
-function writeSummary(markdown, path) {
-    if (!path)
-        return;
-    try {
-        (0,external_node_fs_.appendFileSync)(path, markdown);
-    }
-    catch (error) {
-        (0,runner/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
-    }
-}
-/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
-function escapeLine(text) {
-    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
-    return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-function escapeHtml(text) {
-    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
-}
-
-;// CONCATENATED MODULE: ./action/lib/deploy-step.js
-
-
-
-
-
-
-
-
-
-
-
-/** Deploys, tells all about it, and fails the step unless the app runs. */
-async function deployStep(inputs, env, pullRequest, signal) {
-    const start = performance.now();
-    const took = () => (0,log/* elapsed */.vk)(performance.now() - start);
-    const clients = (0,context/* createClients */.hP)(inputs, env);
-    const github = (0,context/* gitHubSide */.Hd)(inputs, env, pullRequest, runner/* warning */.$e);
-    const group = (0,log/* createOpenGroup */.Yz)('Build log');
-    (0,log/* logLine */.BP)(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`);
-    if (inputs.commit !== '')
-        (0,runner/* setOutput */.uH)('commit', inputs.commit);
-    // Not waited for: the deployment comes first.
-    const shown = github?.started().then((id) => {
-        if (id === undefined)
-            return;
-        (0,runner/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
-        (0,log/* logLine */.BP)(`GitHub shows the deployment in ${inputs.environment}`);
-    });
-    let known;
-    const progress = {
-        created(created) {
-            (0,runner/* saveState */.LZ)(states/* states */.x.deployment, created.id);
-            hideVariables(inputs, created);
-            known = created;
-            (0,runner/* setOutput */.uH)('deployment-id', created.id);
-            (0,runner/* setOutput */.uH)('url', created.url);
-            (0,runner/* setOutput */.uH)('status', created.status);
-            (0,runner/* setOutput */.uH)('created-at', created.created_at);
-            (0,log/* logLine */.BP)(`Deployment ${created.id}, to be served at ${created.url}`);
-            (0,log/* logLine */.BP)(`${created.status} · ${took()}`);
-        },
-        changed(seen) {
-            if (seen.commit && seen.commit !== known?.commit)
-                (0,runner/* setOutput */.uH)('commit', seen.commit);
-            if (seen.status !== known?.status) {
-                group.close();
-                (0,runner/* setOutput */.uH)('status', seen.status);
-                (0,log/* logLine */.BP)(`${seen.status} · ${took()}`);
-            }
-            known = seen;
-        },
-        lost(error) {
-            group.close();
-            (0,log/* logLine */.BP)(`The server cannot be asked (${(0,explain/* reasonOf */.A)(error)}); trying again · ${took()}`);
-        },
-        found: () => (0,log/* logLine */.BP)(`The server answers again · ${took()}`),
-    };
-    let buildLog;
-    const outcome = await (0,deploy/* deploy */.gg)({
-        client: clients.api,
-        projectId: inputs.projectId,
-        body: bodyOf(inputs),
-        idempotencyKey: (0,creation_key/* creationKey */.J)(env, inputs.projectId, inputs.name),
-        wait: inputs.wait,
-        timeout: inputs.timeoutSeconds * 1000,
-        signal,
-        progress,
-        follow: ({ id }) => {
-            buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print });
-            return buildLog;
-        },
-    });
-    group.close();
-    (0,runner/* saveState */.LZ)(states/* states */.x.ended, 'true');
-    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
-    if (deployment === undefined)
-        hideVariables(inputs);
-    const tail = isWorthItsLog(outcome)
-        ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
-        : undefined;
-    const report = reportOf(outcome, inputs, tail);
-    const link = deployment && (0,context/* dashboardLink */.d3)(inputs, deployment.id);
-    print(report, link);
-    (0,runner/* setOutput */.uH)('status', report.status);
-    (0,runner/* setOutput */.uH)('duration-seconds', Math.round((performance.now() - start) / 1000));
-    const commit = deployment?.commit || inputs.commit;
-    const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() };
-    writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
-    await shown;
-    // What was printed may stand in a comment that more people read: the log's end may not.
-    const { output: _, ...told } = report;
-    await github?.ended({
-        state: gitHubState(outcome),
-        description: report.messages[0] ?? '',
-        url: deployment?.url,
-        markdown: summaryOf(told, facts),
-    });
-}
-function paramsOf({ projectId }, { id }) {
-    return { project_id: projectId, id };
-}
-/** The body of the creation; what is empty is left to the server. */
-function bodyOf(inputs) {
-    return {
-        name: inputs.name,
-        git_url: inputs.gitUrl,
-        ...(inputs.branch === '' ? {} : { branch: inputs.branch }),
-        ...(inputs.commit === '' ? {} : { commit: inputs.commit }),
-        ...(inputs.gitToken === '' ? {} : { git_token: inputs.gitToken }),
-        env_vars: inputs.variables,
-    };
-}
-function sourceOf({ branch, commit, gitUrl }) {
-    const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '');
-    return `${names.join(', ')} of ${gitUrl}`;
-}
-/** Waits for the deployment's address where there is one, because the address must stay readable. */
-function hideVariables(inputs, deployment) {
-    const { apiUrl, gitUrl, name, branch, commit } = inputs;
-    const spared = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? ''];
-    for (const secret of (0,env_vars/* secretsIn */.V)(inputs.variables, spared))
-        (0,runner/* setSecret */.Pq)(secret);
-}
-function isWorthItsLog(outcome) {
-    const kinds = ['failed', 'superseded', 'deleted', 'mismatch', 'timeout'];
-    return kinds.includes(outcome.kind) && 'deployment' in outcome && outcome.deployment !== undefined;
-}
-function print(report, link) {
-    if (report.output !== undefined)
-        (0,log/* logGroup */.QT)('The end of the log', report.output);
-    for (const message of report.messages) {
-        if (report.ok)
-            (0,log/* logLine */.BP)(message);
-        else
-            (0,runner/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
-    }
-    if (link !== undefined)
-        (0,log/* logLine */.BP)(`See ${link}`);
-}
-function gitHubState(outcome) {
-    const states = {
-        running: 'success',
-        accepted: 'in_progress',
-        superseded: 'inactive',
-        deleted: 'inactive',
-        failed: 'failure',
-        mismatch: 'failure',
-    };
-    return states[outcome.kind] ?? 'error';
-}
-
-
-/***/ }),
-
-/***/ 4364:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-
-// EXPORTS
-__nccwpck_require__.d(__webpack_exports__, {
-  t4: () => (/* binding */ cancelRemote),
-  gg: () => (/* binding */ deploy)
-});
-
-// UNUSED EXPORTS: lookDelay
-
 ;// CONCATENATED MODULE: external "node:timers/promises"
 const promises_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
-var client = __nccwpck_require__(8071);
-// EXTERNAL MODULE: ./action/lib/answers.js
-var answers = __nccwpck_require__(7037);
+// EXTERNAL MODULE: ./action/lib/cancel.js
+var cancel = __nccwpck_require__(6854);
+// EXTERNAL MODULE: ./action/lib/outcome.js
+var lib_outcome = __nccwpck_require__(3098);
 ;// CONCATENATED MODULE: ./action/lib/deploy.js
 var __addDisposableResource = (undefined && undefined.__addDisposableResource) || function (env, value, async) {
     if (value !== null && value !== void 0) {
@@ -29729,21 +29497,18 @@ var __disposeResources = (undefined && undefined.__disposeResources) || (functio
 
 
 
-/** The runner kills a cancelled step after 7.5 s; by then the server is told. In milliseconds. */
-const endingLimit = 6_000;
-/** What is left of that for a creation that is under way, so that what comes of it can be cancelled. */
-const creationGrace = 3_000;
-/** Creates a deployment and waits until it runs. Never rejects: what goes wrong is an outcome, too. */
+
+/** Creates a deployment and waits until it runs. Never rejects: failures are outcomes, too. */
 async function deploy(options) {
     const env_1 = { stack: [], error: void 0, hasError: false };
     try {
         const { client, progress } = options;
         const params = { project_id: options.projectId };
         const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeout)]);
-        const creation = __addDisposableResource(env_1, delayed(over, creationGrace), false);
+        const creation = __addDisposableResource(env_1, (0,cancel/* delayed */.Nw)(over, cancel/* creationGrace */.eu), false);
         let deployment;
         try {
-            deployment = checked(await client.deployments.create({
+            deployment = (0,lib_outcome/* requireDeployment */.l)(await client.deployments.create({
                 params,
                 body: options.body,
                 signal: creation.signal,
@@ -29766,26 +29531,27 @@ async function deploy(options) {
         __disposeResources(env_1);
     }
 }
+/** Follows the log and polls the deployment until it has an outcome or `over` aborts. */
 async function follow(created, over, options) {
     const { client, progress } = options;
     const params = { project_id: options.projectId, id: created.id };
-    const log = options.follow(created);
+    const log = options.openLog(created);
     let deployment = created;
-    let trouble;
-    for (let looks = 0; !over.aborted; looks++) {
+    let lastError;
+    for (let polls = 0; !over.aborted; polls++) {
         if (await log.follow(over))
-            looks = 0;
+            polls = 0;
         try {
-            const seen = checked(await client.deployments.get({ params, signal: over }));
-            if (trouble !== undefined)
-                progress.found();
-            trouble = undefined;
+            const seen = (0,lib_outcome/* requireDeployment */.l)(await client.deployments.get({ params, signal: over }));
+            if (lastError !== undefined)
+                progress.reachable();
+            lastError = undefined;
             if (seen.status !== deployment.status || seen.commit !== deployment.commit)
                 progress.changed(seen);
             deployment = seen;
-            const outcome = outcomeOf(seen, options.body.commit);
+            const outcome = (0,lib_outcome/* outcomeOf */.s)(seen, options.body.commit);
             if (outcome?.kind === 'mismatch')
-                return { kind: 'mismatch', deployment: await withdraw(seen, options) };
+                return { kind: 'mismatch', deployment: await cancelBuild(seen, options) };
             if (outcome !== undefined)
                 return outcome;
         }
@@ -29796,103 +29562,320 @@ async function follow(created, over, options) {
                 return { kind: 'deleted', deployment };
             if (!(0,answers/* isTransient */.dg)(error))
                 return { kind: 'lost', deployment, error };
-            if (trouble === undefined)
-                progress.lost(error);
-            trouble = error;
+            if (lastError === undefined)
+                progress.unreachable(error);
+            lastError = error;
         }
-        await (0,promises_namespaceObject.setTimeout)(lookDelay(looks), undefined, { signal: over }).catch(() => undefined);
+        await (0,promises_namespaceObject.setTimeout)(pollDelay(polls), undefined, { signal: over }).catch(() => undefined);
     }
-    return end(deployment, trouble, options);
+    return abandon(deployment, lastError, options);
 }
-/** Nobody wants what is being built. */
-async function withdraw(deployment, options) {
+/** Cancels a deployment of the wrong commit if it is still building. */
+async function cancelBuild(deployment, options) {
     if (deployment.status !== 'building')
         return deployment;
-    const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id });
+    const last = await (0,cancel/* cancelRemote */.t4)(options.client, { project_id: options.projectId, id: deployment.id });
     return 'seen' in last ? last.seen : deployment;
 }
-/** The run ends before the deployment does: the server is told, and what it says may still be an outcome. */
-async function end(deployment, trouble, options) {
+/** Cancels a deployment that has not ended within the run. */
+async function abandon(deployment, lastError, options) {
     const kind = options.signal.aborted ? 'cancelled' : 'timeout';
-    const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id });
+    const last = await (0,cancel/* cancelRemote */.t4)(options.client, { project_id: options.projectId, id: deployment.id });
     if (!('seen' in last))
-        return { kind, deployment, trouble: trouble ?? last.error };
+        return { kind, deployment, error: lastError ?? last.error };
     options.progress.changed(last.seen);
-    const outcome = last.seen.status === 'canceled' ? undefined : outcomeOf(last.seen, options.body.commit);
-    // It came to its end just before.
+    const outcome = last.seen.status === 'canceled' ? undefined : (0,lib_outcome/* outcomeOf */.s)(last.seen, options.body.commit);
+    // The deployment may have ended just before the request to cancel it; then that outcome counts.
     return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen };
 }
-/**
- * Cancels a deployment at the server, within the time that a cancelled step has, and gives it as it is then: one that
- * had come to its end before is as it was.
- */
-async function cancelRemote(client, params) {
-    const signal = AbortSignal.timeout(endingLimit - creationGrace);
-    try {
-        return { seen: checked(await client.deployments.cancel({ params, signal })) };
-    }
-    catch (error) {
-        if (signal.aborted || (0,answers/* isTransient */.dg)(error))
-            return { error };
-    }
-    try {
-        return { seen: checked(await client.deployments.get({ params, signal })) };
-    }
-    catch (error) {
-        return { error };
-    }
+/** Returns the delay after the poll with this number, counted from 0, in milliseconds: from 1 s to 15 s. */
+function pollDelay(polls) {
+    return Math.min(15_000, 1_000 * 1.3 ** polls);
 }
-function outcomeOf(deployment, commit) {
-    if (commit && deployment.commit && deployment.commit !== commit)
-        return { kind: 'mismatch', deployment };
-    switch (deployment.status) {
-        case 'running':
-        case 'superseded':
-            return { kind: deployment.status, deployment };
-        case 'building':
-            return undefined;
-        default:
-            // Also what a later version of the server may call an end.
-            return { kind: 'failed', deployment, failure: deployment.failure };
-    }
-}
-/** How long to wait before the next look, after the look of this number, from 0, in milliseconds: from 1 s to 15 s. */
-function lookDelay(looks) {
-    return Math.min(15_000, 1_000 * 1.3 ** looks);
-}
-/** The client trusts the server; an address where something else answers must not pass for a deployment. */
-function checked(answer) {
-    const { id, status, url, created_at, commit, failure } = Object(answer);
-    const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
-    if (texts.every((part) => typeof part === 'string'))
-        return answer;
-    throw new client/* ApiError */.hD('server_error', 'The answer is not a deployment.', { status: 200 });
-}
-/** What must be text in a failure, if there is one. */
-function textsOf(failure) {
-    if (failure === undefined || failure === null)
-        return [];
-    const { stage, code, message } = Object(failure);
-    return [stage, code, message];
-}
-/** A signal that aborts this long after the other one. */
-function delayed(signal, milliseconds) {
-    const later = new AbortController();
-    let timer;
-    const start = () => {
-        timer = setTimeout(() => later.abort(signal.reason), milliseconds);
-    };
-    if (signal.aborted)
-        start();
-    else
-        signal.addEventListener('abort', start, { once: true });
+
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
+// EXTERNAL MODULE: ./action/lib/env-vars.js + 1 modules
+var env_vars = __nccwpck_require__(3200);
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/runner.js
+var runner = __nccwpck_require__(1626);
+// EXTERNAL MODULE: ./action/lib/states.js
+var states = __nccwpck_require__(7254);
+;// CONCATENATED MODULE: ./action/lib/progress.js
+
+
+
+
+
+/** Writes the progress of a deployment to the log, the outputs and the state for the post step. */
+function createProgress(inputs, 
+/** The group of the build log, closed before other lines. */
+group, 
+/** Returns the elapsed time, formatted. */
+took) {
+    let known;
     return {
-        signal: later.signal,
-        [Symbol.dispose]() {
-            signal.removeEventListener('abort', start);
-            clearTimeout(timer);
+        created(created) {
+            (0,runner/* saveState */.LZ)(states/* states */.x.deployment, created.id);
+            maskVariables(inputs, created);
+            known = created;
+            (0,runner/* setOutput */.uH)('deployment-id', created.id);
+            (0,runner/* setOutput */.uH)('url', created.url);
+            (0,runner/* setOutput */.uH)('status', created.status);
+            (0,runner/* setOutput */.uH)('created-at', created.created_at);
+            (0,log/* logLine */.BP)(`Deployment ${created.id}, to be served at ${created.url}`);
+            (0,log/* logLine */.BP)(`${created.status} · ${took()}`);
         },
+        changed(seen) {
+            if (seen.commit && seen.commit !== known?.commit)
+                (0,runner/* setOutput */.uH)('commit', seen.commit);
+            if (seen.status !== known?.status) {
+                group.close();
+                (0,runner/* setOutput */.uH)('status', seen.status);
+                (0,log/* logLine */.BP)(`${seen.status} · ${took()}`);
+            }
+            known = seen;
+        },
+        unreachable(error) {
+            group.close();
+            (0,log/* logLine */.BP)(`The deployment's state cannot be read (${(0,explain/* reasonOf */.A)(error)}); trying again · ${took()}`);
+        },
+        reachable: () => (0,log/* logLine */.BP)(`The server answers again · ${took()}`),
     };
+}
+/** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
+function maskVariables(inputs, deployment) {
+    const { apiUrl, gitUrl, name, branch, commit } = inputs;
+    const visible = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? ''];
+    for (const secret of (0,env_vars/* secretsIn */.V)(inputs.variables, visible))
+        (0,runner/* setSecret */.Pq)(secret);
+}
+
+;// CONCATENATED MODULE: ./action/lib/report.js
+
+/** Describes an outcome. `tail` is the end of the log, if it could be read. */
+function reportOf(outcome, inputs, tail) {
+    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
+    const { id = '', url = '' } = deployment ?? {};
+    const failed = (...messages) => {
+        const status = deployment?.status ?? 'failed';
+        return { ok: false, status, messages, ...withOutput(tail) };
+    };
+    switch (outcome.kind) {
+        case 'running':
+            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${url}`] };
+        case 'accepted':
+            return {
+                ok: true,
+                status: outcome.deployment.status,
+                messages: [`The server has accepted ${id}; \`wait\` is false, so this step does not wait for it.`],
+            };
+        case 'failed':
+            return failedReport(outcome, tail);
+        case 'superseded':
+            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`);
+        case 'deleted':
+            return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
+        case 'mismatch':
+            return failed(`${id} is of the commit ${outcome.deployment.commit}, and ${inputs.commit} was to be deployed. ` +
+                'Look at the inputs `git-url`, `branch` and `commit`.');
+        case 'timeout':
+            return failed(deployment === undefined
+                ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment nevertheless.`
+                : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`);
+        case 'cancelled':
+            return failed(deployment === undefined
+                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it continues there.'
+                : `The run was cancelled. ${remoteEnd(outcome)}`);
+        case 'refused':
+            return failed(...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+        case 'lost':
+            return failed(`${id} was created and cannot be read any more, so its result is not known.`, ...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+    }
+}
+/** Describes the state at the server of a deployment that is no longer waited for. */
+function remoteEnd({ deployment, error }) {
+    if (deployment?.status === 'canceled')
+        return `The deployment ${deployment.id} was cancelled at the server.`;
+    if (deployment?.status !== 'building')
+        return `The deployment ${deployment?.id} was ${deployment?.status} by then.`;
+    const why = error === undefined ? '' : ` (${(0,explain/* reasonOf */.A)(error)})`;
+    return `The deployment ${deployment.id} could not be cancelled${why} and may still be running at the server.`;
+}
+function failedReport({ deployment, failure }, tail) {
+    const { id, status } = deployment;
+    if (!failure) {
+        const messages = [`${id} ended as ${status}. The server gives no reason.`];
+        return { ok: false, status, messages, ...withOutput(tail) };
+    }
+    // The first line is the error. Further lines are the end of the output, which is in the log, too.
+    const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
+    const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
+    return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) };
+}
+function withOutput(output) {
+    return output?.length ? { output } : {};
+}
+
+// EXTERNAL MODULE: ./action/lib/request-body.js
+var request_body = __nccwpck_require__(1856);
+// EXTERNAL MODULE: external "node:fs"
+var external_node_fs_ = __nccwpck_require__(3024);
+;// CONCATENATED MODULE: ./action/lib/summary.js
+
+
+/** Returns the job summary in Markdown. Untrusted text is escaped. */
+function summaryOf(report, facts) {
+    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
+    const { deployment, link } = facts;
+    const rows = [
+        ['Status', escapeLine(report.status)],
+        ['Address', escapeLine(deployment?.url ?? '')],
+        ['Branch', escapeLine(facts.branch)],
+        ['Commit', escapeLine(facts.commit)],
+        ['Deployment', link === undefined ? '' : `<a href="${escapeLine(link)}">${escapeLine(deployment?.id ?? '')}</a>`],
+        ['Time', facts.took],
+    ].filter(([, value]) => value !== '');
+    return [
+        `### ${heading} ${escapeLine(facts.name)}`,
+        ['| | |', '|---|---|', ...rows.map(([title, value]) => `| ${title} | ${value} |`)].join('\n'),
+        ...(report.ok ? [] : report.messages.map(escapeLine)),
+        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output.join('\n'))}</pre>`]),
+        '',
+    ].join('\n\n');
+}
+/** Writes the job summary if the runner supports it. A failure to write it is only a warning. */
+function writeSummary(markdown, path) {
+    if (!path)
+        return;
+    try {
+        (0,external_node_fs_.appendFileSync)(path, markdown);
+    }
+    catch (error) {
+        (0,runner/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
+    }
+}
+/** Escapes text for one line of Markdown. Underscores and dots are kept, so that addresses remain links. */
+function escapeLine(text) {
+    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
+    return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+function escapeHtml(text) {
+    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
+
+;// CONCATENATED MODULE: ./action/lib/deploy-step.js
+
+
+
+
+
+
+
+
+
+
+
+/** Deploys, reports the result, and fails the step unless the app runs. */
+async function deployStep(inputs, env, pullRequest, signal) {
+    const start = performance.now();
+    const took = () => (0,log/* elapsed */.vk)(performance.now() - start);
+    const clients = (0,context/* createClients */.hP)(inputs, env);
+    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, runner/* warning */.$e);
+    const group = (0,log/* createOpenGroup */.Yz)('Build log');
+    (0,log/* logLine */.BP)(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`);
+    if (inputs.commit !== '')
+        (0,runner/* setOutput */.uH)('commit', inputs.commit);
+    // Awaited only at the end, so that it does not delay the deployment.
+    const shown = showStart(github, inputs.environment);
+    let buildLog;
+    const outcome = await deploy({
+        client: clients.api,
+        projectId: inputs.projectId,
+        body: (0,request_body/* bodyOf */.E)(inputs),
+        idempotencyKey: (0,creation_key/* creationKey */.J)(env, inputs.projectId, inputs.name),
+        wait: inputs.wait,
+        timeout: inputs.timeoutSeconds * 1000,
+        signal,
+        progress: createProgress(inputs, group, took),
+        openLog: ({ id }) => {
+            buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print });
+            return buildLog;
+        },
+    });
+    group.close();
+    (0,runner/* saveState */.LZ)(states/* states */.x.ended, 'true');
+    const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
+    if (deployment === undefined)
+        maskVariables(inputs);
+    const tail = hasRelevantLog(outcome)
+        ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
+        : undefined;
+    const report = reportOf(outcome, inputs, tail);
+    const link = deployment && (0,context/* dashboardLink */.d3)(inputs, deployment.id);
+    print(report, link);
+    (0,runner/* setOutput */.uH)('status', report.status);
+    (0,runner/* setOutput */.uH)('duration-seconds', Math.round((performance.now() - start) / 1000));
+    const commit = deployment?.commit || inputs.commit;
+    const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() };
+    writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
+    await shown;
+    await showEnd(github, outcome, report, facts);
+}
+/** Shows the deployment as started at GitHub. */
+async function showStart(github, environment) {
+    const id = await github?.started();
+    if (id === undefined)
+        return;
+    (0,runner/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
+    (0,log/* logLine */.BP)(`GitHub shows the deployment in ${environment}`);
+}
+/** Shows the result at GitHub, without the output of the app: a comment may have more readers than the run's log. */
+async function showEnd(github, outcome, report, facts) {
+    const { output: _, ...withoutOutput } = report;
+    await github?.ended({
+        state: gitHubState(outcome),
+        description: report.messages[0] ?? '',
+        url: facts.deployment?.url,
+        markdown: summaryOf(withoutOutput, facts),
+    });
+}
+function paramsOf({ projectId }, { id }) {
+    return { project_id: projectId, id };
+}
+function sourceOf({ branch, commit, gitUrl }) {
+    const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '');
+    return `${names.join(', ')} of ${gitUrl}`;
+}
+/** True when the end of the log helps to understand the outcome. */
+function hasRelevantLog(outcome) {
+    const kinds = ['failed', 'superseded', 'deleted', 'mismatch', 'timeout'];
+    return kinds.includes(outcome.kind) && 'deployment' in outcome && outcome.deployment !== undefined;
+}
+function print(report, link) {
+    if (report.output !== undefined)
+        (0,log/* logGroup */.QT)('The end of the log', report.output);
+    for (const message of report.messages) {
+        if (report.ok)
+            (0,log/* logLine */.BP)(message);
+        else
+            (0,runner/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+    }
+    if (link !== undefined)
+        (0,log/* logLine */.BP)(`See ${link}`);
+}
+function gitHubState(outcome) {
+    const states = {
+        running: 'success',
+        accepted: 'in_progress',
+        superseded: 'inactive',
+        deleted: 'inactive',
+        failed: 'failure',
+        mismatch: 'failure',
+    };
+    return states[outcome.kind] ?? 'error';
 }
 
 
@@ -29904,12 +29887,12 @@ function delayed(signal, milliseconds) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   P: () => (/* binding */ dryRun)
 /* harmony export */ });
-/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(2449);
+/* harmony import */ var _request_body_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(1856);
 
 const hidden = '***';
-/** The request that would be sent, line by line, without a secret in it. */
+/** Returns the lines of the request that would be sent, with all secrets hidden. */
 function dryRun(inputs, idempotencyKey) {
-    const body = (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_0__/* .bodyOf */ .E)(inputs);
+    const body = (0,_request_body_js__WEBPACK_IMPORTED_MODULE_0__/* .bodyOf */ .E)(inputs);
     const shown = {
         ...body,
         ...(body.git_token === undefined ? {} : { git_token: hidden }),
@@ -29928,14 +29911,113 @@ function dryRun(inputs, idempotencyKey) {
 
 /***/ }),
 
-/***/ 3808:
+/***/ 3200:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   V: () => (/* binding */ secretsIn),
-/* harmony export */   r: () => (/* binding */ parseVariables)
-/* harmony export */ });
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  r: () => (/* binding */ parseVariables),
+  V: () => (/* binding */ secretsIn)
+});
+
+;// CONCATENATED MODULE: ./server/dist/contract/dotenv.js
+/**
+ * Reads the common form of `.env` files: lines of `NAME=VALUE`, each with an optional `export` before the name. Blank
+ * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by `#`.
+ * A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes `\n`, `\r`,
+ * `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
+ *
+ * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
+ * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last of
+ * two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
+ */
+function parseDotenv(text) {
+    const { variables, problems } = readDotenv(text);
+    const [first] = problems;
+    return first === undefined ? { ok: true, variables } : { ok: false, ...first };
+}
+/** Reads as `parseDotenv` does, but goes on after a wrong line and returns all problems beside the valid variables. */
+function readDotenv(text) {
+    const normalized = text.replaceAll('\r\n', '\n');
+    const found = new Map();
+    const problems = [];
+    let line = 1;
+    let start = 0;
+    while (start < normalized.length) {
+        const { end, name, value, problem } = readLine(normalized, start);
+        const earlier = name === undefined ? undefined : found.get(name);
+        if (problem !== undefined)
+            problems.push({ line, message: problem });
+        else if (earlier !== undefined)
+            problems.push({ line, message: `${name}: is set on line ${earlier.line} already` });
+        else if (name !== undefined && value !== undefined)
+            found.set(name, { value, line });
+        line += normalized.slice(start, end).split('\n').length;
+        start = end + 1;
+    }
+    return { variables: Object.fromEntries([...found].map(([name, { value }]) => [name, value])), problems };
+}
 const validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
+function readLine(text, start) {
+    const end = lineEnd(text, start);
+    const line = text.slice(start, end);
+    if (/^\s*(?:#|$)/.test(line))
+        return { end };
+    const equals = line.indexOf('=');
+    if (equals < 0) {
+        return { end, problem: 'has no "="; write NAME=VALUE, and put values of several lines in double quotes' };
+    }
+    const declared = line.slice(0, equals).trim();
+    const name = declared.replace(/^export\s+/, '');
+    // An invalid name may be part of a secret, such as a line of base64, so the message does not quote it.
+    if (!validName.test(name)) {
+        return { end, problem: 'has no valid name before "="; use letters, digits and underscores, and no digit first' };
+    }
+    const rest = line.slice(equals + 1);
+    const fromQuote = rest.trimStart();
+    if (/^["'`]/.test(fromQuote))
+        return readQuoted(text, end - fromQuote.length, name);
+    // A "#" starts a comment only after white space; otherwise it belongs to the value, as in "#ff0000".
+    const value = rest.replace(/\s#[\s\S]*$/, '').trim();
+    return { end, name, value };
+}
+/** For each opening quote: the value up to and including the closing quote, and the quote's name in messages. */
+const quotes = {
+    '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
+    "'": { content: /([^']*)'/y, label: 'single quote' },
+    '`': { content: /([^`]*)`/y, label: 'backtick' },
+};
+const escapes = { n: '\n', r: '\r', t: '\t' };
+/** Reads the value whose opening quote is at `start`. */
+function readQuoted(text, start, name) {
+    const double = text[start] === '"';
+    const { content, label } = quotes[text[start] ?? ''];
+    content.lastIndex = start + 1;
+    const [closed, value] = content.exec(text) ?? [];
+    if (closed === undefined || value === undefined) {
+        return { end: text.length, problem: `${name}: has no closing ${label}` };
+    }
+    const after = start + 1 + closed.length;
+    const end = lineEnd(text, after);
+    if (!/^\s*(?:#[\s\S]*)?$/.test(text.slice(after, end))) {
+        const remedy = double ? 'put a backslash before a double quote' : `use double quotes around a ${label}`;
+        return { end, problem: `${name}: has text after its closing quote; ${remedy} inside the value` };
+    }
+    return {
+        end,
+        name,
+        value: double ? value.replace(/\\([nrt"\\])/g, (_, letter) => escapes[letter] ?? letter) : value,
+    };
+}
+function lineEnd(text, from) {
+    const newline = text.indexOf('\n', from);
+    return newline < 0 ? text.length : newline;
+}
+//# sourceMappingURL=dotenv.js.map
+;// CONCATENATED MODULE: ./action/lib/env-vars.js
+
+const env_vars_validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const nameRule = 'a name is letters, digits and underscores and starts with no digit';
 /** Reads the input `env-vars`: a JSON object of strings, or lines of NAME=VALUE. */
 function parseVariables(text) {
@@ -29947,95 +30029,36 @@ function parseJson(text) {
         parsed = JSON.parse(text);
     }
     catch (error) {
-        // The engine's message quotes the text, which may hold a secret: only the line is taken from it.
+        // Only the line number is taken from the error, because its message quotes the text, which may contain a secret.
         const line = /\(line (\d+) column \d+\)$/.exec(String(error))?.[1];
         return { problems: [`${line === undefined ? '' : `line ${line}: `}is not valid JSON`] };
     }
-    // Valid JSON that starts with a brace is an object.
+    // An object, because the text starts with a brace.
     const object = parsed;
     const problems = Object.entries(object).flatMap(([name, value]) => {
-        if (!validName.test(name))
+        if (!env_vars_validName.test(name))
             return [`${JSON.stringify(name)}: ${nameRule}`];
         return typeof value === 'string' ? [] : [`${name}: must be a string; write the value in double quotes`];
     });
     return problems.length > 0 ? { problems } : { value: object };
 }
-/**
- * The usual form of `.env` files. Blank lines and lines that start with `#` are skipped. A value is taken as it is,
- * trimmed, up to white space followed by `#`; in quotes, over several lines if need be: in single ones literally, in
- * double ones with the escapes `\n`, `\r`, `\t`, `\"` and `\\`. Nothing is substituted. `util.parseEnv` and the package
- * `dotenv` read the same form, but leave out what they cannot read without a word, cut `#ff0000` to nothing, and know no
- * escaped quote.
- */
 function parseLines(text) {
-    const lines = text.split(/\r?\n/);
-    const problems = [];
-    const found = new Map();
-    for (let index = 0; index < lines.length; index++) {
-        const line = (lines[index] ?? '').trim();
-        if (line === '' || line.startsWith('#'))
-            continue;
-        const number = index + 1;
-        const equals = line.indexOf('=');
-        const name = line.slice(0, equals).trimEnd();
-        if (equals < 0) {
-            problems.push(`line ${number}: has no "="; write NAME=VALUE, and values of several lines in double quotes`);
-            continue;
-        }
-        // What stands before the "=" may be the middle of a secret, so it is named only when it is a name.
-        if (!validName.test(name)) {
-            problems.push(`line ${number}: has no valid name before "="; ${nameRule}`);
-            continue;
-        }
-        const start = (lines[index] ?? '').trimStart().slice(equals + 1);
-        const read = /^\s*["']/.test(start) ? readQuoted([start.trimStart(), ...lines.slice(number)]) : readPlain(start);
-        const earlier = found.get(name);
-        if ('problem' in read)
-            problems.push(`line ${number}: ${name}: ${read.problem}`);
-        else if (earlier !== undefined)
-            problems.push(`line ${number}: ${name}: is set on line ${earlier.line} already`);
-        else
-            found.set(name, { value: read.value, line: number });
-        index += read.further;
-    }
-    if (problems.length > 0)
-        return { problems };
-    return { value: Object.fromEntries([...found].map(([name, { value }]) => [name, value])) };
+    const { variables, problems } = readDotenv(text);
+    if (problems.length === 0)
+        return { value: variables };
+    return { problems: problems.map(({ line, message }) => `line ${line}: ${message}`) };
 }
-const trailing = /^\s*(?:#.*)?$/;
-function readPlain(text) {
-    // A "#" without white space before it belongs to the value, such as a colour.
-    return { value: text.replace(/\s#.*$/, '').trim(), further: 0 };
-}
-/** `lines` begin with the opening quote. */
-function readQuoted(lines) {
-    const text = lines.join('\n');
-    const double = text.startsWith('"');
-    const [content = ''] = (double ? /^[^"\\]*(?:\\[\s\S][^"\\]*)*/ : /^[^']*/).exec(text.slice(1)) ?? [];
-    if (text[content.length + 1] !== text[0]) {
-        return { problem: `has no closing ${double ? 'double' : 'single'} quote`, further: lines.length - 1 };
-    }
-    const further = content.split('\n').length - 1;
-    const [rest = ''] = text.slice(content.length + 2).split('\n', 1);
-    if (!trailing.test(rest)) {
-        const how = double ? 'put a backslash before a double quote' : 'use double quotes around a single quote';
-        return { problem: `has text after its closing quote; ${how} inside of the value`, further };
-    }
-    const value = content.replace(/\\([nrt"\\])/g, (_, letter) => escapes[letter] ?? letter);
-    return { value: double ? value : content, further };
-}
-const escapes = { n: '\n', r: '\r', t: '\t' };
-// Values that many apps are given and that are no secret; masking them would blank them out of every later log line.
-const ordinary = ['production', 'development', 'building', 'canceled', 'superseded'];
+// Common values that are not secret. If they were masked, they would be blanked out of all later log lines.
+const notSecret = ['production', 'development', 'building', 'canceled', 'superseded'];
 /**
- * What the runner shall hide of the variables' values, line by line: it hides each line of a text by itself, and a
- * short one, such as the brace that opens a JSON value, would ruin the log. Only what is longer than 7 characters
- * counts, and nothing that is part of a `spared` text, because outputs with a hidden part do not reach other jobs.
+ * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to 7
+ * characters are left out, because masking, say, the brace that opens a JSON value would make the log unreadable. Parts
+ * of a `visible` text are left out, because GitHub does not pass outputs with masked parts on to other jobs.
  */
-function secretsIn(variables, spared) {
+function secretsIn(variables, visible) {
     const lines = Object.values(variables).flatMap((value) => value.split(/[\r\n]+/).map((line) => line.trim()));
     const secrets = lines.filter((line) => {
-        return line.length > 7 && !ordinary.includes(line) && !spared.some((text) => text.includes(line));
+        return line.length > 7 && !notSecret.includes(line) && !visible.some((text) => text.includes(line));
     });
     return [...new Set(secrets)];
 }
@@ -30050,8 +30073,8 @@ function secretsIn(variables, spared) {
 /* harmony export */   j: () => (/* binding */ readEvent)
 /* harmony export */ });
 /**
- * Which code each event means. GitHub's own GITHUB_SHA and GITHUB_REF are right for events that are about a ref; for
- * those about a pull request they name a merge that exists at GitHub alone, and for `workflow_run` the default branch.
+ * Event name → rule that finds the code. GITHUB_SHA and GITHUB_REF are right for events about a ref. For events about a
+ * pull request they name a merge commit that exists only at GitHub, and for `workflow_run` the default branch.
  */
 const rules = {
     push: (run) => (at(run.payload, 'deleted') === true ? deleted(run.env['GITHUB_REF']) : ofRef(run)),
@@ -30068,7 +30091,7 @@ const rules = {
         mergeGroup: true,
     }),
 };
-/** Reads what the runner tells of the event. `payload` is the parsed file of GITHUB_EVENT_PATH. */
+/** Reads the event from the runner's environment. `payload` is the parsed file of GITHUB_EVENT_PATH. */
 function readEvent(env, payload) {
     const name = env['GITHUB_EVENT_NAME'] ?? '';
     const repository = repositoryOf(env);
@@ -30077,17 +30100,17 @@ function readEvent(env, payload) {
     const source = code.fork === undefined ? repository : repositoryOf({ ...env, GITHUB_REPOSITORY: code.fork });
     return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code };
 }
-/** Pushes, tags, `workflow_dispatch`, `schedule` and whatever else runs on a ref. */
+/** For pushes, tags, `workflow_dispatch`, `schedule` and all other events that run on a ref. */
 function ofRef({ env, payload }) {
     const ref = env['GITHUB_REF'] ?? '';
-    // Of an annotated tag, `after` is the tag itself; its commit is the head commit.
+    // For an annotated tag, `after` is the tag object, and the head commit is its commit.
     const pushed = text(payload, 'head_commit', 'id') ?? text(payload, 'after');
     return {
         ...optional('branch', branchOfRef(ref)),
         ...optional('commit', hash(env['GITHUB_SHA']) ?? hash(pushed)),
     };
 }
-/** The commit of its tag, unless there is no release any more. */
+/** Returns the commit of the release's tag, or nothing to deploy when the release was removed. */
 function ofRelease(run) {
     const action = text(run.payload, 'action') ?? '';
     if (!['deleted', 'unpublished'].includes(action))
@@ -30126,7 +30149,7 @@ function deleted(ref) {
         skip: `${ref?.replace(/^refs\/(heads|tags)\//, '') || 'The branch'} was deleted: there is nothing to deploy.`,
     };
 }
-/** A fork that was deleted has no name any more; code whose repository is not told may be anybody's, too. */
+/** Code of a deleted fork or of an unknown repository counts as fork code, because anybody may have written it. */
 function forkOf(code, key, repository) {
     if (code === undefined)
         return {};
@@ -30146,13 +30169,13 @@ function repositoryOf(env) {
 function branchOfRef(ref) {
     return /^refs\/heads\/(.+)$/.exec(ref ?? '')?.[1];
 }
-/** A full commit hash that stands for something: zeros stand for nothing. */
+/** Returns a full commit hash in lower case; `undefined` for anything else and for zeros, which mean no commit. */
 function hash(value) {
     return value !== undefined && /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(value) && !/^0+$/.test(value)
         ? value.toLowerCase()
         : undefined;
 }
-/** What stands at a path of a JSON value of unknown shape. */
+/** Returns the value at a path of a JSON value of unknown shape. */
 function at(value, ...path) {
     let found = value;
     for (const key of path) {
@@ -30184,7 +30207,7 @@ function optional(name, value) {
 /* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7037);
 
 
-/** The inputs behind the fields of the request. */
+/** Field of the request → input that it comes from. */
 const inputOf = {
     name: 'name',
     branch: 'branch',
@@ -30193,7 +30216,7 @@ const inputOf = {
     git_token: 'git-token',
     env_vars: 'env-vars',
 };
-/** Says why the server gave no deployment, one message a problem, and which input to look at. */
+/** Explains why the server did not create a deployment, with one message per problem that names the input to check. */
 function explain(error, apiUrl) {
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return [explainNoAnswer(error, apiUrl)];
@@ -30246,7 +30269,7 @@ function explainNoAnswer(error, apiUrl) {
     }
     return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`;
 }
-/** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
+/** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
     if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
         return `status ${(0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
@@ -30255,29 +30278,29 @@ function reasonOf(error) {
     const source = error.cause instanceof Error ? error.cause : error;
     if (source.message !== '')
         return source.message;
-    // The several attempts of one connection, one for each address of the host.
+    // The AggregateError of a connection that was tried at several addresses of the host has no message.
     return 'code' in source ? String(source.code) : source.name;
 }
 
 
 /***/ }),
 
-/***/ 6067:
+/***/ 8459:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  R: () => (/* binding */ createGitHubSide),
+  J: () => (/* binding */ createGitHubReporter),
   D: () => (/* binding */ markAborted)
 });
 
 ;// CONCATENATED MODULE: ./action/lib/github/comment.js
-/** The first line of the one comment for an app of a project. Nothing in it can end it. */
+/** Returns the first line of the comment for an app: an HTML comment, which the encoded names cannot close. */
 function markerOf(projectId, name) {
     return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`;
 }
-/** Writes the comment of a pull request, over the one with the same marker. `mayCreate` tells whether it may be new. */
+/** Updates the comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
 async function writeComment(rest, options) {
     const { pullRequest, marker } = options;
     const body = `${marker}\n${options.text}`;
@@ -30291,7 +30314,7 @@ async function findComment(rest, pullRequest, marker) {
     for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
         for (const comment of comments) {
             const { id, body } = Object(comment);
-            // Quoted in an answer, the marker stands further down.
+            // At the start only: a reply that quotes the comment contains the marker further down.
             if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker))
                 return id;
         }
@@ -30303,15 +30326,15 @@ async function findComment(rest, pullRequest, marker) {
 var explain = __nccwpck_require__(5717);
 ;// CONCATENATED MODULE: ./action/lib/github/rest.js
 
-/** An answer other than 2xx, or none; `message` tells the reader what to do. */
+/** A missing answer or one other than 2xx. `message` tells the reader what to do. */
 class GitHubError extends Error {
     name = 'GitHubError';
 }
-/** No answer takes longer than this, in milliseconds: nobody waits for GitHub's side of a deployment that is done. */
-const requestLimit = 10_000;
-/** Nobody reads more pages of a hundred than this. */
-const mostPages = 30;
-/** GitHub's REST API, as much of it as is needed (docs.github.com/rest). */
+/** Time limit for an answer in milliseconds. Short, because reporting to GitHub must not delay a finished deployment. */
+const requestTimeout = 10_000;
+/** The maximum number of pages, of a hundred items each, that are read of a list. */
+const maximumPages = 30;
+/** Creates a client for the part of GitHub's REST API that is needed here (docs.github.com/rest). */
 function createRest({ apiUrl, token, repository, fetch: send }) {
     const base = `${apiUrl}/repos/${repository}`;
     const ask = async (method, url, body) => {
@@ -30328,7 +30351,7 @@ function createRest({ apiUrl, token, repository, fetch: send }) {
                 },
                 ...(body === undefined ? {} : { body: JSON.stringify(body) }),
                 redirect: 'manual',
-                signal: AbortSignal.timeout(requestLimit),
+                signal: AbortSignal.timeout(requestTimeout),
             });
         }
         catch (error) {
@@ -30350,7 +30373,7 @@ function createRest({ apiUrl, token, repository, fetch: send }) {
         request: async (method, path, body) => json(await ask(method, base + path, body)),
         async *pages(path) {
             let url = base + path;
-            for (let page = 0; url !== undefined && page < mostPages; page++) {
+            for (let page = 0; url !== undefined && page < maximumPages; page++) {
                 const response = await ask('GET', url);
                 const items = await json(response);
                 yield Array.isArray(items) ? items : [];
@@ -30359,7 +30382,7 @@ function createRest({ apiUrl, token, repository, fetch: send }) {
         },
     };
 }
-/** The token is sent to GitHub's API alone, wherever a header leads. */
+/** Returns the address of the next page. Addresses at other origins are ignored, so that the token is sent to GitHub only. */
 function nextPage(response, apiUrl) {
     const link = /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
     return link !== undefined && URL.canParse(link) && new URL(link).origin === new URL(apiUrl).origin ? link : undefined;
@@ -30371,23 +30394,23 @@ async function explainRefusal(response) {
     const said = await response.json().then((body) => String(Object(body).message ?? ''), () => '');
     if (limited)
         return `GitHub takes no more requests of this token for now (status ${status}).`;
-    // GitHub answers 404 where a token may not even see that there is something.
+    // GitHub answers 404 when the token may not even know that the resource exists.
     if ((status === 403 || status === 404) && accepted) {
         return `the token lacks a permission. Give the job \`permissions\`: ${permissionsOf(accepted)}.`;
     }
     return `GitHub answered with status ${status}${said === '' ? '' : `: ${said}`}.`;
 }
-/** `pull_requests=write,contents=read; issues=write` as a workflow has it: of several ways, one is enough. */
+/** Formats `pull_requests=write,contents=read; issues=write` as workflows write it. Any one of the alternatives is enough. */
 function permissionsOf(header) {
-    const ways = header
+    const alternatives = header
         .split(';')
-        .map((way) => way.trim().replaceAll('_', '-').replaceAll('=', ': ').replace(/, */g, ', '));
-    return ways.map((way) => `{ ${way} }`).join(' or ');
+        .map((alternative) => alternative.trim().replaceAll('_', '-').replaceAll('=', ': ').replace(/, */g, ', '));
+    return alternatives.map((alternative) => `{ ${alternative} }`).join(' or ');
 }
 
 ;// CONCATENATED MODULE: ./action/lib/github/deployments.js
 
-/** Makes a deployment at GitHub, whatever checks the commit still waits for, and gives its id. */
+/** Creates a deployment at GitHub and returns its id. It does not wait for pending checks of the commit. */
 async function createDeployment(rest, deployment) {
     const { preview } = deployment;
     const made = await rest.request('POST', '/deployments', {
@@ -30400,20 +30423,20 @@ async function createDeployment(rest, deployment) {
     });
     const { id } = Object(made);
     if (typeof id !== 'number')
-        throw new GitHubError('GitHub made no deployment.');
+        throw new GitHubError('GitHub created no deployment.');
     return id;
 }
-/** GitHub takes no longer description. */
-const longestDescription = 140;
+/** GitHub's limit for a description, in characters. */
+const maximumDescription = 140;
 async function setStatus(rest, id, status) {
     await rest.request('POST', `/deployments/${id}/statuses`, {
         state: status.state,
-        description: status.description.slice(0, longestDescription),
+        description: status.description.slice(0, maximumDescription),
         log_url: status.logUrl,
         ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
     });
 }
-/** Tells GitHub that all deployments of an app that was removed are gone. */
+/** Marks all deployments of a removed app as inactive at GitHub. */
 async function retireDeployments(rest, app, logUrl) {
     const query = new URLSearchParams({ environment: app.environment, per_page: '100' });
     for await (const deployments of rest.pages(`/deployments?${query}`)) {
@@ -30427,15 +30450,15 @@ async function retireDeployments(rest, app, logUrl) {
     }
 }
 
-;// CONCATENATED MODULE: ./action/lib/github/side.js
+;// CONCATENATED MODULE: ./action/lib/github/reporter.js
 
 
 
-function createGitHubSide(options) {
+function createGitHubReporter(options) {
     const { environment, pullRequest, runUrl: logUrl } = options;
     const rest = createRest(options);
     const marker = markerOf(options.projectId, options.name);
-    const attempt = warner(options.warn);
+    const attempt = createAttempt(options.warn);
     let deployment;
     const comment = async (text, mayCreate) => {
         if (pullRequest === undefined)
@@ -30468,23 +30491,23 @@ function createGitHubSide(options) {
         },
     };
 }
-/** For the step that cleans up after one that was killed. */
+/** Reports that the run was cancelled; for the post step. Never rejects. */
 async function markAborted(access, id, logUrl) {
     const status = { state: 'error', description: 'The run was cancelled.', logUrl };
     await setStatus(createRest(access), id, status).catch(() => undefined);
 }
-/** Runs what may go wrong, and tells each thing that does once. */
-function warner(warn) {
-    const told = new Set();
-    return async (what, work) => {
+/** Returns a function that runs a task and turns its failure into a warning, the same one only once. */
+function createAttempt(warn) {
+    const reported = new Set();
+    return async (action, task) => {
         try {
-            await work();
+            await task();
         }
         catch (error) {
             const message = error instanceof Error ? error.message : String(error);
-            if (!told.has(message))
-                warn(`The action cannot ${what}: ${message}`);
-            told.add(message);
+            if (!reported.has(message))
+                warn(`The action cannot ${action}: ${message}`);
+            reported.add(message);
         }
     };
 }
@@ -30497,41 +30520,42 @@ function warner(warn) {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   Ew: () => (/* binding */ createProxiedFetch),
-/* harmony export */   co: () => (/* binding */ isReadableOnTheWay),
-/* harmony export */   ux: () => (/* binding */ within)
+/* harmony export */   vy: () => (/* binding */ isExposedInTransit),
+/* harmony export */   wj: () => (/* binding */ withTimeout)
 /* harmony export */ });
 /**
- * `fetch` through the proxy that the runner's environment names (`https_proxy`, `http_proxy`, `no_proxy`), which Node's
- * own does only when told so at its start. The client behind it is large, and loaded where there is a proxy.
+ * Returns a `fetch` that uses the proxy of the runner's environment (`https_proxy`, `http_proxy`, `no_proxy`). Node's own
+ * `fetch` does so only when it is enabled at the start of the process. The HTTP client for it is large, so it is loaded
+ * only when there is a proxy.
  */
 function createProxiedFetch(env) {
     const variables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'];
     if (!variables.some((variable) => env[variable]))
         return fetch;
-    // One for each origin: it keeps one proxy for all that it is asked.
+    // One client per origin, because a client keeps the proxy of its first request.
     const clients = new Map();
     return async (input, init) => {
         const { href, origin } = new URL(input instanceof Request ? input.url : input);
-        // In the same file, and evaluated only now: a second file would take the licences of this one from ncc.
+        // Bundled into the same file but evaluated only here: with a second file, ncc would lose the licences of this one.
         const { HttpClient } = await Promise.resolve(/* import() eager */).then(__nccwpck_require__.bind(__nccwpck_require__, 4942));
         const client = clients.get(origin) ?? new HttpClient();
         clients.set(origin, client);
         const dispatcher = client.getAgentDispatcher(href);
         if (dispatcher === undefined)
             return fetch(input, init);
-        // The types are of two versions of undici; what they are used for is the same in both.
+        // The two types come from different versions of undici; the part used here is the same in both.
         return fetch(input, { ...init, dispatcher: dispatcher });
     };
 }
-/** The same `fetch`, in which no answer takes longer than this, its body included. */
-function within(milliseconds, send) {
+/** Returns a `fetch` with a time limit for the answer including its body. */
+function withTimeout(milliseconds, send) {
     return (input, init) => {
         const limit = AbortSignal.timeout(milliseconds);
         return send(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
     };
 }
-/** Whether what is sent to this address can be read on the way: plain HTTP to a host that is not on a private network. */
-function isReadableOnTheWay(address) {
+/** True when requests to this address can be read in transit: plain HTTP to a host outside of private networks. */
+function isExposedInTransit(address) {
     const { protocol, hostname } = new URL(address);
     return protocol === 'http:' && !isPrivateHost(hostname);
 }
@@ -30558,11 +30582,11 @@ __nccwpck_require__.d(__webpack_exports__, {
   Ko: () => (/* binding */ readInputs)
 });
 
-// EXTERNAL MODULE: ./action/lib/env-vars.js
-var env_vars = __nccwpck_require__(3808);
+// EXTERNAL MODULE: ./action/lib/env-vars.js + 1 modules
+var env_vars = __nccwpck_require__(3200);
 ;// CONCATENATED MODULE: ./action/lib/input-values.js
 const missing = 'is missing';
-/** The server's address, without `/v1` and slashes at its end. */
+/** Reads the server's address and removes `/v1` and slashes at its end. */
 function readApiUrl(text) {
     const example = "the server's address, such as https://fairlead.example.com";
     if (text === '')
@@ -30586,14 +30610,14 @@ function readApiKey(text) {
     }
     return readHeaderWord(text);
 }
-/** Empty when there is none. */
+/** Reads an optional token; empty when not given. */
 function readToken(text) {
     return text === '' ? { value: '' } : readHeaderWord(text);
 }
-// Everything else cannot stand in a header.
+// Other characters are not allowed in a header.
 function readHeaderWord(text) {
     if (!/^[\x21-\x7e]+$/.test(text))
-        return { problem: 'holds spaces, line breaks or other characters that no key has.' };
+        return { problem: 'contains spaces, line breaks or other characters that no key has.' };
     return { value: text };
 }
 function readProjectId(text) {
@@ -30605,16 +30629,16 @@ function readProjectId(text) {
 function readText(text) {
     return text ? { value: text } : { problem: `${missing}, and this run has no repository. Set it.` };
 }
-/** A branch by its name or its full ref; empty when none was given. */
+/** Reads a branch, given by its name or its full ref; empty when not given. */
 function readBranch(text) {
     if (!text.startsWith('refs/'))
         return { value: text };
     const branch = /^refs\/heads\/(.+)$/.exec(text)?.[1];
     return branch === undefined
-        ? { problem: 'is a ref that is no branch. Set it to the name of a branch, such as main.' }
+        ? { problem: 'is a ref that is not a branch. Set it to the name of a branch, such as main.' }
         : { value: branch };
 }
-/** Empty when none was given. */
+/** Reads a full commit hash; empty when not given. */
 function readCommit(text) {
     if (text === '' || /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(text))
         return { value: text.toLowerCase() };
@@ -30623,7 +30647,7 @@ function readCommit(text) {
 function readGitUrl(text) {
     if (text && URL.canParse(text)) {
         const { protocol, username, password } = new URL(text);
-        // Refused before it is printed anywhere.
+        // Rejected before it can be printed.
         if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
             return { problem: 'must not carry a user name or password. A token belongs in the input `git-token`.' };
         }
@@ -30635,18 +30659,18 @@ function readBoolean(text) {
         return { value: true };
     return /^false$/i.test(text) ? { value: false } : { problem: 'must be true or false.' };
 }
-const longestSeconds = 86_400;
+const maximumSeconds = 86_400;
 function readTimeout(text) {
     const seconds = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-    return seconds >= 1 && seconds <= longestSeconds
+    return seconds >= 1 && seconds <= maximumSeconds
         ? { value: seconds }
-        : { problem: `must be a whole number of seconds from 1 to ${longestSeconds}.` };
+        : { problem: `must be a whole number of seconds from 1 to ${maximumSeconds}.` };
 }
 
 ;// CONCATENATED MODULE: ./action/lib/inputs.js
 
 
-/** Every input with the default that action.yml gives it; an empty one depends on the workflow. */
+/** All inputs with their defaults in action.yml. For an empty default, the value depends on the workflow. */
 const inputDefaults = {
     'api-url': '',
     'api-key': '',
@@ -30662,24 +30686,24 @@ const inputDefaults = {
     timeout: '600',
     environment: '',
     comment: 'true',
-    // The runner fills it in.
+    // Set by the runner.
     'github-token': '',
     'merge-group': 'false',
     'allow-unsafe-fork-code': 'false',
     'dry-run': 'false',
 };
-/** Reads all inputs and fills in what the event gives. Reports everything that is wrong. */
+/** Reads all inputs and completes them from the event, or returns all problems. */
 function readInputs(input, event) {
-    const { take, given, problems } = taking(input);
+    const { check, given, problems } = createChecker(input);
     const { repository, pullRequest } = event;
-    // Its app is removed, and no code is needed for that.
+    // Removing the app of a closed pull request needs no code.
     const closed = pullRequest?.closed === true;
-    const base = take('name', readText(input('name') || repository?.name));
-    const preview = take('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined;
-    const ownBranch = take('branch', readBranch(input('branch')));
-    const ownCommit = take('commit', readCommit(input('commit')));
-    const gitUrl = take('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')));
-    // The event's branch and commit are those of the event's repository, and its commit that of its branch.
+    const base = check('name', readText(input('name') || repository?.name));
+    const preview = check('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined;
+    const ownBranch = check('branch', readBranch(input('branch')));
+    const ownCommit = check('commit', readCommit(input('commit')));
+    const gitUrl = check('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')));
+    // The event's branch and commit are valid only for the event's repository, and its commit only for its branch.
     const same = gitUrl !== undefined && event.gitUrl !== undefined && isSameRepository(gitUrl, event.gitUrl);
     const branch = ownBranch || (same && !ownCommit ? event.branch : undefined) || '';
     const commit = ownCommit || (same && branch === (event.branch ?? '') ? event.commit : undefined) || '';
@@ -30688,49 +30712,49 @@ function readInputs(input, event) {
         problems.push({ input: 'branch', message: `${missing}, and ${why}. Set it to the branch to deploy.` });
     }
     const inputs = {
-        ...readAccess(take, input),
+        ...readAccess(check, input),
         name: preview ? `${base}-pr-${pullRequest.number}` : base,
         preview,
         branch,
         commit,
         gitUrl,
-        gitToken: take('git-token', readToken(input('git-token'))),
-        variables: take('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
-        wait: take('wait', readBoolean(given('wait'))),
-        timeoutSeconds: take('timeout', readTimeout(given('timeout'))),
+        gitToken: check('git-token', readToken(input('git-token'))),
+        variables: check('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
+        wait: check('wait', readBoolean(given('wait'))),
+        timeoutSeconds: check('timeout', readTimeout(given('timeout'))),
         environment: input('environment'),
-        comment: take('comment', readBoolean(given('comment'))),
-        githubToken: take('github-token', readToken(input('github-token'))),
-        dryRun: take('dry-run', readBoolean(given('dry-run'))),
+        comment: check('comment', readBoolean(given('comment'))),
+        githubToken: check('github-token', readToken(input('github-token'))),
+        dryRun: check('dry-run', readBoolean(given('dry-run'))),
     };
-    take('merge-group', readBoolean(given('merge-group')));
-    take('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event));
-    // Whatever is not there has left a problem behind.
+    check('merge-group', readBoolean(given('merge-group')));
+    check('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event));
+    // Complete, because every value that is missing has added a problem.
     return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs };
 }
-/** Reads only what it takes to speak to the server. */
+/** Reads only the inputs for the access to the server. */
 function readAccessInputs(input) {
-    const { take, problems } = taking(input);
-    const access = readAccess(take, input);
+    const { check, problems } = createChecker(input);
+    const access = readAccess(check, input);
     return problems.length > 0 ? { problems } : { inputs: access };
 }
-function readAccess(take, input) {
+function readAccess(check, input) {
     return {
-        apiUrl: take('api-url', readApiUrl(input('api-url'))),
-        apiKey: take('api-key', readApiKey(input('api-key'))),
-        projectId: take('project-id', readProjectId(input('project-id'))),
+        apiUrl: check('api-url', readApiUrl(input('api-url'))),
+        apiKey: check('api-key', readApiKey(input('api-key'))),
+        projectId: check('project-id', readProjectId(input('project-id'))),
     };
 }
-function taking(input) {
+function createChecker(input) {
     const problems = [];
-    const take = (name, read) => {
+    const check = (name, read) => {
         if ('value' in read)
             return read.value;
         const messages = 'problem' in read ? [read.problem] : read.problems;
         problems.push(...messages.map((message) => ({ input: name, message })));
         return undefined;
     };
-    return { take, problems, given: (name) => input(name) || inputDefaults[name] };
+    return { check, problems, given: (name) => input(name) || inputDefaults[name] };
 }
 function inOrder(problems) {
     const names = Object.keys(inputDefaults);
@@ -30751,14 +30775,14 @@ function readFork(text, event) {
         return read;
     return {
         problem: `is false, and the code comes from ${event.fork}, where anybody may have written it. It would run with the ` +
-            "app's variables. Set it to true only for code that somebody has read before.",
+            "app's variables. Set it to true only for code that somebody has reviewed.",
     };
 }
-/** Whether two addresses name one repository, whatever the protocol: https, ssh and git@host:owner/name. */
+/** True when two addresses name the same repository in whatever form: https, ssh or git@host:owner/name. */
 function isSameRepository(one, other) {
-    return repositoryPlace(one) === repositoryPlace(other);
+    return hostAndPath(one) === hostAndPath(other);
 }
-function repositoryPlace(address) {
+function hostAndPath(address) {
     const scp = /^(?:[^/@]+@)?([^/:]+):(?!\/\/)(.*)$/.exec(address);
     const url = scp === null && URL.canParse(address) ? new URL(address) : undefined;
     const [host = '', path = address] = scp ? scp.slice(1) : url ? [url.hostname || url.host, url.pathname] : [];
@@ -30783,28 +30807,28 @@ function repositoryPlace(address) {
 /* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1626);
 
 
-/** Prints one line that begins with words of ours. What else is in it can neither break it nor be read as a command. */
+/** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
 function logLine(text) {
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(oneLine(text));
 }
-/** A text without line breaks and control characters, which no runner takes for a command within a line of ours. */
+/** Removes line breaks and control characters, so that within a line the runner sees no command in the text. */
 function oneLine(text) {
     return text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## [');
 }
-/** Prints lines of somebody else as they are, with the runner's commands switched off meanwhile. */
+/** Prints untrusted lines unchanged, with the runner's workflow commands disabled meanwhile. */
 function logRaw(lines) {
     const token = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
 }
-/** Lines of somebody else, folded. */
+/** Prints untrusted lines in a group that can be folded. */
 function logGroup(title, lines) {
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
     logRaw(lines);
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
 }
-/** A group that begins with its first lines and goes on until something else is to be said. */
+/** Creates a group that starts with its first lines and ends when `close` is called. */
 function createOpenGroup(title) {
     let open = false;
     return {
@@ -30821,7 +30845,7 @@ function createOpenGroup(title) {
         },
     };
 }
-/** A duration in milliseconds for people. */
+/** Formats a duration in milliseconds, such as `2 min 5 s`. */
 function elapsed(milliseconds) {
     const seconds = Math.floor(milliseconds / 1000);
     return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
@@ -30837,16 +30861,16 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 /* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(301);
 /* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
 /* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(2131);
-/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(2449);
-/* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(6771);
-/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5266);
-/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(9680);
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(3369);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(1328);
-/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(5403);
-/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(1626);
-/* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(3583);
-/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(7254);
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(5492);
+/* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(6771);
+/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5266);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(9680);
+/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(3369);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(1328);
+/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(5403);
+/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(1626);
+/* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(3583);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(7254);
 
 
 
@@ -30862,47 +30886,47 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 
 async function main(env) {
     for (const name of ['api-key', 'git-token', 'github-token']) {
-        const secret = (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getInput */ .V4)(name);
+        const secret = (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4)(name);
         if (secret !== '')
-            (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setSecret */ .Pq)(secret);
+            (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setSecret */ .Pq)(secret);
     }
-    const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_5__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .readPayload */ .rD)(env));
-    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_11__/* .reasonToSkip */ .b)(event, _runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getInput */ .V4, env['GITHUB_ACTOR']);
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('skipped', skip !== undefined);
-    // Until a deployment is known; the last value of an output counts.
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
+    const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_4__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .readPayload */ .rD)(env));
+    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_10__/* .reasonToSkip */ .b)(event, _runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4, env['GITHUB_ACTOR']);
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('skipped', skip !== undefined);
+    // Replaced once there is a deployment: the last value of an output counts.
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
     if (skip !== undefined)
-        return (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(skip));
-    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_7__/* .readInputs */ .Ko)(_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getInput */ .V4, event);
+        return (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .oneLine */ .TN)(skip));
+    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_6__/* .readInputs */ .Ko)(_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4, event);
     if ('problems' in read) {
         for (const { input, message } of read.problems)
-            (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(message)}`);
+            (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .oneLine */ .TN)(message)}`);
         return;
     }
     await run(read.inputs, env, event.pullRequest);
 }
 async function run(inputs, env, pullRequest) {
-    if ((0,_http_js__WEBPACK_IMPORTED_MODULE_6__/* .isReadableOnTheWay */ .co)(inputs.apiUrl)) {
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read on the way. Use https://.`);
+    if ((0,_http_js__WEBPACK_IMPORTED_MODULE_5__/* .isExposedInTransit */ .vy)(inputs.apiUrl)) {
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`);
     }
     const removes = pullRequest?.closed === true;
     if (inputs.dryRun) {
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('skipped', true);
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setOutput */ .uH)('status', 'skipped');
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('skipped', true);
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('status', 'skipped');
         if (removes)
-            return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
-        return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_4__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_2__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
+            return (0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
+        return (0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_12__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_2__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
     }
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
     process.on('SIGINT', cancel).on('SIGTERM', cancel);
     await (removes
-        ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_9__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
+        ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_8__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
         : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_3__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
 }
 try {
-    if ((0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started) === '') {
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started, 'true');
+    if ((0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started) === '') {
+        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started, 'true');
         await main(process.env);
     }
     else {
@@ -30910,12 +30934,59 @@ try {
     }
 }
 catch (error) {
-    // A fault of the action or of the runner's files, such as an output that cannot be written.
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_10__/* .setFailed */ .C1)(`The action broke off: ${String(error)}`);
+    // A defect of the action or a problem with the runner's files, such as an output that cannot be written.
+    (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setFailed */ .C1)(`The action failed unexpectedly: ${String(error)}`);
 }
 
 __webpack_async_result__();
 } catch(e) { __webpack_async_result__(e); } }, 1);
+
+/***/ }),
+
+/***/ 3098:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   l: () => (/* binding */ requireDeployment),
+/* harmony export */   s: () => (/* binding */ outcomeOf)
+/* harmony export */ });
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
+
+/** Returns the outcome that a deployment's state means; `undefined` while it is building. */
+function outcomeOf(deployment, commit) {
+    if (commit && deployment.commit && deployment.commit !== commit)
+        return { kind: 'mismatch', deployment };
+    switch (deployment.status) {
+        case 'running':
+        case 'superseded':
+            return { kind: deployment.status, deployment };
+        case 'building':
+            return undefined;
+        default:
+            // Includes final states that a newer server may add.
+            return { kind: 'failed', deployment, failure: deployment.failure };
+    }
+}
+/**
+ * Returns the answer if it is a deployment. The client does not validate answers, and another program may be listening at
+ * the address.
+ * @throws ApiError `server_error`
+ */
+function requireDeployment(answer) {
+    const { id, status, url, created_at, commit, failure } = Object(answer);
+    const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
+    if (texts.every((part) => typeof part === 'string'))
+        return answer;
+    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', 'The answer is not a deployment.', { status: 200 });
+}
+/** Returns the fields of a failure that must be text; none when there is no failure. */
+function textsOf(failure) {
+    if (failure === undefined || failure === null)
+        return [];
+    const { stage, code, message } = Object(failure);
+    return [stage, code, message];
+}
+
 
 /***/ }),
 
@@ -30939,18 +31010,17 @@ var answers = __nccwpck_require__(7037);
 ;// CONCATENATED MODULE: ./action/lib/remove.js
 
 /**
- * Removes an app with all its deployments and gives their number; 0 when there is none of this name. What changes
- * meanwhile, such as a build that has just become a running app, is looked at again. Rejects with what the client
- * rejects with.
+ * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Deployments that
+ * change meanwhile, such as a build that has just become a running app, are tried again. Rejects with the client's errors.
  */
 async function removeApp(options) {
     const { client, signal } = options;
     let removed = 0;
     for (let round = 1;; round++) {
-        const left = await deploymentsOf(options);
-        if (left.length === 0)
+        const remaining = await deploymentsOf(options);
+        if (remaining.length === 0)
             return removed;
-        for (const { id, status } of left) {
+        for (const { id, status } of remaining) {
             const call = { params: { project_id: options.projectId, id }, signal };
             try {
                 if (status === 'building')
@@ -30961,13 +31031,13 @@ async function removeApp(options) {
                 removed++;
             }
             catch (error) {
-                if (!(0,answers/* isGone */.ST)(error) && round === mostRounds)
+                if (!(0,answers/* isGone */.ST)(error) && round === maximumRounds)
                     throw error;
             }
         }
     }
 }
-const mostRounds = 3;
+const maximumRounds = 3;
 async function deploymentsOf({ client, projectId, name, signal, }) {
     const found = [];
     for await (const { deployments } of client.deployments.list.pages({ params: { project_id: projectId }, signal })) {
@@ -30984,7 +31054,7 @@ var runner = __nccwpck_require__(1626);
 
 
 
-/** Removes the app of a pull request that was closed, and tells GitHub. */
+/** Removes the app of a closed pull request and updates GitHub. */
 async function removeStep(inputs, env, pullRequest, signal) {
     const { projectId, name, apiUrl, timeoutSeconds } = inputs;
     (0,log/* logLine */.BP)(`Removing ${name}: the pull request is closed`);
@@ -30999,8 +31069,29 @@ async function removeStep(inputs, env, pullRequest, signal) {
         return;
     }
     (0,runner/* setOutput */.uH)('status', 'removed');
-    const github = (0,context/* gitHubSide */.Hd)(inputs, env, pullRequest, runner/* warning */.$e);
+    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, runner/* warning */.$e);
     await github?.removed();
+}
+
+
+/***/ }),
+
+/***/ 1856:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   E: () => (/* binding */ bodyOf)
+/* harmony export */ });
+/** Returns the body of the request that creates the deployment. Empty inputs are left out, so the server's defaults apply. */
+function bodyOf(inputs) {
+    return {
+        name: inputs.name,
+        git_url: inputs.gitUrl,
+        ...(inputs.branch === '' ? {} : { branch: inputs.branch }),
+        ...(inputs.commit === '' ? {} : { commit: inputs.commit }),
+        ...(inputs.gitToken === '' ? {} : { git_token: inputs.gitToken }),
+        env_vars: inputs.variables,
+    };
 }
 
 
@@ -31027,15 +31118,15 @@ async function removeStep(inputs, env, pullRequest, signal) {
 
 
 /**
- * The runner's protocol, as far as it is used: workflow commands on the standard output, and the files that the
- * environment names (docs.github.com, "Workflow commands for GitHub Actions"). `@actions/core` speaks it as well, but
- * loads a whole HTTP client at its start, which doubles the start of the action.
+ * The part of the runner's protocol that is used here: workflow commands on the standard output, and files named in the
+ * environment (docs.github.com, "Workflow commands for GitHub Actions"). `@actions/core` implements it, too, but loads an
+ * HTTP client, which doubles the time that the action needs to start.
  */
-/** The trimmed text of an input; empty when it was not given. */
+/** Returns the trimmed text of an input; empty when not given. */
 function getInput(name) {
     return (process.env[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] ?? '').trim();
 }
-/** What the step before saved; empty when it saved nothing. */
+/** Returns a value that the main step has saved for the post step; empty when there is none. */
 function getState(name) {
     return process.env[`STATE_${name}`] ?? '';
 }
@@ -31046,7 +31137,7 @@ function saveState(name, value) {
 function setOutput(name, value) {
     appendEntry('GITHUB_OUTPUT', name, String(value));
 }
-/** Hides a text in everything that is printed from now on. */
+/** Masks a text in everything that is printed from now on. */
 function setSecret(secret) {
     command('add-mask', secret);
 }
@@ -31059,7 +31150,7 @@ function notice(message) {
 function warning(message) {
     command('warning', message);
 }
-/** Shows an error and fails the step at its end. */
+/** Shows an error and makes the step fail when it ends. */
 function setFailed(message) {
     process.exitCode = 1;
     command('error', message);
@@ -31073,10 +31164,10 @@ function endGroup() {
 function command(name, data) {
     info(`::${name}::${data.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}`);
 }
-/** Where there is no runner, there is no file, and nobody who would read it. */
+/** Appends to a file of the runner. Does nothing outside of a runner, where there is no such file. */
 function appendEntry(variable, name, value) {
     const path = process.env[variable];
-    // Nobody can guess it, so no value can end early and go on as another one.
+    // Random, so that no value can contain it and inject another entry.
     const delimiter = `ghadelimiter_${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)()}`;
     if (path)
         (0,node_fs__WEBPACK_IMPORTED_MODULE_1__.appendFileSync)(path, `${name}<<${delimiter}\n${value}\n${delimiter}\n`);
@@ -31093,7 +31184,7 @@ function appendEntry(variable, name, value) {
 /* harmony export */ });
 /* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3369);
 
-/** Why this run has nothing to do, in a sentence; `undefined` when it has. Decided before the inputs are checked. */
+/** Returns why this run has nothing to do, as a sentence; `undefined` when it has. Called before the inputs are validated. */
 function reasonToSkip(event, input, actor) {
     const isOn = (name) => /^true$/i.test(input(name) || _inputs_js__WEBPACK_IMPORTED_MODULE_0__/* .inputDefaults */ .V0[name]);
     if (event.skip !== undefined)
@@ -31122,15 +31213,15 @@ function reasonToSkip(event, input, actor) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   x: () => (/* binding */ states)
 /* harmony export */ });
-/** What a step leaves for the one that cleans up behind it, by `saveState`. */
+/** Names of the values that the main step passes to the post step by `saveState`. */
 const states = {
-    /** There was a step, so the next one cleans up. */
+    /** Set once the main step has started, so the next start is the post step, which cleans up. */
     started: 'started',
-    /** The id of the deployment that the server took. */
+    /** The id of the deployment at Fairlead. */
     deployment: 'deployment',
     /** The id of the deployment at GitHub. */
     gitHubDeployment: 'github-deployment',
-    /** The step has come to its end, and nothing is left to do. */
+    /** Set once the main step has finished, so that nothing has to be cleaned up. */
     ended: 'ended',
 };
 

@@ -2,29 +2,29 @@ import { ApiError, type Client } from '@fairlead/server/client'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { isTransient } from './answers.ts'
 
-/** How many lines of its log a failure is shown with. */
+/** How many of the last log lines a failure is shown with. */
 export const tailLines = 30
-/** Nobody waits longer for them, in milliseconds. */
-const tailLimit = 5_000
+/** Time limit for reading them, in milliseconds. */
+const tailTimeout = 5_000
 
-/** The build's log of one deployment, as it grows. */
+/** The build log of one deployment, followed while it is written. */
 export interface BuildLog {
   /**
-   * Hands on what comes until the log ends, breaks off, or cannot be had; called again, it goes on where it was. Tells
-   * whether anything came. Never rejects.
+   * Prints new lines until the log ends, the connection breaks, or the log is unavailable. Another call resumes after the
+   * last line. Resolves to true when there were new lines. Never rejects.
    */
   follow(signal: AbortSignal): Promise<boolean>
-  /** The last lines that came. */
+  /** The last lines received. */
   readonly tail: readonly string[]
 }
 
 export interface BuildLogOptions {
-  /** Without a limit to an answer's duration. */
+  /** A client without a time limit for answers. */
   readonly client: Client
   readonly params: { readonly project_id: string; readonly id: string }
-  /** Gets the lines, some at a time; untrusted text. */
+  /** Called with new lines, which are untrusted text. */
   readonly print: (lines: readonly string[]) => void
-  /** The server speaks at least every 15 s; after this silence, in milliseconds, the connection is dead. */
+  /** Milliseconds without data after which the connection counts as dead. The server sends something every 15 s. */
   readonly silence?: number
 }
 
@@ -33,7 +33,7 @@ export function createBuildLog({ client, params, print, silence = 45_000 }: Buil
   let lastEventId = ''
   let over = false
 
-  const read = async (signal: AbortSignal, heard: () => void): Promise<boolean> => {
+  const read = async (signal: AbortSignal, onData: () => void): Promise<boolean> => {
     const response = await client.deployments.logs({
       params,
       query: { stream: 'build', tail: '10000' },
@@ -55,7 +55,7 @@ export function createBuildLog({ client, params, print, silence = 45_000 }: Buil
       },
     })
     for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-      heard()
+      onData()
       parser.feed(chunk)
       if (lines.length > 0) print(lines)
       any ||= lines.length > 0
@@ -77,7 +77,7 @@ export function createBuildLog({ client, params, print, silence = 45_000 }: Buil
       try {
         return await read(AbortSignal.any([signal, dead.signal]), () => timer.refresh())
       } catch (error) {
-        // Refused, it is not asked again; the state of the deployment tells the rest.
+        // Not requested again after a refusal, because the state of the deployment is enough to go on.
         over ||= error instanceof ApiError && !isTransient(error)
         return false
       } finally {
@@ -87,7 +87,7 @@ export function createBuildLog({ client, params, print, silence = 45_000 }: Buil
   }
 }
 
-/** `{"text": "…"}`, with or without the time and the stream. */
+/** Reads the line from `{"text": "…"}`, which may also have the time and the stream. */
 function lineOf({ data }: EventSourceMessage): readonly string[] {
   try {
     const { text } = Object(JSON.parse(data)) as { text?: unknown }
@@ -97,13 +97,13 @@ function lineOf({ data }: EventSourceMessage): readonly string[] {
   }
 }
 
-/** The last lines of the build and of the app; `undefined` when they cannot be had. */
+/** Returns the last lines of the build and of the app; `undefined` when there are none or reading them fails. */
 export async function readLogTail(
   client: Client,
   params: BuildLogOptions['params'],
 ): Promise<readonly string[] | undefined> {
   try {
-    const signal = AbortSignal.timeout(tailLimit)
+    const signal = AbortSignal.timeout(tailTimeout)
     const response = await client.deployments.logs({ params, query: { tail: String(tailLines) }, signal })
     const lines = (await response.text()).trimEnd().split('\n').slice(-tailLines)
     return lines.join('') === '' ? undefined : lines

@@ -1,14 +1,14 @@
+import { cancelRemote } from './cancel.ts'
 import { createClients, gitHubAccess, runUrlOf } from './context.ts'
-import { cancelRemote } from './deploy.ts'
 import type { Environment } from './event.ts'
 import { reasonOf } from './explain.ts'
-import { markAborted } from './github/side.ts'
+import { markAborted } from './github/reporter.ts'
 import { readAccessInputs } from './inputs.ts'
 import { logLine } from './log.ts'
 import { getInput, getState } from './runner.ts'
 import { states } from './states.ts'
 
-/** Behind a step that was killed before its end: the server is told to cancel the deployment. Fails nothing. */
+/** Runs after a step that was killed: cancels its deployment at the server. Never fails the job. */
 export async function cleanUp(env: Environment): Promise<void> {
   const id = getState(states.deployment)
   const read = readAccessInputs(getInput)

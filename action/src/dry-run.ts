@@ -1,9 +1,9 @@
-import { bodyOf } from './deploy-step.ts'
 import type { Inputs } from './inputs.ts'
+import { bodyOf } from './request-body.ts'
 
 const hidden = '***'
 
-/** The request that would be sent, line by line, without a secret in it. */
+/** Returns the lines of the request that would be sent, with all secrets hidden. */
 export function dryRun(inputs: Inputs, idempotencyKey: string | undefined): readonly string[] {
   const body = bodyOf(inputs)
   const shown = {

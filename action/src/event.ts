@@ -10,32 +10,32 @@ export interface Repository {
   readonly gitUrl: string
 }
 
-/** Which code a run is about, and what is to be done with it. */
+/** The code that a workflow run is about, and whether to deploy it. */
 export interface WorkflowEvent {
   /** Such as `push`. */
   readonly name: string
   /** The repository that the workflow runs for; absent outside of a workflow. */
   readonly repository?: Repository
-  /** What the code is fetched from; differs from the repository for a fork. */
+  /** The address that the code is fetched from. For a fork, it differs from the repository's. */
   readonly gitUrl?: string
   /** Absent for a tag, a release and a bare commit. */
   readonly branch?: string
   /** The full hash of the commit. */
   readonly commit?: string
   readonly pullRequest?: { readonly number: number; readonly closed: boolean }
-  /** The code belongs to a pull request whose number the event does not tell. */
+  /** Set when the code belongs to a pull request whose number is not in the event. */
   readonly unknownPullRequest?: true
   /** The full name of the fork that the code comes from. */
   readonly fork?: string
-  /** Why there is nothing to deploy. */
+  /** The reason why there is nothing to deploy. */
   readonly skip?: string
-  /** What is in front of the merge queue is not merged yet. */
+  /** Set for the commit of a merge queue, which is not merged yet. */
   readonly mergeGroup?: true
 }
 
 type Code = Omit<WorkflowEvent, 'name' | 'repository' | 'gitUrl'>
 
-/** What the rules below look at. */
+/** The input of the rules below. */
 interface Run {
   readonly env: Environment
   readonly payload: unknown
@@ -43,8 +43,8 @@ interface Run {
 }
 
 /**
- * Which code each event means. GitHub's own GITHUB_SHA and GITHUB_REF are right for events that are about a ref; for
- * those about a pull request they name a merge that exists at GitHub alone, and for `workflow_run` the default branch.
+ * Event name → rule that finds the code. GITHUB_SHA and GITHUB_REF are right for events about a ref. For events about a
+ * pull request they name a merge commit that exists only at GitHub, and for `workflow_run` the default branch.
  */
 const rules: Readonly<Record<string, (run: Run) => Code>> = {
   push: (run) => (at(run.payload, 'deleted') === true ? deleted(run.env['GITHUB_REF']) : ofRef(run)),
@@ -62,7 +62,7 @@ const rules: Readonly<Record<string, (run: Run) => Code>> = {
   }),
 }
 
-/** Reads what the runner tells of the event. `payload` is the parsed file of GITHUB_EVENT_PATH. */
+/** Reads the event from the runner's environment. `payload` is the parsed file of GITHUB_EVENT_PATH. */
 export function readEvent(env: Environment, payload: unknown): WorkflowEvent {
   const name = env['GITHUB_EVENT_NAME'] ?? ''
   const repository = repositoryOf(env)
@@ -72,10 +72,10 @@ export function readEvent(env: Environment, payload: unknown): WorkflowEvent {
   return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code }
 }
 
-/** Pushes, tags, `workflow_dispatch`, `schedule` and whatever else runs on a ref. */
+/** For pushes, tags, `workflow_dispatch`, `schedule` and all other events that run on a ref. */
 function ofRef({ env, payload }: Run): Code {
   const ref = env['GITHUB_REF'] ?? ''
-  // Of an annotated tag, `after` is the tag itself; its commit is the head commit.
+  // For an annotated tag, `after` is the tag object, and the head commit is its commit.
   const pushed = text(payload, 'head_commit', 'id') ?? text(payload, 'after')
   return {
     ...optional('branch', branchOfRef(ref)),
@@ -83,7 +83,7 @@ function ofRef({ env, payload }: Run): Code {
   }
 }
 
-/** The commit of its tag, unless there is no release any more. */
+/** Returns the commit of the release's tag, or nothing to deploy when the release was removed. */
 function ofRelease(run: Run): Code {
   const action = text(run.payload, 'action') ?? ''
   if (!['deleted', 'unpublished'].includes(action)) return ofRef(run)
@@ -125,7 +125,7 @@ function deleted(ref: string | undefined): Code {
   }
 }
 
-/** A fork that was deleted has no name any more; code whose repository is not told may be anybody's, too. */
+/** Code of a deleted fork or of an unknown repository counts as fork code, because anybody may have written it. */
 function forkOf(code: unknown, key: string, repository: Repository | undefined): { readonly fork?: string } {
   if (code === undefined) return {}
   const name = text(code, key, 'full_name')
@@ -145,14 +145,14 @@ function branchOfRef(ref: string | undefined): string | undefined {
   return /^refs\/heads\/(.+)$/.exec(ref ?? '')?.[1]
 }
 
-/** A full commit hash that stands for something: zeros stand for nothing. */
+/** Returns a full commit hash in lower case; `undefined` for anything else and for zeros, which mean no commit. */
 function hash(value: string | undefined): string | undefined {
   return value !== undefined && /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(value) && !/^0+$/.test(value)
     ? value.toLowerCase()
     : undefined
 }
 
-/** What stands at a path of a JSON value of unknown shape. */
+/** Returns the value at a path of a JSON value of unknown shape. */
 function at(value: unknown, ...path: readonly string[]): unknown {
   let found = value
   for (const key of path) {

@@ -2,7 +2,7 @@ import { ApiError } from '@fairlead/server/client'
 import { foreignStatus } from './answers.ts'
 import type { InputName } from './inputs.ts'
 
-/** The inputs behind the fields of the request. */
+/** Field of the request → input that it comes from. */
 const inputOf: Readonly<Record<string, InputName>> = {
   name: 'name',
   branch: 'branch',
@@ -12,7 +12,7 @@ const inputOf: Readonly<Record<string, InputName>> = {
   env_vars: 'env-vars',
 }
 
-/** Says why the server gave no deployment, one message a problem, and which input to look at. */
+/** Explains why the server did not create a deployment, with one message per problem that names the input to check. */
 export function explain(error: unknown, apiUrl: string): readonly string[] {
   if (!(error instanceof ApiError)) return [explainNoAnswer(error, apiUrl)]
   const foreign = foreignStatus(error)
@@ -66,12 +66,12 @@ function explainNoAnswer(error: unknown, apiUrl: string): string {
   return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`
 }
 
-/** What `fetch` hides in the cause of its error, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
+/** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 export function reasonOf(error: unknown): string {
   if (error instanceof ApiError) return `status ${foreignStatus(error) ?? error.status}`
   if (!(error instanceof Error)) return String(error)
   const source = error.cause instanceof Error ? error.cause : error
   if (source.message !== '') return source.message
-  // The several attempts of one connection, one for each address of the host.
+  // The AggregateError of a connection that was tried at several addresses of the host has no message.
   return 'code' in source ? String(source.code) : source.name
 }

@@ -1,9 +1,9 @@
-/** A value, or everything that is wrong with it. Problems hold no secret. */
+/** A value, or its problems. They contain no secret. */
 export type Read<T> = { readonly value: T } | { readonly problem: string } | { readonly problems: readonly string[] }
 
 export const missing = 'is missing'
 
-/** The server's address, without `/v1` and slashes at its end. */
+/** Reads the server's address and removes `/v1` and slashes at its end. */
 export function readApiUrl(text: string): Read<string> {
   const example = "the server's address, such as https://fairlead.example.com"
   if (text === '') return { problem: `${missing}. Set it to ${example}.` }
@@ -27,14 +27,15 @@ export function readApiKey(text: string): Read<string> {
   return readHeaderWord(text)
 }
 
-/** Empty when there is none. */
+/** Reads an optional token; empty when not given. */
 export function readToken(text: string): Read<string> {
   return text === '' ? { value: '' } : readHeaderWord(text)
 }
 
-// Everything else cannot stand in a header.
+// Other characters are not allowed in a header.
 function readHeaderWord(text: string): Read<string> {
-  if (!/^[\x21-\x7e]+$/.test(text)) return { problem: 'holds spaces, line breaks or other characters that no key has.' }
+  if (!/^[\x21-\x7e]+$/.test(text))
+    return { problem: 'contains spaces, line breaks or other characters that no key has.' }
   return { value: text }
 }
 
@@ -48,16 +49,16 @@ export function readText(text: string | undefined): Read<string> {
   return text ? { value: text } : { problem: `${missing}, and this run has no repository. Set it.` }
 }
 
-/** A branch by its name or its full ref; empty when none was given. */
+/** Reads a branch, given by its name or its full ref; empty when not given. */
 export function readBranch(text: string): Read<string> {
   if (!text.startsWith('refs/')) return { value: text }
   const branch = /^refs\/heads\/(.+)$/.exec(text)?.[1]
   return branch === undefined
-    ? { problem: 'is a ref that is no branch. Set it to the name of a branch, such as main.' }
+    ? { problem: 'is a ref that is not a branch. Set it to the name of a branch, such as main.' }
     : { value: branch }
 }
 
-/** Empty when none was given. */
+/** Reads a full commit hash; empty when not given. */
 export function readCommit(text: string): Read<string> {
   if (text === '' || /^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(text)) return { value: text.toLowerCase() }
   return { problem: 'must be the full hash of a commit: 40 or 64 hexadecimal digits.' }
@@ -66,7 +67,7 @@ export function readCommit(text: string): Read<string> {
 export function readGitUrl(text: string | undefined): Read<string> {
   if (text && URL.canParse(text)) {
     const { protocol, username, password } = new URL(text)
-    // Refused before it is printed anywhere.
+    // Rejected before it can be printed.
     if (password !== '' || (username !== '' && protocol !== 'ssh:')) {
       return { problem: 'must not carry a user name or password. A token belongs in the input `git-token`.' }
     }
@@ -79,11 +80,11 @@ export function readBoolean(text: string): Read<boolean> {
   return /^false$/i.test(text) ? { value: false } : { problem: 'must be true or false.' }
 }
 
-const longestSeconds = 86_400
+const maximumSeconds = 86_400
 
 export function readTimeout(text: string): Read<number> {
   const seconds = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  return seconds >= 1 && seconds <= longestSeconds
+  return seconds >= 1 && seconds <= maximumSeconds
     ? { value: seconds }
-    : { problem: `must be a whole number of seconds from 1 to ${longestSeconds}.` }
+    : { problem: `must be a whole number of seconds from 1 to ${maximumSeconds}.` }
 }

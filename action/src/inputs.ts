@@ -15,7 +15,7 @@ import {
   readToken,
 } from './input-values.ts'
 
-/** Every input with the default that action.yml gives it; an empty one depends on the workflow. */
+/** All inputs with their defaults in action.yml. For an empty default, the value depends on the workflow. */
 export const inputDefaults = {
   'api-url': '',
   'api-key': '',
@@ -31,7 +31,7 @@ export const inputDefaults = {
   timeout: '600',
   environment: '',
   comment: 'true',
-  // The runner fills it in.
+  // Set by the runner.
   'github-token': '',
   'merge-group': 'false',
   'allow-unsafe-fork-code': 'false',
@@ -39,10 +39,10 @@ export const inputDefaults = {
 } as const
 export type InputName = keyof typeof inputDefaults
 
-/** Gives the trimmed text of an input, empty when it was not given: the runner checks nothing, not even `required`. */
+/** Returns the trimmed text of an input, empty when not given. The runner validates nothing, not even `required`. */
 export type InputReader = (name: InputName) => string
 
-/** What it takes to speak to the server about the project. */
+/** The access to the server and the project. */
 export interface Access {
   /** The server's address without `/v1`, for messages. */
   readonly apiUrl: string
@@ -51,28 +51,28 @@ export interface Access {
 }
 
 export interface Inputs extends Access {
-  /** The app's name, with the number of a pull request if it is a preview. */
+  /** The app's name; for a preview, with the number of the pull request. */
   readonly name: string
-  /** Whether the app is one of a pull request. */
+  /** True when the app belongs to a pull request. */
   readonly preview: boolean
-  /** Empty where only a commit is known. */
+  /** Empty when only a commit is known. */
   readonly branch: string
-  /** The commit that is meant; empty where only a branch is known. */
+  /** The commit to deploy; empty when only a branch is known. */
   readonly commit: string
   readonly gitUrl: string
-  /** Empty without. */
+  /** Empty when not given. */
   readonly gitToken: string
   readonly variables: Variables
   readonly wait: boolean
   readonly timeoutSeconds: number
-  /** The environment at GitHub; empty without. */
+  /** The environment at GitHub; empty when not given. */
   readonly environment: string
   readonly comment: boolean
   readonly githubToken: string
   readonly dryRun: boolean
 }
 
-/** One thing that is wrong with the inputs, and what to do. It never holds the value of a secret. */
+/** A problem with an input and its remedy. The message never contains the value of a secret. */
 export interface InputProblem {
   readonly input: InputName
   readonly message: string
@@ -80,18 +80,18 @@ export interface InputProblem {
 
 type Checked<T> = { readonly inputs: T } | { readonly problems: readonly InputProblem[] }
 
-/** Reads all inputs and fills in what the event gives. Reports everything that is wrong. */
+/** Reads all inputs and completes them from the event, or returns all problems. */
 export function readInputs(input: InputReader, event: WorkflowEvent): Checked<Inputs> {
-  const { take, given, problems } = taking(input)
+  const { check, given, problems } = createChecker(input)
   const { repository, pullRequest } = event
-  // Its app is removed, and no code is needed for that.
+  // Removing the app of a closed pull request needs no code.
   const closed = pullRequest?.closed === true
-  const base = take('name', readText(input('name') || repository?.name))
-  const preview = take('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined
-  const ownBranch = take('branch', readBranch(input('branch')))
-  const ownCommit = take('commit', readCommit(input('commit')))
-  const gitUrl = take('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')))
-  // The event's branch and commit are those of the event's repository, and its commit that of its branch.
+  const base = check('name', readText(input('name') || repository?.name))
+  const preview = check('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined
+  const ownBranch = check('branch', readBranch(input('branch')))
+  const ownCommit = check('commit', readCommit(input('commit')))
+  const gitUrl = check('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')))
+  // The event's branch and commit are valid only for the event's repository, and its commit only for its branch.
   const same = gitUrl !== undefined && event.gitUrl !== undefined && isSameRepository(gitUrl, event.gitUrl)
   const branch = ownBranch || (same && !ownCommit ? event.branch : undefined) || ''
   const commit = ownCommit || (same && branch === (event.branch ?? '') ? event.commit : undefined) || ''
@@ -100,53 +100,54 @@ export function readInputs(input: InputReader, event: WorkflowEvent): Checked<In
     problems.push({ input: 'branch', message: `${missing}, and ${why}. Set it to the branch to deploy.` })
   }
   const inputs = {
-    ...readAccess(take, input),
+    ...readAccess(check, input),
     name: preview ? `${base}-pr-${pullRequest.number}` : base,
     preview,
     branch,
     commit,
     gitUrl,
-    gitToken: take('git-token', readToken(input('git-token'))),
-    variables: take('env-vars', parseVariables(input('env-vars'))),
-    wait: take('wait', readBoolean(given('wait'))),
-    timeoutSeconds: take('timeout', readTimeout(given('timeout'))),
+    gitToken: check('git-token', readToken(input('git-token'))),
+    variables: check('env-vars', parseVariables(input('env-vars'))),
+    wait: check('wait', readBoolean(given('wait'))),
+    timeoutSeconds: check('timeout', readTimeout(given('timeout'))),
     environment: input('environment'),
-    comment: take('comment', readBoolean(given('comment'))),
-    githubToken: take('github-token', readToken(input('github-token'))),
-    dryRun: take('dry-run', readBoolean(given('dry-run'))),
+    comment: check('comment', readBoolean(given('comment'))),
+    githubToken: check('github-token', readToken(input('github-token'))),
+    dryRun: check('dry-run', readBoolean(given('dry-run'))),
   }
-  take('merge-group', readBoolean(given('merge-group')))
-  take('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event))
-  // Whatever is not there has left a problem behind.
+  check('merge-group', readBoolean(given('merge-group')))
+  check('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event))
+  // Complete, because every value that is missing has added a problem.
   return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs as Inputs }
 }
 
-/** Reads only what it takes to speak to the server. */
+/** Reads only the inputs for the access to the server. */
 export function readAccessInputs(input: InputReader): Checked<Access> {
-  const { take, problems } = taking(input)
-  const access = readAccess(take, input)
+  const { check, problems } = createChecker(input)
+  const access = readAccess(check, input)
   return problems.length > 0 ? { problems } : { inputs: access as Access }
 }
 
-type Take = <T>(name: InputName, read: Read<T>) => T | undefined
+/** Returns the value, or `undefined` after adding its problems to the list. */
+type Check = <T>(name: InputName, read: Read<T>) => T | undefined
 
-function readAccess(take: Take, input: InputReader) {
+function readAccess(check: Check, input: InputReader) {
   return {
-    apiUrl: take('api-url', readApiUrl(input('api-url'))),
-    apiKey: take('api-key', readApiKey(input('api-key'))),
-    projectId: take('project-id', readProjectId(input('project-id'))),
+    apiUrl: check('api-url', readApiUrl(input('api-url'))),
+    apiKey: check('api-key', readApiKey(input('api-key'))),
+    projectId: check('project-id', readProjectId(input('project-id'))),
   }
 }
 
-function taking(input: InputReader) {
+function createChecker(input: InputReader) {
   const problems: InputProblem[] = []
-  const take: Take = (name, read) => {
+  const check: Check = (name, read) => {
     if ('value' in read) return read.value
     const messages = 'problem' in read ? [read.problem] : read.problems
     problems.push(...messages.map((message) => ({ input: name, message })))
     return undefined
   }
-  return { take, problems, given: (name: InputName) => input(name) || inputDefaults[name] }
+  return { check, problems, given: (name: InputName) => input(name) || inputDefaults[name] }
 }
 
 function inOrder(problems: readonly InputProblem[]): readonly InputProblem[] {
@@ -170,16 +171,16 @@ function readFork(text: string, event: WorkflowEvent): Read<boolean> {
   return {
     problem:
       `is false, and the code comes from ${event.fork}, where anybody may have written it. It would run with the ` +
-      "app's variables. Set it to true only for code that somebody has read before.",
+      "app's variables. Set it to true only for code that somebody has reviewed.",
   }
 }
 
-/** Whether two addresses name one repository, whatever the protocol: https, ssh and git@host:owner/name. */
+/** True when two addresses name the same repository in whatever form: https, ssh or git@host:owner/name. */
 function isSameRepository(one: string, other: string): boolean {
-  return repositoryPlace(one) === repositoryPlace(other)
+  return hostAndPath(one) === hostAndPath(other)
 }
 
-function repositoryPlace(address: string): string {
+function hostAndPath(address: string): string {
   const scp = /^(?:[^/@]+@)?([^/:]+):(?!\/\/)(.*)$/.exec(address)
   const url = scp === null && URL.canParse(address) ? new URL(address) : undefined
   const [host = '', path = address] = scp ? scp.slice(1) : url ? [url.hostname || url.host, url.pathname] : []

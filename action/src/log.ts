@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { endGroup, info, startGroup } from './runner.ts'
 
-/** Prints one line that begins with words of ours. What else is in it can neither break it nor be read as a command. */
+/** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
 export function logLine(text: string): void {
   info(oneLine(text))
 }
 
-/** A text without line breaks and control characters, which no runner takes for a command within a line of ours. */
+/** Removes line breaks and control characters, so that within a line the runner sees no command in the text. */
 export function oneLine(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## [')
 }
 
-/** Prints lines of somebody else as they are, with the runner's commands switched off meanwhile. */
+/** Prints untrusted lines unchanged, with the runner's workflow commands disabled meanwhile. */
 export function logRaw(lines: readonly string[]): void {
   const token = randomUUID()
   info(`::stop-commands::${token}`)
@@ -19,14 +19,14 @@ export function logRaw(lines: readonly string[]): void {
   info(`::${token}::`)
 }
 
-/** Lines of somebody else, folded. */
+/** Prints untrusted lines in a group that can be folded. */
 export function logGroup(title: string, lines: readonly string[]): void {
   startGroup(title)
   logRaw(lines)
   endGroup()
 }
 
-/** A group that begins with its first lines and goes on until something else is to be said. */
+/** Creates a group that starts with its first lines and ends when `close` is called. */
 export function createOpenGroup(title: string) {
   let open = false
   return {
@@ -42,7 +42,7 @@ export function createOpenGroup(title: string) {
   }
 }
 
-/** A duration in milliseconds for people. */
+/** Formats a duration in milliseconds, such as `2 min 5 s`. */
 export function elapsed(milliseconds: number): string {
   const seconds = Math.floor(milliseconds / 1000)
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`

@@ -4,7 +4,7 @@ import { creationKey } from './creation-key.ts'
 import { deployStep } from './deploy-step.ts'
 import { dryRun } from './dry-run.ts'
 import { type Environment, readEvent } from './event.ts'
-import { isReadableOnTheWay } from './http.ts'
+import { isExposedInTransit } from './http.ts'
 import { type Inputs, readInputs } from './inputs.ts'
 import { logGroup, logLine, oneLine } from './log.ts'
 import { removeStep } from './remove-step.ts'
@@ -20,7 +20,7 @@ async function main(env: Environment): Promise<void> {
   const event = readEvent(env, readPayload(env))
   const skip = reasonToSkip(event, getInput, env['GITHUB_ACTOR'])
   setOutput('skipped', skip !== undefined)
-  // Until a deployment is known; the last value of an output counts.
+  // Replaced once there is a deployment: the last value of an output counts.
   setOutput('status', skip === undefined ? 'failed' : 'skipped')
   if (skip !== undefined) return notice(oneLine(skip))
 
@@ -37,8 +37,8 @@ async function run(
   env: Environment,
   pullRequest: { readonly number: number; readonly closed: boolean } | undefined,
 ): Promise<void> {
-  if (isReadableOnTheWay(inputs.apiUrl)) {
-    warning(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read on the way. Use https://.`)
+  if (isExposedInTransit(inputs.apiUrl)) {
+    warning(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`)
   }
   const removes = pullRequest?.closed === true
   if (inputs.dryRun) {
@@ -63,6 +63,6 @@ try {
     await cleanUp(process.env)
   }
 } catch (error) {
-  // A fault of the action or of the runner's files, such as an output that cannot be written.
-  setFailed(`The action broke off: ${String(error)}`)
+  // A defect of the action or a problem with the runner's files, such as an output that cannot be written.
+  setFailed(`The action failed unexpectedly: ${String(error)}`)
 }

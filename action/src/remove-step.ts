@@ -1,4 +1,4 @@
-import { createClients, gitHubSide } from './context.ts'
+import { createClients, gitHubReporter } from './context.ts'
 import type { Environment } from './event.ts'
 import { explain } from './explain.ts'
 import type { Inputs } from './inputs.ts'
@@ -6,7 +6,7 @@ import { logLine, oneLine } from './log.ts'
 import { removeApp } from './remove.ts'
 import { setFailed, setOutput, warning } from './runner.ts'
 
-/** Removes the app of a pull request that was closed, and tells GitHub. */
+/** Removes the app of a closed pull request and updates GitHub. */
 export async function removeStep(
   inputs: Inputs,
   env: Environment,
@@ -24,6 +24,6 @@ export async function removeStep(
     return
   }
   setOutput('status', 'removed')
-  const github = gitHubSide(inputs, env, pullRequest, warning)
+  const github = gitHubReporter(inputs, env, pullRequest, warning)
   await github?.removed()
 }

@@ -4,9 +4,8 @@ import { isGone } from './answers.ts'
 type Listed = ResponseBody<'deployments.list'>['deployments'][number]
 
 /**
- * Removes an app with all its deployments and gives their number; 0 when there is none of this name. What changes
- * meanwhile, such as a build that has just become a running app, is looked at again. Rejects with what the client
- * rejects with.
+ * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Deployments that
+ * change meanwhile, such as a build that has just become a running app, are tried again. Rejects with the client's errors.
  */
 export async function removeApp(options: {
   readonly client: Client
@@ -17,9 +16,9 @@ export async function removeApp(options: {
   const { client, signal } = options
   let removed = 0
   for (let round = 1; ; round++) {
-    const left = await deploymentsOf(options)
-    if (left.length === 0) return removed
-    for (const { id, status } of left) {
+    const remaining = await deploymentsOf(options)
+    if (remaining.length === 0) return removed
+    for (const { id, status } of remaining) {
       const call = { params: { project_id: options.projectId, id }, signal }
       try {
         if (status === 'building') await client.deployments.cancel(call)
@@ -27,13 +26,13 @@ export async function removeApp(options: {
         await client.deployments.delete(call)
         removed++
       } catch (error) {
-        if (!isGone(error) && round === mostRounds) throw error
+        if (!isGone(error) && round === maximumRounds) throw error
       }
     }
   }
 }
 
-const mostRounds = 3
+const maximumRounds = 3
 
 async function deploymentsOf({
   client,

@@ -1,21 +1,21 @@
-import type { Outcome } from './deploy.ts'
 import { explain, reasonOf } from './explain.ts'
 import type { Inputs } from './inputs.ts'
+import type { Outcome } from './outcome.ts'
 
-/** What the run tells in its log, its outputs and its summary. */
+/** The result of a run for its log, outputs and summary. */
 export interface Report {
   readonly ok: boolean
   /** The output `status`. */
   readonly status: string
-  /** One for a success; one for each problem otherwise. */
+  /** One message for a success, or one for each problem. */
   readonly messages: readonly string[]
-  /** The last lines of the log of what failed; untrusted text. */
+  /** The last log lines of a failed deployment, which are untrusted text. */
   readonly output?: readonly string[]
 }
 
 type Known = Pick<Inputs, 'apiUrl' | 'name' | 'timeoutSeconds' | 'commit'>
 
-/** Puts an outcome into words. `tail` is the end of the log, where it could be read. */
+/** Describes an outcome. `tail` is the end of the log, if it could be read. */
 export function reportOf(outcome: Outcome, inputs: Known, tail: readonly string[] | undefined): Report {
   const deployment = 'deployment' in outcome ? outcome.deployment : undefined
   const { id = '', url = '' } = deployment ?? {}
@@ -30,7 +30,7 @@ export function reportOf(outcome: Outcome, inputs: Known, tail: readonly string[
       return {
         ok: true,
         status: outcome.deployment.status,
-        messages: [`The server has accepted ${id}; \`wait\` is false, so it goes on by itself.`],
+        messages: [`The server has accepted ${id}; \`wait\` is false, so this step does not wait for it.`],
       }
     case 'failed':
       return failedReport(outcome, tail)
@@ -46,31 +46,31 @@ export function reportOf(outcome: Outcome, inputs: Known, tail: readonly string[
     case 'timeout':
       return failed(
         deployment === undefined
-          ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment all the same.`
+          ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment nevertheless.`
           : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`,
       )
     case 'cancelled':
       return failed(
         deployment === undefined
-          ? 'The run was cancelled while the deployment was being created. If the server accepted it, it goes on there.'
+          ? 'The run was cancelled while the deployment was being created. If the server accepted it, it continues there.'
           : `The run was cancelled. ${remoteEnd(outcome)}`,
       )
     case 'refused':
       return failed(...explain(outcome.error, inputs.apiUrl))
     case 'lost':
       return failed(
-        `${id} was created and cannot be read any more, so its end is not known.`,
+        `${id} was created and cannot be read any more, so its result is not known.`,
         ...explain(outcome.error, inputs.apiUrl),
       )
   }
 }
 
-/** What became of a deployment that nobody waits for any more. */
-function remoteEnd({ deployment, trouble }: Extract<Outcome, { kind: 'timeout' | 'cancelled' }>): string {
+/** Describes the state at the server of a deployment that is no longer waited for. */
+function remoteEnd({ deployment, error }: Extract<Outcome, { kind: 'timeout' | 'cancelled' }>): string {
   if (deployment?.status === 'canceled') return `The deployment ${deployment.id} was cancelled at the server.`
   if (deployment?.status !== 'building') return `The deployment ${deployment?.id} was ${deployment?.status} by then.`
-  const why = trouble === undefined ? '' : ` (${reasonOf(trouble)})`
-  return `The deployment ${deployment.id} could not be cancelled${why} and may go on at the server.`
+  const why = error === undefined ? '' : ` (${reasonOf(error)})`
+  return `The deployment ${deployment.id} could not be cancelled${why} and may still be running at the server.`
 }
 
 function failedReport(
@@ -82,7 +82,7 @@ function failedReport(
     const messages = [`${id} ended as ${status}. The server gives no reason.`]
     return { ok: false, status, messages, ...withOutput(tail) }
   }
-  // The first line says what happened; what follows is the end of the output, which the log has as well.
+  // The first line is the error. Further lines are the end of the output, which is in the log, too.
   const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/)
   const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`]
   return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) }

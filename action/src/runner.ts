@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 
 /**
- * The runner's protocol, as far as it is used: workflow commands on the standard output, and the files that the
- * environment names (docs.github.com, "Workflow commands for GitHub Actions"). `@actions/core` speaks it as well, but
- * loads a whole HTTP client at its start, which doubles the start of the action.
+ * The part of the runner's protocol that is used here: workflow commands on the standard output, and files named in the
+ * environment (docs.github.com, "Workflow commands for GitHub Actions"). `@actions/core` implements it, too, but loads an
+ * HTTP client, which doubles the time that the action needs to start.
  */
 
-/** The trimmed text of an input; empty when it was not given. */
+/** Returns the trimmed text of an input; empty when not given. */
 export function getInput(name: string): string {
   return (process.env[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] ?? '').trim()
 }
 
-/** What the step before saved; empty when it saved nothing. */
+/** Returns a value that the main step has saved for the post step; empty when there is none. */
 export function getState(name: string): string {
   return process.env[`STATE_${name}`] ?? ''
 }
@@ -26,7 +26,7 @@ export function setOutput(name: string, value: string | number | boolean): void 
   appendEntry('GITHUB_OUTPUT', name, String(value))
 }
 
-/** Hides a text in everything that is printed from now on. */
+/** Masks a text in everything that is printed from now on. */
 export function setSecret(secret: string): void {
   command('add-mask', secret)
 }
@@ -43,7 +43,7 @@ export function warning(message: string): void {
   command('warning', message)
 }
 
-/** Shows an error and fails the step at its end. */
+/** Shows an error and makes the step fail when it ends. */
 export function setFailed(message: string): void {
   process.exitCode = 1
   command('error', message)
@@ -61,10 +61,10 @@ function command(name: string, data: string): void {
   info(`::${name}::${data.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}`)
 }
 
-/** Where there is no runner, there is no file, and nobody who would read it. */
+/** Appends to a file of the runner. Does nothing outside of a runner, where there is no such file. */
 function appendEntry(variable: string, name: string, value: string): void {
   const path = process.env[variable]
-  // Nobody can guess it, so no value can end early and go on as another one.
+  // Random, so that no value can contain it and inject another entry.
   const delimiter = `ghadelimiter_${randomUUID()}`
   if (path) appendFileSync(path, `${name}<<${delimiter}\n${value}\n${delimiter}\n`)
 }

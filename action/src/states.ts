@@ -1,11 +1,11 @@
-/** What a step leaves for the one that cleans up behind it, by `saveState`. */
+/** Names of the values that the main step passes to the post step by `saveState`. */
 export const states = {
-  /** There was a step, so the next one cleans up. */
+  /** Set once the main step has started, so the next start is the post step, which cleans up. */
   started: 'started',
-  /** The id of the deployment that the server took. */
+  /** The id of the deployment at Fairlead. */
   deployment: 'deployment',
   /** The id of the deployment at GitHub. */
   gitHubDeployment: 'github-deployment',
-  /** The step has come to its end, and nothing is left to do. */
+  /** Set once the main step has finished, so that nothing has to be cleaned up. */
   ended: 'ended',
 } as const

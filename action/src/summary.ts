@@ -1,22 +1,22 @@
 import { appendFileSync } from 'node:fs'
-import type { Deployment } from './deploy.ts'
+import type { Deployment } from './outcome.ts'
 import type { Report } from './report.ts'
 import { warning } from './runner.ts'
 
 export interface SummaryFacts {
   readonly name: string
-  /** Empty where only a commit is known. */
+  /** Empty when only a commit is known. */
   readonly branch: string
-  /** The commit that was deployed, or was to be; empty when nobody knows. */
+  /** The commit that was or should have been deployed; empty when unknown. */
   readonly commit: string
   readonly deployment: Deployment | undefined
-  /** Where the deployment is seen in the dashboard. */
+  /** The address of the deployment in the dashboard. */
   readonly link: string | undefined
-  /** Time taken, for people. */
+  /** The elapsed time, formatted. */
   readonly took: string
 }
 
-/** The job summary in Markdown. Everything that is not ours is escaped. */
+/** Returns the job summary in Markdown. Untrusted text is escaped. */
 export function summaryOf(report: Report, facts: SummaryFacts): string {
   const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:'
   const { deployment, link } = facts
@@ -37,7 +37,7 @@ export function summaryOf(report: Report, facts: SummaryFacts): string {
   ].join('\n\n')
 }
 
-/** Writes the job summary where the runner offers one. A summary that cannot be written fails no deployment. */
+/** Writes the job summary if the runner supports it. A failure to write it is only a warning. */
 export function writeSummary(markdown: string, path: string | undefined): void {
   if (!path) return
   try {
@@ -47,7 +47,7 @@ export function writeSummary(markdown: string, path: string | undefined): void {
   }
 }
 
-/** For one line of Markdown. Underscores and dots stay as they are, so that addresses remain links. */
+/** Escapes text for one line of Markdown. Underscores and dots are kept, so that addresses remain links. */
 export function escapeLine(text: string): string {
   const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '))
   return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`)

@@ -3,10 +3,10 @@ import { events, type FairleadEvents } from './events.ts'
 import type { Matching, Pattern } from './patterns.ts'
 import type { OutputOf, StandardSchema } from './standard-schema.ts'
 
-/** Schemas of the `data` of an application's own events, of any library that speaks Standard Schema. */
+/** Schemas of the `data` of an application's own events, from any library that implements Standard Schema. */
 export type Schemas = Readonly<Record<string, StandardSchema>>
 
-/** No events of one's own. */
+/** For applications without events of their own. */
 export type NoSchemas = Readonly<Record<never, never>>
 
 /** Event name → its `data`: Fairlead's events and an application's own. */
@@ -17,28 +17,28 @@ export type EventsWith<Own extends Schemas> = FairleadEvents & {
 /** The names of all events. */
 export type NameOf<Own extends Schemas> = keyof EventsWith<Own> & string
 
-/** What `on` takes as an event. */
+/** An event name or a pattern of names, as `on` accepts it. */
 export type PatternOf<Own extends Schemas> = Pattern<NameOf<Own>>
 
 /**
- * What a handler of `P` (a name, a pattern such as `deployment.*`, or several) is given: the envelope, and the `id` of
- * the webhook, which is the same over all its attempts. `Own` is the type of the `events` given to `createReceiver`.
+ * The argument of a handler for `P` (a name, a pattern such as `deployment.*`, or a union of them): the envelope and the
+ * webhook's `id`, which is the same for all its attempts. `Own` is the type of the `events` passed to `createReceiver`.
  */
 export type EventOf<P extends PatternOf<Own>, Own extends Schemas = NoSchemas> = {
   [N in Matching<NameOf<Own>, P>]: {
     readonly id: string
     readonly event: N
-    /** Time of the event, ISO 8601 in UTC. */
+    /** Time of the event in ISO 8601, UTC. */
     readonly timestamp: string
     readonly data: EventsWith<Own>[N]
   }
 }[Matching<NameOf<Own>, P>]
 
-/** Name → schema, for every event that a receiver knows. */
+/** Event name → schema of its `data`, for all events that a receiver knows. */
 export type Catalogue = ReadonlyMap<string, StandardSchema>
 
 /**
- * Puts an application's events beside Fairlead's.
+ * Combines Fairlead's events with those of the application.
  * @throws ReceiverError `invalid_option`
  */
 export function createCatalogue(own: Schemas): Catalogue {
@@ -51,7 +51,9 @@ export function createCatalogue(own: Schemas): Catalogue {
       throw invalid(`\`events\` declares "${name}". Give the event a name without "*".`)
     }
     if (typeof schema?.['~standard']?.validate !== 'function') {
-      throw invalid(`The schema of ${name} is none. Pass one of zod or another library that speaks Standard Schema.`)
+      throw invalid(
+        `The schema of ${name} is not a schema. Pass one of zod or another library that implements Standard Schema.`,
+      )
     }
     catalogue.set(name, schema)
   }

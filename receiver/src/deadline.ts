@@ -1,22 +1,22 @@
 import { ReceiverError } from './errors.ts'
 
 /**
- * The time that work has: so many seconds from the moment when it is limited.
- * A class, because one is made for every webhook and an object with a getter of its own costs more than all else here.
+ * A time limit that starts when `limit` is called.
+ * A class, because one is created for every webhook, and an object literal with a getter would be the largest cost here.
  */
 export class Deadline {
   readonly #seconds: number
-  readonly #what: string
+  readonly #subject: string
   #controller: AbortController | undefined
   #exceeded: ReceiverError | undefined
 
-  /** @param what is told to have been too slow */
-  constructor(seconds: number, what = "The webhook's handler") {
+  /** @param subject what the error message says was too slow */
+  constructor(seconds: number, subject = "The webhook's handler") {
     this.#seconds = seconds
-    this.#what = what
+    this.#subject = subject
   }
 
-  /** Aborts when the time is over. Most work never looks at it, and a signal that is not made costs nothing. */
+  /** Aborts when the limit is exceeded. Created on first use, because most handlers never read it. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
     if (this.#exceeded) this.#controller.abort(this.#exceeded)
@@ -24,13 +24,13 @@ export class Deadline {
   }
 
   /**
-   * What the work comes to, if it does so in time.
+   * Settles as `promise` does, or rejects when that takes too long.
    * @throws ReceiverError `deadline_exceeded`
    */
-  limit<T>(work: PromiseLike<T>): Promise<T> {
+  limit<T>(promise: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(this.#exceed()), this.#seconds * 1000)
-      work.then(
+      promise.then(
         (result) => {
           clearTimeout(timer)
           resolve(result)
@@ -44,7 +44,7 @@ export class Deadline {
   }
 
   #exceed(): ReceiverError {
-    this.#exceeded = new ReceiverError('deadline_exceeded', `${this.#what} took longer than ${this.#seconds} s.`)
+    this.#exceeded = new ReceiverError('deadline_exceeded', `${this.#subject} took longer than ${this.#seconds} s.`)
     this.#controller?.abort(this.#exceeded)
     return this.#exceeded
   }

@@ -1,13 +1,13 @@
 import { ReceiverError } from './errors.ts'
 
 /**
- * Remembers what was handled, so that a webhook that comes again is not handled again. A key is claimed before its work
- * and then committed, or released to be claimed again. A claim whose process died ends with its lease.
+ * Remembers handled webhooks, so that one that is delivered again is not handled again. A key is claimed before it is
+ * handled, then committed on success or released on failure. The claim of a process that died expires with its lease.
  */
 export interface DedupeStore {
   /**
-   * Takes the key, if it is neither committed nor taken by a claim whose lease still runs. Of any number of claims at
-   * once, on any number of machines, one gets it.
+   * Claims the key unless it is committed or held by a claim with an unexpired lease. Of concurrent claims on any number
+   * of machines, exactly one succeeds.
    * @param lease milliseconds
    */
   claim(key: string, lease: number): Promise<Claim>
@@ -16,25 +16,25 @@ export interface DedupeStore {
 export type Claim =
   | {
       readonly state: 'claimed'
-      /** The work is done: the key is never given out again. Does nothing when the lease ran out and another took it. */
+      /** Marks the key as done for good. Does nothing when the lease has expired and another claim holds the key. */
       commit(): Promise<void>
-      /** The work failed: the key is free. Does nothing when the lease ran out and another took it. */
+      /** Frees the key after a failure. Does nothing when the lease has expired and another claim holds the key. */
       release(): Promise<void>
     }
-  /** Another claim's work goes on. */
+  /** Another claim holds the key. */
   | { readonly state: 'busy' }
-  /** The work was done before. */
+  /** The key is committed. */
   | { readonly state: 'done' }
 
 /**
- * Does the work unless it was done before, and remembers that it is done.
- * @throws ReceiverError `in_progress`; whatever the work or the store throws
+ * Runs `handle` unless the key is committed already, and commits the key on success.
+ * @throws ReceiverError `in_progress`; also the errors of `handle` and of the store
  */
 export async function onceOnly(
   store: DedupeStore,
   key: string,
   lease: number,
-  work: () => void | Promise<void>,
+  handle: () => void | Promise<void>,
 ): Promise<'handled' | 'duplicate'> {
   const claim = await store.claim(key, lease)
   if (claim.state === 'done') return 'duplicate'
@@ -42,12 +42,12 @@ export async function onceOnly(
     throw new ReceiverError('in_progress', 'This webhook is being handled. Send it again, in case that fails.')
   }
   try {
-    await work()
+    await handle()
   } catch (error) {
     try {
       await claim.release()
     } catch {
-      // The lease ends by itself; why the work failed is what matters.
+      // Ignored: the lease expires anyway, and the handler's error is the one to report.
     }
     throw error
   }

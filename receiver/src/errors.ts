@@ -1,6 +1,6 @@
 /** Every code of a `ReceiverError`, with the HTTP status that answers it. Codes are stable; messages may improve. */
 const statuses = {
-  // The request is refused: sending it again unchanged would not help.
+  // The request is invalid: sending it again unchanged would not help.
   body_too_large: 400,
   request_aborted: 400,
   missing_header: 400,
@@ -14,16 +14,16 @@ const statuses = {
   invalid_json: 400,
   invalid_payload: 400,
   method_not_allowed: 405,
-  // The application failed: the sender tries again.
+  // The application failed: the sender retries.
   body_consumed: 500,
   not_raw_bytes: 500,
   handler_failed: 500,
   deadline_exceeded: 500,
   enqueue_failed: 500,
-  // Another copy of the webhook is being handled: should that fail, this one is needed.
+  // Another copy of the webhook is being handled: if that fails, a retry is needed.
   in_progress: 503,
   internal_error: 500,
-  // Thrown while the application sets its receiver up.
+  // Thrown while the application creates its receiver.
   invalid_secret: 500,
   invalid_option: 500,
   unknown_event: 500,
@@ -31,13 +31,13 @@ const statuses = {
   late_registration: 500,
 } as const
 
-/** What went wrong, as a stable word to branch on. */
+/** The cause of an error as a stable identifier to branch on. */
 export type ReceiverErrorCode = keyof typeof statuses
 
 /**
- * The only error that this package throws. `message` names the cause and the remedy and is safe to send to anybody: it
- * never holds a secret or a stack, and of a payload no more than the place that is wrong. `cause` is for the
- * application's own log.
+ * The only error that this package throws. `message` names the cause and the remedy and is safe to send to the client: it
+ * contains no secret, no stack, and of a payload only the path of the invalid field. `cause` is for the application's own
+ * log.
  */
 export class ReceiverError extends Error {
   override readonly name = 'ReceiverError'
@@ -49,7 +49,7 @@ export class ReceiverError extends Error {
     super(message, options)
     this.code = code
     this.status = statuses[code]
-    // Koa's default error listener prints the stack alone, so the cause has to be part of it.
+    // Koa's default error listener prints only the stack, so the stack includes the cause.
     if (this.cause instanceof Error) this.stack = `${this.stack}\ncaused by ${this.cause.stack}`
   }
 }

@@ -15,14 +15,14 @@ const database = {
 }
 
 /**
- * Event name → schema of its `data`. This table is the contract between Fairlead and its receivers.
- * Fields that a newer server adds are let through and left out of the result, so that `data` is what its type says.
+ * Event name → schema of its `data`: the contract between Fairlead and its receivers. Unknown fields, which a newer server
+ * may send, are accepted and removed, so that `data` matches its type.
  */
 export const events = {
   'deployment.succeeded': object(deployment),
   'deployment.failed': object({
     ...deployment,
-    /** The step that failed, why as a stable word, and why as text. */
+    /** The stage that failed, and the cause as a stable code and as text. */
     failure: object({ stage: z.string(), code: z.string(), message: z.string() }),
   }),
   'deployment.canceled': object(deployment),
@@ -40,7 +40,7 @@ export const events = {
     /** Download address of the file. */
     url: z.string(),
   }),
-  /** Sent on request alone, to see whether webhooks arrive. */
+  /** Sent only on request, to test that webhooks arrive. */
   ping: object({ webhook_id: z.string() }),
 } as const satisfies Record<string, $ZodType<object>>
 
@@ -53,7 +53,7 @@ export type FairleadEvents = { [N in EventName]: z.output<(typeof events)[N]> }
 /** The `data` of the event `N`. */
 export type EventData<N extends EventName = EventName> = FairleadEvents[N]
 
-/** The envelope of the event `N` as it is on the wire. Without `N`: all of them, told apart by `event`. */
+/** The envelope of the event `N` as sent. Without `N`: the union of all, discriminated by `event`. */
 export type WebhookEvent<N extends EventName = EventName> = {
   [K in N]: { event: K; timestamp: string; data: EventData<K> }
 }[N]

@@ -2,36 +2,37 @@ import { ReceiverError } from './errors.ts'
 import type { Outcome } from './handlers.ts'
 import type { WebhookHeaders } from './headers.ts'
 
-/** What became of a genuine webhook. */
-export type Taken = Outcome | 'enqueued'
+/** The result of a genuine webhook. */
+export type AnswerOutcome = Outcome | 'enqueued'
 
-/** What the sender is told, whatever the framework. */
+/** The HTTP response to a webhook, independent of any framework. */
 export interface WebhookAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** For JSON. */
-  readonly body: { outcome: Taken } | { error: { code: string; message: string } }
+  /** To be sent as JSON. */
+  readonly body: { outcome: AnswerOutcome } | { error: { code: string; message: string } }
 }
 
 /**
- * Answers one request; never rejects. How a framework is served: `body` is the raw bytes or a promise of them, which
- * may reject with a ReceiverError, and `unheard` is told of errors of status 500 that no `onError` hears of.
+ * Answers one request; never rejects. Adapters for frameworks call it with the raw bytes as `body`, or with a promise of
+ * them that may reject with a ReceiverError. `defaultReport` is called with errors of status 500 when there is no `onError`,
+ * and with the failure of `onError` itself.
  */
 export type Respond = (
   headers: WebhookHeaders,
   body: unknown,
-  unheard: (error: ReceiverError) => void,
+  defaultReport: (error: ReceiverError) => void,
 ) => Promise<WebhookAnswer>
 
 const noHeaders = {}
 
-export const successAnswer = (outcome: Taken): WebhookAnswer => ({
+export const successAnswer = (outcome: AnswerOutcome): WebhookAnswer => ({
   status: 200,
   headers: noHeaders,
   body: { outcome },
 })
 
-/** The answer to a request that ended in `error`: its code and message, and nothing else of it. */
+/** Returns the answer to a request that failed with `error`. It contains the code and the message only. */
 export const errorAnswer = ({ status, code, message }: ReceiverError): WebhookAnswer => ({
   status,
   headers: headersOf(status),
@@ -40,11 +41,11 @@ export const errorAnswer = ({ status, code, message }: ReceiverError): WebhookAn
 
 function headersOf(status: number): Readonly<Record<string, string>> {
   if (status === 405) return { Allow: 'POST' }
-  // Soon: what goes on has a deadline of seconds.
+  // Short, because the handler that is running has a deadline of seconds.
   if (status === 503) return { 'Retry-After': '5' }
   return noHeaders
 }
 
-/** The answer to another method than POST. */
+/** Returns the answer to a method other than POST. */
 export const methodAnswer = (): WebhookAnswer =>
-  errorAnswer(new ReceiverError('method_not_allowed', 'Webhooks are sent here with POST alone.'))
+  errorAnswer(new ReceiverError('method_not_allowed', 'Webhooks are sent here with POST only.'))

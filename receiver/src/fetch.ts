@@ -2,12 +2,12 @@ import { ReceiverError } from './errors.ts'
 import { methodAnswer, type Respond, type WebhookAnswer } from './exchange.ts'
 import { aborted, requireSize } from './raw-body.ts'
 
-/** Serves whatever speaks `fetch`: Hono, Deno, Bun, workers with Node's modules. Which path is its, the caller decides. */
+/** Adapter for frameworks based on `fetch`: Hono, Deno, Bun, workers with Node's modules. The caller does the routing. */
 export const fetchHandler =
-  (respond: Respond, unheard: (error: ReceiverError) => void) =>
+  (respond: Respond, defaultReport: (error: ReceiverError) => void) =>
   async (request: Request): Promise<Response> => {
     if (request.method !== 'POST') return toResponse(methodAnswer())
-    return toResponse(await respond(request.headers, readBody(request), unheard))
+    return toResponse(await respond(request.headers, readBody(request), defaultReport))
   }
 
 const toResponse = ({ status, headers, body }: WebhookAnswer): Response => Response.json(body, { status, headers })

@@ -5,19 +5,19 @@ import { ReceiverError } from './errors.ts'
 import { matches } from './patterns.ts'
 import { isThenable } from './thenable.ts'
 
-/** What a handler is given beside the event. */
+/** The second argument of a handler. */
 export interface HandlerContext {
   /** Aborts at the deadline: from then on the sender counts the webhook as failed and sends it again. */
   readonly signal: AbortSignal
 }
 
-/** Does the work of an event. When it throws, rejects or misses its deadline, the webhook is sent again. */
+/** Handles an event. If it throws, rejects or misses its deadline, the webhook is sent again. */
 export type Handler<P extends PatternOf<Own>, Own extends Schemas = NoSchemas> = (
   event: EventOf<P, Own>,
   context: HandlerContext,
 ) => void | Promise<void>
 
-/** An event whose data was checked. Which one it is, the types of `Handler` know. */
+/** An event with validated data. The type of `Handler` tells which event it is. */
 export interface AnyEvent {
   readonly id: string
   readonly event: string
@@ -33,14 +33,14 @@ export interface Handlers {
   /** @throws ReceiverError `unknown_event`, `duplicate_handler`, `invalid_option` */
   add(patterns: readonly string[], handler: AnyHandler): void
   /**
-   * Runs every handler of the event at once. With a dedupe store, those that succeeded before are left out.
+   * Runs all handlers of the event concurrently. With a dedupe store, those that have succeeded before are skipped.
    * @throws ReceiverError `handler_failed`, `deadline_exceeded`, `in_progress`
    */
   run(event: AnyEvent): Outcome | Promise<Outcome>
 }
 
 interface Registered {
-  /** What it was registered for: told apart by this, handlers of one event are deduplicated each by itself. */
+  /** The pattern it was registered for. Part of the dedupe key, so that each handler of an event is deduplicated alone. */
   readonly pattern: string
   readonly handler: AnyHandler
 }
@@ -52,17 +52,17 @@ export interface HandlersOptions {
   readonly dedupe: DedupeStore | undefined
 }
 
-/** Keeps the handlers of each event and runs them. */
+/** Creates the registry of handlers, which also runs them. */
 export function createHandlers({ catalogue, deadline: seconds, dedupe }: HandlersOptions): Handlers {
   const routes = new Map<string, readonly Registered[]>()
-  // A handler that heeds its signal has long ended when the lease does.
+  // Longer than the deadline, so that a handler that obeys its signal has ended when its lease expires.
   const lease = 2 * seconds * 1000
 
-  /** At once where the handler is done at once: every wait costs as much as checking a small event. */
+  // Stays synchronous when the handler is: a promise tick costs as much as verifying a small event.
   const attempt = (event: AnyEvent, { pattern, handler }: Registered): Outcome | Promise<Outcome> => {
     const deadline = new Deadline(seconds)
     const fail = (cause: unknown): never => {
-      throw isOwn(cause) ? cause : handlerFailed(event.event, cause)
+      throw isOwnError(cause) ? cause : handlerFailed(event.event, cause)
     }
     try {
       if (dedupe) {
@@ -109,8 +109,8 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
   }
 }
 
-/** Whether it tells by itself what became of the webhook. */
-const isOwn = (cause: unknown): boolean =>
+/** True when the error comes from this package and needs no wrapping. */
+const isOwnError = (cause: unknown): boolean =>
   cause instanceof ReceiverError && (cause.code === 'in_progress' || cause.code === 'deadline_exceeded')
 
 /** @param cause the handler's own error */
@@ -121,7 +121,7 @@ export const handlerFailed = (name: string, cause: unknown): ReceiverError =>
     { cause },
   )
 
-// The types refuse these mistakes; plain JavaScript gets here.
+// The types exclude this mistake, but plain JavaScript can make it.
 function requireHandler(handler: unknown, patterns: readonly string[]): void {
   if (typeof handler !== 'function') {
     throw new ReceiverError('invalid_option', `The handler of ${patterns} is not a function. Pass a function.`)
@@ -131,7 +131,7 @@ function requireHandler(handler: unknown, patterns: readonly string[]): void {
 const unknownEvent = (pattern: string, catalogue: Catalogue) =>
   new ReceiverError(
     'unknown_event',
-    `"${pattern}" is no event that this receiver knows. Register one of: ${[...catalogue.keys()].join(', ')}; ` +
+    `"${pattern}" is not an event that this receiver knows. Register one of: ${[...catalogue.keys()].join(', ')}; ` +
       'declare your own with `events`.',
   )
 

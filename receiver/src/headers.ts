@@ -1,11 +1,11 @@
 import { ReceiverError } from './errors.ts'
 import type { SignatureHeaders } from './signature.ts'
 
-/** Headers as Node has them (`req.headers`, `req.headersDistinct`), as `fetch` has them, or as a plain object; names in any case. */
+/** Headers of Node (`req.headers`, `req.headersDistinct`) or of `fetch`, or a plain object. Names may be in any case. */
 export type WebhookHeaders = Readonly<Record<string, string | readonly string[] | undefined>> | Headers
 
 /**
- * Picks the three headers of Standard Webhooks.
+ * Reads the three headers of Standard Webhooks.
  * @throws ReceiverError `missing_header`, `duplicate_header`
  */
 export function readHeaders(headers: WebhookHeaders): SignatureHeaders {
@@ -21,7 +21,7 @@ const read = (headers: WebhookHeaders, name: string): string =>
 
 type Found = string | readonly string[] | null | undefined
 
-// By its method, because a framework may bring a class of its own; a header is never a function.
+// Detected by its method, because a framework may have its own class. Values of a plain object are never functions.
 const isFetchHeaders = (headers: WebhookHeaders): headers is Headers => typeof headers.get === 'function'
 
 function find(headers: Exclude<WebhookHeaders, Headers>, name: string): Found {
@@ -41,7 +41,7 @@ function single(found: Found, name: string): string {
     )
   }
   if (others.length > 0) {
-    throw new ReceiverError('duplicate_header', `The header ${name} came more than once. Send it once.`)
+    throw new ReceiverError('duplicate_header', `The header ${name} was sent more than once. Send it once.`)
   }
   return value
 }

@@ -2,14 +2,14 @@ import { ReceiverError } from './errors.ts'
 import { parseSecret } from './signature.ts'
 import type { SigningKey } from './signing-key.ts'
 
-/** The secrets (`whsec_…`) of a webhook, several during a rotation; or a function that is asked on every request. */
+/** The secrets (`whsec_…`) of a webhook, several during a rotation, or a function that is called on every request. */
 export type Secrets = readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
 
-/** The keys of the secrets, in their order. */
+/** Returns the keys of the secrets, in the same order. */
 export type Keys = () => readonly SigningKey[] | Promise<readonly SigningKey[]>
 
 /**
- * Secrets that are given are checked at once; those of a function, on each request.
+ * Validates a list of secrets immediately, and those that a function returns on each request.
  * @throws ReceiverError `invalid_secret`
  */
 export function createKeys(secrets: Secrets): Keys {
@@ -17,7 +17,7 @@ export function createKeys(secrets: Secrets): Keys {
     const keys = parseSecrets(secrets, new Map())
     return () => keys
   }
-  // Making a key costs more than using it, so those of the last answer are kept.
+  // Cached between calls, because creating a key costs more than using it.
   let known: ReadonlyMap<string, SigningKey> = new Map()
   return async () => {
     const current = await secrets()
@@ -31,7 +31,7 @@ function parseSecrets(secrets: readonly string[], known: ReadonlyMap<string, Sig
   if (!Array.isArray(secrets) || secrets.length === 0) {
     throw new ReceiverError(
       'invalid_secret',
-      '`secrets` is not a list, or an empty one. Pass a list with the secret that Fairlead showed when the webhook was created.',
+      '`secrets` is empty or not a list. Pass a list with the secret that Fairlead showed when the webhook was created.',
     )
   }
   return secrets.map((secret) => known.get(secret) ?? parseSecret(secret))

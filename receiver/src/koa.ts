@@ -3,12 +3,12 @@ import { ReceiverError } from './errors.ts'
 import { methodAnswer, type Respond, type WebhookAnswer } from './exchange.ts'
 import { readRawBody } from './raw-body.ts'
 
-/** The part of a Koa context that the middleware uses; contexts of Koa 2 and 3 fit. */
+/** The part of a Koa context that the middleware uses. Contexts of Koa 2 and 3 are assignable to it. */
 export interface KoaContext {
   readonly method: string
   readonly path: string
   readonly req: IncomingMessage
-  /** Body parsers leave the unparsed body here. */
+  /** Body parsers may have stored the unparsed body here. */
   readonly request: object
   readonly app: { emit(event: 'error', error: Error, ctx: unknown): boolean }
   status: number
@@ -16,17 +16,17 @@ export interface KoaContext {
   set(name: string, value: string): void
 }
 
-/** Generic, so that `app.use` does not take this package's view of a context into the type of the app. */
+/** Generic, so that `app.use` does not add this package's `KoaContext` to the type of the app. */
 export type KoaMiddleware = <C extends KoaContext>(ctx: C, next: () => Promise<unknown>) => Promise<unknown>
 
 export interface KoaOptions {
-  /** The path of the webhook's address, for example `/webhooks/fairlead`. Only this path is taken, to the letter. */
+  /** The path of the webhook's address, for example `/webhooks/fairlead`. Requests must match it exactly. */
   readonly path: string
 }
 
 /**
- * Makes the middleware. `POST` on `path` is answered by `respond`, another method on it with 405, and every other
- * path goes to the next middleware.
+ * Creates the middleware. `POST` on `path` is answered by `respond`, another method with 405, and requests for other paths
+ * are passed to the next middleware.
  * @throws ReceiverError `invalid_option`
  */
 export function koaMiddleware({ path }: KoaOptions, respond: Respond): KoaMiddleware {
@@ -36,8 +36,8 @@ export function koaMiddleware({ path }: KoaOptions, respond: Respond): KoaMiddle
   return async (ctx, next) => {
     if (ctx.path !== path) return next()
     if (ctx.method !== 'POST') return send(ctx, methodAnswer())
-    const unheard = (error: ReceiverError) => ctx.app.emit('error', error, ctx)
-    return send(ctx, await respond(distinctHeaders(ctx.req), readRawBody(ctx.req, ctx.request), unheard))
+    const defaultReport = (error: ReceiverError) => ctx.app.emit('error', error, ctx)
+    return send(ctx, await respond(distinctHeaders(ctx.req), readRawBody(ctx.req, ctx.request), defaultReport))
   }
 }
 
@@ -47,5 +47,5 @@ function send(ctx: KoaContext, { status, headers, body }: WebhookAnswer): void {
   ctx.body = body
 }
 
-// `req.headers` joins a repeated header into one text that looks like a list. HTTP/2 requests have only that.
+// `req.headers` joins repeated headers into one value, which looks like a list. HTTP/2 requests have no `headersDistinct`.
 const distinctHeaders = (req: IncomingMessage) => req.headersDistinct ?? req.headers

@@ -2,14 +2,14 @@ import type { Claim, DedupeStore } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 
 export interface MemoryStoreOptions {
-  /** How many handled webhooks are remembered, the latest ones; 100,000 unless given. */
+  /** How many handled webhooks are remembered; the oldest are dropped. Default: 100,000. */
   readonly capacity?: number
-  /** The present in Unix milliseconds; `Date.now` unless given. */
+  /** Returns the current time in Unix milliseconds. Default: `Date.now`. */
   readonly clock?: () => number
 }
 
 /**
- * Remembers in the memory of this process: enough for one process, until it ends.
+ * A store in the memory of this process. It is not shared with other processes and ends with this one.
  * @throws ReceiverError `invalid_option`
  */
 export function memoryStore({ capacity = 100_000, clock = Date.now }: MemoryStoreOptions = {}): DedupeStore {
@@ -25,18 +25,18 @@ export function memoryStore({ capacity = 100_000, clock = Date.now }: MemoryStor
     if ((leases.get(key)?.until ?? now) > now) return { state: 'busy' }
     const mine = { until: now + lease }
     leases.set(key, mine)
-    const end = (): boolean => leases.get(key) === mine && leases.delete(key)
+    const endLease = (): boolean => leases.get(key) === mine && leases.delete(key)
     return {
       state: 'claimed',
       commit: async () => {
-        if (!end()) return
-        // A Set keeps its order: its first key is the one committed longest ago.
+        if (!endLease()) return
+        // A Set keeps insertion order, so its first key was committed first.
         const [oldest] = done
         if (oldest !== undefined && done.size >= capacity) done.delete(oldest)
         done.add(key)
       },
       release: async () => {
-        end()
+        endLease()
       },
     }
   }

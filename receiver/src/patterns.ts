@@ -1,19 +1,19 @@
-/** Every beginning of a dotted name: of `a.b.c`, `a` and `a.b`. */
-type Beginnings<Name extends string> = Name extends `${infer First}.${infer Rest}`
-  ? First | `${First}.${Beginnings<Rest>}`
+/** The proper prefixes of a dotted name: for `a.b.c`, `a` and `a.b`. */
+type Prefixes<Name extends string> = Name extends `${infer First}.${infer Rest}`
+  ? First | `${First}.${Prefixes<Rest>}`
   : never
 
-/** What can be listened to where these are the events: a name, all names below a beginning (`deployment.*`), or `*`. */
-export type Pattern<Name extends string> = Name | `${Beginnings<Name>}.*` | '*'
+/** A pattern of event names: a name, all names with a prefix (`deployment.*`), or `*`. */
+export type Pattern<Name extends string> = Name | `${Prefixes<Name>}.*` | '*'
 
-/** The names that a pattern stands for. */
+/** The names that a pattern matches. */
 export type Matching<Name extends string, P extends string> = P extends '*'
   ? Name
-  : P extends `${infer Beginning}.*`
-    ? Extract<Name, `${Beginning}.${string}`>
+  : P extends `${infer Prefix}.*`
+    ? Extract<Name, `${Prefix}.${string}`>
     : Extract<Name, P>
 
-/** Whether the pattern stands for the name. */
+/** True when the pattern matches the name. */
 export function matches(pattern: string, name: string): boolean {
   if (pattern === '*') return true
   return pattern.endsWith('.*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern

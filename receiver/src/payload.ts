@@ -2,28 +2,28 @@ import { regexes } from 'zod/v4/core'
 import { ReceiverError } from './errors.ts'
 import type { Result } from './standard-schema.ts'
 
-/** What every webhook's body looks like, whatever its event (the specification's section "Events"). */
+/** The body of every webhook, whatever its event (section "Events" of the specification). */
 export interface Envelope {
   readonly event: string
-  /** Time of the event, ISO 8601 in UTC. */
+  /** Time of the event in ISO 8601, UTC. */
   readonly timestamp: string
-  /** As sent, not yet checked. */
+  /** As sent, not yet validated. */
   readonly data: object
 }
 
-/** A genuine webhook as it was sent, with its id: plain JSON. */
+/** A genuine webhook as sent, together with its id. Plain JSON. */
 export interface Webhook extends Envelope {
   readonly id: string
 }
 
 /**
- * Reads the body of a webhook whose signature was found good: UTF-8, JSON, envelope.
+ * Parses the body of a webhook with a valid signature. Checks UTF-8, JSON and the envelope.
  * @throws ReceiverError `invalid_utf8`, `invalid_json`, `invalid_payload`
  */
 export const parseBody = (body: Uint8Array): Envelope => requireEnvelope(parseJson(body))
 
 /**
- * Reads a webhook that comes back from a queue.
+ * Validates a webhook that was stored in a queue.
  * @throws ReceiverError `invalid_payload`
  */
 export function parseWebhook(value: unknown): Webhook {
@@ -33,22 +33,22 @@ export function parseWebhook(value: unknown): Webhook {
   return { id, ...envelope }
 }
 
-// Fatal: Node would replace what it cannot decode, and a handler would see other text than the one that was signed.
-// A byte order mark is kept, so that the parser refuses it.
+// Fatal, or invalid bytes would be replaced and a handler would see a different text than the one that was signed.
+// With ignoreBOM, a byte order mark stays in the text, so that the JSON parser rejects it.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function parseJson(body: Uint8Array): unknown {
   try {
     return JSON.parse(utf8.decode(body))
   } catch (error) {
-    // The parser's own message quotes the body, so it is not passed on.
+    // The parser's message is dropped, because it quotes the body.
     throw error instanceof SyntaxError
       ? new ReceiverError('invalid_json', 'The body is not JSON. Send one JSON object, without a byte order mark.')
       : new ReceiverError('invalid_utf8', 'The body is not UTF-8. Send JSON encoded as UTF-8.')
   }
 }
 
-// By hand, because it is the same for every event, and a schema's copy of it would cost more than the checks.
+// Written by hand: a schema would copy the object, which costs more than these checks.
 function requireEnvelope(value: unknown): Envelope {
   if (!isObject(value)) throw invalidPayload('the body')
   const { event, timestamp, data } = value
@@ -64,20 +64,20 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * The event's `data` as its schema gives it.
+ * Returns the `data` that the schema outputs.
  * @throws ReceiverError `invalid_payload`
  */
 export function acceptData(result: Result<unknown>): unknown {
   if (!result.issues) return result.value
-  // Some libraries put the value itself into their issues; message and place are enough for a log.
+  // Only message and path are kept, because some libraries add the value itself to their issues.
   const cause = result.issues.map(({ message, path = [] }) => ({ message, path: path.map(keyOf).join('.') }))
   throw invalidPayload(['data', cause[0]?.path].filter(Boolean).join('.'), { cause })
 }
 
-const invalidPayload = (what: string, options?: ErrorOptions) =>
+const invalidPayload = (field: string, options?: ErrorOptions) =>
   new ReceiverError(
     'invalid_payload',
-    `The body is not an event as it was agreed: ${what} is missing or not valid. If the server is newer, update @fairlead/receiver.`,
+    `The body is not a valid event: ${field} is missing or invalid. If the server is newer, update @fairlead/receiver.`,
     options,
   )
 

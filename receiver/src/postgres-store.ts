@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { DedupeStore } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 
-/** What is needed of a database; a `Pool` or `Client` of `pg` fits. */
+/** The database access that the store needs. A `Pool` or `Client` of `pg` is assignable to it. */
 export interface PostgresQueries {
   query(text: string, values: unknown[]): Promise<{ rows: Record<string, unknown>[] }>
 }
@@ -10,31 +10,31 @@ export interface PostgresQueries {
 export interface PostgresStoreOptions {
   readonly database: PostgresQueries
   /**
-   * The table, `fairlead_webhooks` unless given. A webhook's id is the same for all who receive its event: receivers
-   * that do different work need a table each.
+   * The table. Default: `fairlead_webhooks`. An event has the same webhook id at all endpoints, so receivers that
+   * do different things need a table each.
    */
   readonly table?: string
 }
 
 export interface PostgresStore extends DedupeStore {
-  /** Makes the table, if it is not there: see `schema`. */
+  /** Creates the table unless it exists: see `schema`. */
   createTable(): Promise<void>
-  /** The statement that makes the table, for your own migrations. */
+  /** The statement that creates the table, for your own migrations. */
   readonly schema: string
   /**
-   * Forgets what was committed longer than so many days ago. Fairlead sends a webhook again for up to four days, up to
-   * ten where answers carry a long `Retry-After`, and later when its user asks it to.
+   * Deletes keys that were committed more than this number of days ago. Fairlead retries a webhook for up to four days,
+   * for up to ten when answers have a long `Retry-After`, and later when its user requests it.
    */
   prune(days: number): Promise<void>
 }
 
 /**
- * Remembers in PostgreSQL, for any number of processes and over their restarts. Times are the database's, so the
- * machines' clocks need not agree.
+ * A store in PostgreSQL that any number of processes can share and that survives restarts. It uses the database's clock,
+ * so the clocks of the machines need not agree.
  * @throws ReceiverError `invalid_option`
  */
 export function postgresStore({ database, table = 'fairlead_webhooks' }: PostgresStoreOptions): PostgresStore {
-  // The name becomes part of statements, so nothing but plain names is let through.
+  // The name becomes part of SQL statements, so only plain names are allowed.
   if (!/^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$/.test(table)) {
     throw new ReceiverError('invalid_option', '`table` is not a plain name. Pass one like "my_webhooks".')
   }

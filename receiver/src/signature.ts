@@ -2,13 +2,13 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { ReceiverError } from './errors.ts'
 import { SigningKey } from './signing-key.ts'
 
-// Rules of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).
+// The rules are those of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).
 const SECRET_PREFIX = 'whsec_'
 const VERSION_PREFIX = 'v1,'
 const TIMESTAMP = /^\d{1,12}$/
 const MAX_SIGNATURES = 32
 
-/** How far, in seconds, a webhook's timestamp may be from the clock in either direction. */
+/** Seconds that a webhook's timestamp may differ from the clock in either direction. */
 export const DEFAULT_TOLERANCE = 300
 
 /** The three `webhook-*` headers, as sent. */
@@ -20,29 +20,29 @@ export interface SignatureHeaders {
 
 export interface SignInput {
   readonly key: SigningKey
-  /** The value of `webhook-id`; holds no `.`. */
+  /** The value of `webhook-id`. Must not contain a `.`. */
   readonly id: string
-  /** The value of `webhook-timestamp`: whole Unix seconds. */
+  /** The value of `webhook-timestamp`, in whole Unix seconds. */
   readonly timestamp: number
   readonly body: Uint8Array
 }
 
 export interface VerifyInput extends SignatureHeaders {
-  /** A signature of any one of these keys is enough. */
+  /** A signature by any one of these keys is valid. */
   readonly keys: readonly SigningKey[]
   readonly body: Uint8Array
-  /** The present, in Unix milliseconds. */
+  /** Returns the current time in Unix milliseconds. */
   readonly now: () => number
-  /** Seconds; `DEFAULT_TOLERANCE` unless given. */
+  /** Seconds. Default: `DEFAULT_TOLERANCE`. */
   readonly tolerance?: number
 }
 
-/** A new secret: `whsec_` and 32 random bytes in base64. */
+/** Returns a new secret: `whsec_` and 32 random bytes in base64. */
 export const generateSecret = (): string => `${SECRET_PREFIX}${randomBytes(32).toString('base64')}`
 
 /**
- * Turns a secret (24 to 64 bytes in base64, with or without `whsec_`) into a key. Make the key once and keep it.
- * @throws ReceiverError `invalid_secret`; its message never holds the secret.
+ * Converts a secret (24 to 64 bytes in base64, with or without `whsec_`) into a key. Create the key once and reuse it.
+ * @throws ReceiverError `invalid_secret`; its message never contains the secret.
  */
 export function parseSecret(secret: string): SigningKey {
   if (typeof secret !== 'string' || secret === '' || secret === SECRET_PREFIX) {
@@ -54,7 +54,7 @@ export function parseSecret(secret: string): SigningKey {
   const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   const bytes = Buffer.from(text, 'base64')
   try {
-    // Node skips what is not base64; only a text that comes back unchanged was base64.
+    // Node skips characters that are not base64, so the text is valid only when encoding gives it back unchanged.
     if (bytes.toString('base64') !== text) {
       throw new ReceiverError(
         'invalid_secret',
@@ -69,13 +69,13 @@ export function parseSecret(secret: string): SigningKey {
     }
     return new SigningKey(bytes)
   } finally {
-    // All small buffers of the process share their memory with these bytes.
+    // Erased, because small buffers share one pool of memory.
     bytes.fill(0)
   }
 }
 
 /**
- * Signs a webhook: the HMAC-SHA256 of `id.timestamp.body` as one entry (`v1,<base64>`) of `webhook-signature`.
+ * Signs a webhook. Returns the HMAC-SHA256 of `id.timestamp.body` as one entry (`v1,<base64>`) of `webhook-signature`.
  * @throws ReceiverError `invalid_secret`, `bad_id`, `bad_timestamp`
  */
 export function sign({ key, id, timestamp, body }: SignInput): string {
@@ -87,7 +87,7 @@ export function sign({ key, id, timestamp, body }: SignInput): string {
 }
 
 /**
- * Checks a webhook's timestamp and signature over the raw bytes of its body.
+ * Verifies a webhook's timestamp and its signature over the raw bytes of its body.
  * @returns the index of the key that signed it
  * @throws ReceiverError `invalid_secret`, `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`,
  *   `no_matching_signature`
@@ -99,7 +99,7 @@ export function verify({ keys, body, now, tolerance = DEFAULT_TOLERANCE, ...head
 }
 
 /**
- * Refuses a webhook with a malformed id or timestamp, or one from another time.
+ * Rejects a webhook with a malformed id or timestamp, or with a timestamp outside the tolerance.
  * @param now Unix milliseconds
  * @param tolerance seconds
  * @throws ReceiverError `bad_id`, `bad_timestamp`, `timestamp_too_old`, `timestamp_too_new`
@@ -111,7 +111,7 @@ export function requireTimely({ id, timestamp }: SignatureHeaders, now: number, 
 }
 
 /**
- * The index of the key that signed the webhook. The headers must have passed `requireTimely`.
+ * Returns the index of the key that signed the webhook. The headers must have passed `requireTimely`.
  * @throws ReceiverError `no_matching_signature`
  */
 export function findSigner(
@@ -119,7 +119,7 @@ export function findSigner(
   { id, timestamp, signature }: SignatureHeaders,
   body: Uint8Array,
 ): number {
-  // Most hold one entry, which takes longer to split off than to compare.
+  // Not split when there is one entry, as usual: splitting takes longer than the comparison.
   const entries = signature.includes(' ') ? signature.split(' ', MAX_SIGNATURES) : [signature]
   for (let index = 0; index < keys.length; index++) {
     expected.write(macOf(keys[index] as SigningKey, id, timestamp, body), VERSION_PREFIX.length, 'latin1')
@@ -127,34 +127,35 @@ export function findSigner(
   }
   throw new ReceiverError(
     'no_matching_signature',
-    'No signature in webhook-signature fits the body and any of the configured secrets. Check that `secrets` holds the ' +
-      'secret of this webhook, and that nothing changes the body on its way.',
+    'No signature in webhook-signature matches the body and any of the configured secrets. Check that `secrets` contains ' +
+      'the secret of this webhook, and that nothing changes the body on its way.',
   )
 }
 
 const macOf = (key: SigningKey, id: string, timestamp: string, body: Uint8Array): string =>
   key.sign(`${id}.${timestamp}.`, body)
 
-// One of each for all, because two new ones for a webhook cost more than to compare them. Nothing waits in between.
+// Shared by all calls, because allocating two buffers costs more than comparing them. Safe, because the code that uses
+// them is synchronous.
 const expected = Buffer.alloc(VERSION_PREFIX.length + 44, VERSION_PREFIX)
 const given = Buffer.alloc(expected.length)
 
-// Texts are compared, not what they decode to: base64 spells some bytes in several ways, and one of them was signed.
-// Entries of other versions are never equal.
+// Compares the encoded texts instead of the decoded bytes: several base64 texts decode to the same bytes, and only the
+// canonical one is accepted. Entries of other versions are never equal.
 const isExpected = (entry: string): boolean =>
   entry.length === given.length && given.write(entry) === given.length && timingSafeEqual(given, expected)
 
-// The types refuse others; plain JavaScript gets here.
+// The types exclude this mistake, but plain JavaScript can make it.
 function requireKeys(keys: readonly unknown[]): void {
   if (!keys.every((key) => key instanceof SigningKey)) {
-    throw new ReceiverError('invalid_secret', 'The key is none. Pass what `parseSecret` makes of a secret.')
+    throw new ReceiverError('invalid_secret', 'The key is not a signing key. Pass the result of `parseSecret`.')
   }
 }
 
-// A dot in the id or the timestamp would let bytes move between the three parts under the same signature.
+// With a dot in the id or the timestamp, bytes could move between the three signed parts under the same signature.
 function requireId(id: string): void {
   if (id === '' || id.includes('.')) {
-    throw new ReceiverError('bad_id', 'webhook-id is empty or holds a ".". Send an id without dots.')
+    throw new ReceiverError('bad_id', 'webhook-id is empty or contains a ".". Send an id without dots.')
   }
 }
 
@@ -167,7 +168,7 @@ function requireTimestamp(timestamp: string): void {
   }
 }
 
-// Written so that a clock that answers NaN refuses everything.
+// Negated, so that a clock that returns NaN rejects everything.
 function requireFresh(sent: number, now: number, tolerance: number): void {
   if (!(now - sent <= tolerance)) {
     throw new ReceiverError(

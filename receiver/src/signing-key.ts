@@ -1,26 +1,26 @@
 import crypto, { createHash, type Hash } from 'node:crypto'
 
-/** Bytes that SHA-256 takes at a time. */
+/** The block size of SHA-256 in bytes. */
 const BLOCK = 64
 
 /**
- * A key of HMAC-SHA256 (RFC 2104). What depends on the key alone is made once; the rest is two plain hashes, which Node
- * makes in less time than one `createHmac`, most of which is not hashing. No log shows what is in private fields.
+ * A key of HMAC-SHA256 (RFC 2104). The state that depends only on the key is computed once; what remains are two plain
+ * hashes, which are faster than one `createHmac`, whose time mostly is not spent on hashing. The secret is in private
+ * fields, which do not appear in logs.
  */
 export class SigningKey {
   readonly #inner: Hash
-  /** Has room for the inner hash at its end. Not of Node's pool, whose memory all small buffers of the process share. */
+  /** Has space for the inner hash at its end. `Buffer.alloc` does not use Node's pool, which small buffers share. */
   readonly #outer = Buffer.alloc(BLOCK + 32)
 
-  /** @param secret at most 64 bytes; longer ones would have to be hashed first */
+  /** @param secret at most 64 bytes, because longer keys would have to be hashed first */
   constructor(secret: Uint8Array) {
-    if (secret.length > BLOCK)
-      throw new RangeError(`The key has ${secret.length} bytes; at most ${BLOCK} are possible.`)
+    if (secret.length > BLOCK) throw new RangeError(`The key has ${secret.length} bytes; at most ${BLOCK} are allowed.`)
     this.#inner = createHash('sha256').update(masked(secret, 0x36))
     this.#outer.set(masked(secret, 0x5c))
   }
 
-  /** The HMAC-SHA256 of a text and of bytes behind it, in base64. */
+  /** Returns the HMAC-SHA256 of `text` followed by `bytes`, in base64. */
   sign(text: string, bytes: Uint8Array): string {
     const inner = this.#inner.copy().update(text).update(bytes).digest('binary')
     this.#outer.write(inner, BLOCK, 'latin1')
@@ -28,14 +28,14 @@ export class SigningKey {
   }
 }
 
-/** A block of the secret, with zeros behind it, in which every byte is combined with `mask`. */
+/** Returns the secret, padded with zeros to a block, with every byte XORed with `mask`. */
 function masked(secret: Uint8Array, mask: number): Buffer {
   const block = Buffer.alloc(BLOCK)
   block.set(secret)
   return block.map((byte) => byte ^ mask) as Buffer
 }
 
-// Node has `crypto.hash` since 20.12.
+// `crypto.hash` exists since Node 20.12.
 const hash: (bytes: Buffer) => string = crypto.hash
   ? (bytes) => crypto.hash('sha256', bytes, 'base64')
   : (bytes) => createHash('sha256').update(bytes).digest('base64')

@@ -1,4 +1,4 @@
-/** The part of Standard Schema (https://standardschema.dev), version 1, that is used here; zod, valibot and others speak it. */
+/** The part of Standard Schema (https://standardschema.dev), version 1, that is used here. zod and valibot implement it. */
 export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
     readonly version: 1
@@ -7,7 +7,7 @@ export interface StandardSchema<Output = unknown> {
   }
 }
 
-/** What a schema makes of a value that it accepts. */
+/** The type of the value that a schema outputs. */
 export type OutputOf<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['output']
 
 export type Result<Output> =

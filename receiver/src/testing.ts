@@ -1,5 +1,5 @@
 /**
- * For the tests of applications that receive webhooks.
+ * Helpers for testing applications that receive webhooks.
  * @packageDocumentation
  */
 import { randomUUID } from 'node:crypto'
@@ -9,18 +9,18 @@ import type { AddressInfo } from 'node:net'
 import type { EventData, EventName } from './events.ts'
 import { parseSecret, sign } from './signature.ts'
 
-/** The `data` of Fairlead's events is typed; of your own, it is any object. */
+/** For Fairlead's events, `data` is typed; for your own events, it is any object. */
 export interface WebhookToSign<Name extends string = string> {
   readonly event: Name
   readonly data: Name extends EventName ? EventData<Name> : object
   readonly secret: string
-  /** `webhook-id`; a new one unless given. Sign again with the same one to send a webhook again. */
+  /** The `webhook-id`. Default: a new one. Use the same one again to simulate a repeated delivery. */
   readonly id?: string
-  /** The present in Unix milliseconds, for example of `createClock`; `Date.now` unless given. */
+  /** Returns the current time in Unix milliseconds, for example of `createClock`. Default: `Date.now`. */
   readonly clock?: () => number
 }
 
-/** A webhook as it goes over the wire. */
+/** A webhook as it is sent. */
 export interface SignedWebhook {
   readonly headers: {
     readonly 'content-type': 'application/json'
@@ -57,7 +57,7 @@ export interface Clock {
   advance(seconds: number): void
 }
 
-/** A clock that stands still until it is told to go on. It starts at the present unless told otherwise. */
+/** Creates a clock that changes only by `advance`. */
 export function createClock(start: number = Date.now()): Clock {
   let now = start
   return {
@@ -68,7 +68,7 @@ export function createClock(start: number = Date.now()): Clock {
   }
 }
 
-/** A Koa app, something that speaks `fetch` (Hono), or what `node:http` takes (Express). */
+/** A Koa app, an object with a `fetch` method (Hono), or a request listener for `node:http` (Express). */
 export type App =
   | { callback(): RequestListener }
   | { fetch(request: Request): Response | Promise<Response> }
@@ -77,11 +77,11 @@ export type App =
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  /** Parsed, where the answer is JSON; else its text. */
+  /** The parsed value of a JSON answer, or else the text. */
   readonly body: unknown
 }
 
-/** Posts a webhook to an app, which is served on a free port of loopback for as long as that takes. */
+/** Posts a webhook to an app. Serves Koa and Express apps on a free loopback port meanwhile. */
 export async function postWebhook(app: App, path: string, { headers, body }: SignedWebhook): Promise<Answer> {
   const request = (origin: string) => new Request(new URL(path, origin), { method: 'POST', headers, body })
   if ('fetch' in app) return answerOf(await app.fetch(request('http://localhost')))
@@ -117,7 +117,7 @@ const first = {
   timestamp: 1_614_265_330,
 }
 
-/** Webhooks with their signatures, as implementations of Standard Webhooks publish them. */
+/** Test vectors that implementations of Standard Webhooks publish: webhooks with their signatures. */
 export const vectors: readonly Vector[] = [
   { ...first, body: '{"test": 2432232314}', signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=' },
   {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { lookDelay } from '../../action/src/deploy.ts'
+import { pollDelay } from '../../action/src/deploy.ts'
 import { elapsed } from '../../action/src/log.ts'
 
-test('looks come less often with time, from one second to fifteen', () => {
-  const delays = Array.from({ length: 20 }, (_, looks) => lookDelay(looks))
+test('the delay between polls grows from one second to fifteen', () => {
+  const delays = Array.from({ length: 20 }, (_, polls) => pollDelay(polls))
   expect(delays[0]).toBe(1_000)
   expect(delays.at(-1)).toBe(15_000)
   expect(delays).toEqual(delays.toSorted((a, b) => a - b))

@@ -4,7 +4,7 @@ import { parseVariables, secretsIn } from '../../action/src/env-vars.ts'
 
 const lines = (...text: readonly string[]) => text.join('\n')
 
-/** The variables, or a failure that shows what was wrong with them. */
+/** Returns the variables, or fails with their problems. */
 function variables(text: string): Readonly<Record<string, string>> {
   const read = parseVariables(text)
   if ('problems' in read) throw new Error(read.problems.join('; '))
@@ -21,44 +21,23 @@ describe('lines', () => {
     expect(variables(' \n\n')).toEqual({})
   })
 
-  test.each([
-    ['a plain value', 'A=b', 'b'],
-    ['an empty value', 'A=', ''],
-    ['white space around the name and the value', '  A =  b c  ', 'b c'],
-    ['equals signs in the value', 'A=postgres://u:p@h/d?x=1&y==', 'postgres://u:p@h/d?x=1&y=='],
-    ['commas', 'A=1,2,3', '1,2,3'],
-    ['a comment behind the value', 'A=b # why', 'b'],
-    ['a comment instead of a value', 'A= # why', ''],
-    ['a hash inside of the value', 'A=#ff0000', '#ff0000'],
-    ['a hash in the middle of a word', 'A=a#b', 'a#b'],
-    ['backslashes without quotes', String.raw`A=C:\new`, String.raw`C:\new`],
-    ['quotes in the middle', `A=say "hi"`, 'say "hi"'],
-    ['single quotes', `A='b # "c" \\n'`, 'b # "c" \\n'],
-    ['double quotes', 'A="b # c"  # why', 'b # c'],
-    ['escapes in double quotes', String.raw`A="a\nb\t\"c\" \\ \d"`, 'a\nb\t"c" \\ \\d'],
-    ['an empty value in quotes', 'A=""', ''],
-    ['dollar signs', 'A="$B $(C)"', '$B $(C)'],
-    ['Windows line ends', 'A=b\r', 'b'],
-  ])('takes %s', (_, text, value) => {
-    expect(variables(text)).toEqual({ A: value })
+  test('gives the variables of a dotenv file', () => {
+    const text = lines('# first', '', 'A=b # why', '  # second', 'export B="c\\nd"', "C='e'")
+    expect(variables(text)).toEqual({ A: 'b', B: 'c\nd', C: 'e' })
   })
 
-  test('skips blank lines and comments and keeps the rest apart', () => {
-    expect(variables(lines('# first', '', 'A=1', '  # second', 'B=2'))).toEqual({ A: '1', B: '2' })
-  })
-
-  test('takes a key file in quotes over several lines', () => {
+  test('may have a PEM key in quotes over several lines', () => {
     const pem = lines('-----BEGIN PRIVATE KEY-----', 'MIIEvQ==', '', '# no comment', '-----END PRIVATE KEY-----', '')
     expect(variables(lines('A=1', `KEY="${pem}"`, 'B=2'))).toEqual({ A: '1', KEY: pem, B: '2' })
     expect(variables(`KEY="${pem}"\nB=2`.replaceAll('\n', '\r\n'))).toEqual({ KEY: pem, B: '2' })
     expect(variables(lines('A=1', `KEY='${pem}' # why`, 'B=2'))).toEqual({ A: '1', KEY: pem, B: '2' })
   })
 
-  test('takes a name that objects have by themselves', () => {
+  test('may have a name that every object has as a property', () => {
     expect(Object.entries(variables('__proto__=1'))).toEqual([['__proto__', '1']])
   })
 
-  test('names every line that is wrong, and no value', () => {
+  test('has a problem for every wrong line, which shows no value', () => {
     const text = lines(
       'A=1',
       'c2VjcmV0',
@@ -83,7 +62,7 @@ describe('lines', () => {
   })
 })
 
-test('a quote that is not closed is named with its line, and not what is behind it', () => {
+test('a quote that is not closed is reported with its line, and without the text after it', () => {
   expect(problems(`A=1\nB='secret\nsecret=1`)).toEqual(['line 2: B: has no closing single quote'])
   expect(problems('A="secret\nsecret=1')).toEqual(['line 1: A: has no closing double quote'])
 })
@@ -94,7 +73,7 @@ describe('JSON', () => {
     expect(variables(`\n ${JSON.stringify(given, null, 2)}`)).toEqual(given)
   })
 
-  test('names every value that is no string', () => {
+  test('has a problem for every value that is not a string', () => {
     expect(problems('{"A": 1, "B": null, "C": "x", "D": {"E": "x"}}')).toEqual([
       expect.stringMatching(/^A: must be a string/),
       expect.stringMatching(/^B: must be a string/),
@@ -102,7 +81,7 @@ describe('JSON', () => {
     ])
   })
 
-  test('names a name that is none', () => {
+  test('has a problem for an invalid name', () => {
     expect(problems('{"a-b": "x"}')).toEqual([expect.stringMatching(/^"a-b": a name is/)])
   })
 
@@ -116,7 +95,7 @@ describe('JSON', () => {
 
 const name = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,20}$/)
 const quote = (value: string) => `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\r', '\\r')}"`
-/** Values that need all the care that there is. */
+/** Values with the characters that need escaping. */
 const value = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: fc.constantFrom('"', "'", '\\', '\n', '\r', '#', ' ', '=', 'n', 'a', '\t') }),
@@ -157,7 +136,7 @@ describe('any text', () => {
     const part = fc.constantFrom('"', "'", '\\', '\n', '#', ' ', '=', 'A', secret)
     fc.assert(
       fc.property(fc.string({ unit: part }), (text) => {
-        // A name is shown; a secret that has become one by its place in the text cannot be told from it.
+        // Messages show names, and a secret before "=" is indistinguishable from a name, so those are replaced.
         const found = problems(text.replaceAll(/S3CR3T(?=(?:S3CR3T|[\sA])*=)/g, 'A')).join()
         expect(found).not.toContain(secret)
       }),
@@ -166,18 +145,18 @@ describe('any text', () => {
   })
 })
 
-describe('what is hidden in the log', () => {
-  test('is every long value, line by line', () => {
+describe('masked texts', () => {
+  test('are the lines of all values that are long enough', () => {
     const hidden = secretsIn({ A: 'hunter2-hunter2', B: '{\n  "password": "x"\n}', C: 'true', D: '1234567' }, [])
     expect(hidden).toEqual(['hunter2-hunter2', '"password": "x"'])
   })
 
-  test('is neither the address nor a part of it', () => {
+  test('are neither the address nor parts of it', () => {
     const url = 'https://shop-staging.example.com'
     expect(secretsIn({ A: url, B: 'shop-staging', C: `${url}/callback` }, [url])).toEqual([`${url}/callback`])
   })
 
-  test('is no ordinary word', () => {
+  test('are not common words', () => {
     expect(secretsIn({ NODE_ENV: 'production' }, [])).toEqual([])
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { pushEnvironment, runAction } from '../harness/run-action.ts'
 import { type Answer, created, DEPLOYMENT, KEY, PROJECT, type Script, scriptedServer, seen } from './support.ts'
 
-// What a server, or what stands before it, may never be trusted to get right: the shape of its answers.
+/** Runs the action against a server, or a proxy before it, whose answers may have any shape. */
 const run = async (script: Script, more: { env?: Record<string, string>; payload?: unknown } = {}) => {
   await using server = await scriptedServer(script)
   const inputs = { 'api-url': server.url, 'api-key': KEY, 'project-id': PROJECT, comment: 'false', timeout: '20' }
@@ -15,11 +15,11 @@ const looksLike = (more: object): Answer => {
 }
 
 const notFairlead = (stdout: string) => {
-  expect(stdout).not.toContain('The action broke off')
+  expect(stdout).not.toContain('The action failed unexpectedly')
   expect(stdout).toMatch(/^::error::`api-url`: what answers at .* is not Fairlead/m)
 }
 
-describe.concurrent('an answer of the wrong shape is told as one', () => {
+describe.concurrent('an answer of the wrong shape is reported as such', () => {
   test.each([
     ['a failure that is a text', { failure: 'x' }],
     ['a failure without a message', { failure: { stage: 'build', code: 'build_failed' } }],

@@ -17,19 +17,70 @@ interface Deployment {
 
 export const TOKEN = 'ghs_abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** What to answer to a method and path instead of GitHub's usual answer. */
-export type Trouble = (method: string, path: string) => { status: number; headers?: Record<string, string> } | undefined
+/** Returns an answer that replaces GitHub's usual one, if any, for a method and a path. */
+export type Override = (
+  method: string,
+  path: string,
+) => { status: number; headers?: Record<string, string> } | undefined
 
 /**
- * The part of GitHub's REST API that the action uses, as docs.github.com/rest tells: deployments with statuses, comments
- * in pages with `Link` headers, 401 without the token, 422 for bodies that GitHub refuses.
+ * Starts a fake of the part of GitHub's REST API that the action uses (docs.github.com/rest): deployments with statuses,
+ * comments in pages with `Link` headers, 401 without the token, 422 for bodies that GitHub refuses.
  */
-export async function gitHubApi(options: { comments?: readonly string[]; trouble?: Trouble } = {}) {
+export async function gitHubApi(options: { comments?: readonly string[]; override?: Override } = {}) {
   const comments: Comment[] = (options.comments ?? []).map((body, at) => ({ id: at + 1, body }))
   const deployments: Deployment[] = []
   const requests: string[] = []
 
-  const routes: readonly [RegExp, (body: Record<string, unknown>, ...parts: string[]) => [number, unknown]][] = [
+  const routes = createRoutes(comments, deployments)
+
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += chunk
+    const url = new URL(request.url ?? '', `http://${request.headers.host}`)
+    const prefix = '/api/v3/repos/acme/shop'
+    const path = url.pathname.slice(prefix.length)
+    const target = `${request.method} ${path}`
+    requests.push(target)
+    if (request.headers.authorization !== `Bearer ${TOKEN}`) return give(response, 401, { message: 'Bad credentials' })
+    if (!url.pathname.startsWith(prefix)) return give(response, 404, { message: 'Not Found' })
+    const override = options.override?.(request.method ?? '', path)
+    if (override !== undefined) return give(response, override.status, { message: 'Refused' }, override.headers)
+    if (target === 'GET /issues/12/comments') return page(response, url, comments)
+    if (target === 'GET /deployments') {
+      const environment = url.searchParams.get('environment')
+      return page(
+        response,
+        url,
+        deployments.filter((deployment) => deployment.environment === environment).toReversed(),
+      )
+    }
+    for (const [pattern, answer] of routes) {
+      const match = pattern.exec(target)
+      if (match) return give(response, ...answer(JSON.parse(text), ...match.slice(1)))
+    }
+    give(response, 404, { message: 'Not Found' })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    /** The value for GITHUB_API_URL, with the path of GitHub Enterprise Server. */
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v3`,
+    comments,
+    deployments,
+    requests,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}
+
+type Route = readonly [RegExp, (body: Record<string, unknown>, ...parts: string[]) => [number, unknown]]
+
+/** Returns the routes that write, by method and path; their parts are passed after the body. */
+function createRoutes(comments: Comment[], deployments: Deployment[]): readonly Route[] {
+  return [
     [
       /^POST \/deployments$/,
       (body) => {
@@ -74,47 +125,6 @@ export async function gitHubApi(options: { comments?: readonly string[]; trouble
       },
     ],
   ]
-
-  const server = createServer(async (request, response) => {
-    let text = ''
-    for await (const chunk of request.setEncoding('utf8')) text += chunk
-    const url = new URL(request.url ?? '', `http://${request.headers.host}`)
-    const prefix = '/api/v3/repos/acme/shop'
-    const path = url.pathname.slice(prefix.length)
-    const question = `${request.method} ${path}`
-    requests.push(question)
-    if (request.headers.authorization !== `Bearer ${TOKEN}`) return give(response, 401, { message: 'Bad credentials' })
-    if (!url.pathname.startsWith(prefix)) return give(response, 404, { message: 'Not Found' })
-    const trouble = options.trouble?.(request.method ?? '', path)
-    if (trouble !== undefined) return give(response, trouble.status, { message: 'Refused' }, trouble.headers)
-    if (question === 'GET /issues/12/comments') return page(response, url, comments)
-    if (question === 'GET /deployments') {
-      const environment = url.searchParams.get('environment')
-      return page(
-        response,
-        url,
-        deployments.filter((deployment) => deployment.environment === environment).toReversed(),
-      )
-    }
-    for (const [pattern, answer] of routes) {
-      const match = pattern.exec(question)
-      if (match) return give(response, ...answer(JSON.parse(text), ...match.slice(1)))
-    }
-    give(response, 404, { message: 'Not Found' })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    /** For GITHUB_API_URL, as GitHub Enterprise Server has it. */
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v3`,
-    comments,
-    deployments,
-    requests,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((closed) => server.close(closed))
-    },
-  }
 }
 
 function page(response: ServerResponse, url: URL, items: readonly unknown[]): void {

@@ -6,17 +6,17 @@ import { type ActionRun, runAction } from '../harness/run-action.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-/** What an app prints that takes for ever to build. */
+/** The output of `slowApp`'s build, which never ends. */
 export const BUILDING = 'this takes a while'
 
-/** A real server, and the repository acme/shop at a host of its own, in which the action runs. */
+/** A real server, and the repository acme/shop on a git host, for which the action runs. */
 export interface Workflow extends AsyncDisposable {
   readonly server: TestServer
   readonly projectId: string
   readonly repository: Repository
-  /** Makes or moves a branch to these files, and gives the commit. */
+  /** Commits these files to a branch, which is created when it does not exist, and returns the commit. */
   push(branch: string, files: Readonly<Record<string, string>>): Promise<string>
-  /** Runs the action as for a push of this commit. */
+  /** Runs the action like a workflow that was started by a push of this commit. */
   deploy(branch: string, commit: string, run?: Partial<ActionRun>): ReturnType<typeof runAction>
 }
 
@@ -52,7 +52,7 @@ export async function workflow(): Promise<Workflow> {
   }
 }
 
-/** An app whose build runs this code. */
+/** Returns an app whose build runs this code. */
 export function buildingApp(code: string): Record<string, string> {
   return {
     ...nodeApp('built'),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { readEvent } from '../../action/src/event.ts'
-import { isReadableOnTheWay } from '../../action/src/http.ts'
+import { isExposedInTransit } from '../../action/src/http.ts'
 import { type InputName, inputDefaults, readInputs } from '../../action/src/inputs.ts'
 import { reasonToSkip } from '../../action/src/skip.ts'
 import { pushEnvironment } from '../harness/run-action.ts'
@@ -24,8 +24,8 @@ function inputs(given: Given = {}, env?: Env, payload?: unknown) {
   return result.inputs
 }
 
-/** The names of the inputs that are found wrong, and the messages in one text. */
-function wrong(given: Given, env?: Env, payload?: unknown) {
+/** Returns the names of the invalid inputs, and all messages in one text. */
+function invalid(given: Given, env?: Env, payload?: unknown) {
   const result = read({ ...complete, ...given }, env, payload)
   const problems = 'problems' in result ? result.problems : []
   return { names: problems.map(({ input }) => input), text: problems.map(({ message }) => message).join('\n') }
@@ -71,7 +71,7 @@ describe('the code', () => {
   })
 
   test('of another repository must be named', () => {
-    expect(wrong({ 'git-url': 'https://github.com/a/b.git' })).toEqual({
+    expect(invalid({ 'git-url': 'https://github.com/a/b.git' })).toEqual({
       names: ['branch'],
       text: expect.stringContaining('another repository'),
     })
@@ -82,11 +82,11 @@ describe('the code', () => {
     expect(inputs({}, env)).toMatchObject({ branch: '', commit })
   })
 
-  test('of a fork is refused where there are secrets, unless somebody says that it is unsafe', () => {
+  test('of a fork is refused where there are secrets, unless that is allowed as unsafe', () => {
     const payload = pullRequest('opened', 'fork')
     for (const GITHUB_EVENT_NAME of ['pull_request', 'pull_request_target']) {
       const env = { ...onPullRequest, GITHUB_EVENT_NAME }
-      const found = wrong({}, env, payload)
+      const found = invalid({}, env, payload)
       expect(found).toEqual({ names: ['allow-unsafe-fork-code'], text: expect.stringContaining('mallory/shop') })
       expect(inputs({ 'allow-unsafe-fork-code': 'true' }, env, payload)).toMatchObject({
         gitUrl: 'https://github.com/mallory/shop.git',
@@ -94,7 +94,7 @@ describe('the code', () => {
       })
     }
     const run = workflowRun({ event: 'pull_request', from: 'fork' })
-    expect(wrong({}, onWorkflowRun, run).names).toEqual(['preview', 'allow-unsafe-fork-code'])
+    expect(invalid({}, onWorkflowRun, run).names).toEqual(['preview', 'allow-unsafe-fork-code'])
   })
 })
 
@@ -111,8 +111,8 @@ describe('the app of a pull request', () => {
     expect(inputs(given, onPullRequest, pullRequest('opened'))).toMatchObject({ name: 'web', preview: false })
   })
 
-  test('does not take the place of another when its number is not known', () => {
-    expect(wrong({}, onWorkflowRun, workflowRun({ event: 'pull_request' })).names).toEqual(['preview'])
+  test('does not replace another when its number is not known', () => {
+    expect(invalid({}, onWorkflowRun, workflowRun({ event: 'pull_request' })).names).toEqual(['preview'])
   })
 
   test('of a fork, that is gone or not, is removed without being read', () => {
@@ -126,7 +126,7 @@ describe('a run has nothing to do', () => {
     reasonToSkip(readEvent(env, payload), (name) => given[name] ?? '', actor)
   const onMergeGroup = { ...pushEnvironment, GITHUB_EVENT_NAME: 'merge_group' }
 
-  test('for a merge group, unless it is wanted', () => {
+  test('for a merge group, unless that is enabled', () => {
     expect(skip(complete, onMergeGroup, mergeGroup)).toMatch(/merge group/)
     expect(skip({ ...complete, 'merge-group': 'true' }, onMergeGroup, mergeGroup)).toBeUndefined()
   })
@@ -160,11 +160,11 @@ test.each([
   ['http://100.64.0.1', false],
   ['http://[::1]:3000', false],
   ['http://[fd00::1]', false],
-])('%s can be read on the way: %j', (address, readable) => {
-  expect(isReadableOnTheWay(address)).toBe(readable)
+])('%s is exposed in transit: %j', (address, exposed) => {
+  expect(isExposedInTransit(address)).toBe(exposed)
 })
 
-test('what is given goes before the defaults', () => {
+test('inputs take precedence over the defaults', () => {
   const given = { name: 'My shop', branch: 'next', 'git-url': 'git@example.com:a/b.git', wait: 'False', timeout: '5' }
   expect(inputs({ ...given, 'env-vars': 'A=1' })).toMatchObject({
     name: 'My shop',
@@ -202,7 +202,7 @@ describe('api-url', () => {
     'https://a.example.com?key=secret',
     'https://a.example.com/#secret',
   ])('%s is refused', (given) => {
-    expect(wrong({ 'api-url': given })).toEqual({ names: ['api-url'], text: expect.not.stringContaining('secret') })
+    expect(invalid({ 'api-url': given })).toEqual({ names: ['api-url'], text: expect.not.stringContaining('secret') })
   })
 })
 
@@ -232,7 +232,7 @@ test.each<[InputName, string]>([
   ['timeout', '86401'],
   ['env-vars', 'A'],
 ])('%s refuses %j and does not repeat secrets', (input, given) => {
-  expect(wrong({ [input]: given })).toEqual({ names: [input], text: expect.not.stringContaining('secr') })
+  expect(invalid({ [input]: given })).toEqual({ names: [input], text: expect.not.stringContaining('secr') })
 })
 
 test('everything wrong is reported at once', () => {
@@ -244,7 +244,7 @@ test('everything wrong is reported at once', () => {
     wait: 'no',
     timeout: 'long',
   }
-  expect(wrong(given, {}).names).toEqual([
+  expect(invalid(given, {}).names).toEqual([
     'api-url',
     'api-key',
     'project-id',

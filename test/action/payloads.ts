@@ -1,6 +1,6 @@
 /**
- * What the runner puts into the file of GITHUB_EVENT_PATH, for acme/shop, without the fields that nobody reads: what is
- * not among the payloads of `recorded.ts`, and where a test needs one of a form of its own.
+ * Payloads for acme/shop as in the file of GITHUB_EVENT_PATH, without the fields that the action does not read. They
+ * complement those of `recorded.ts`.
  */
 
 export const HEAD = 'a'.repeat(40)
@@ -21,7 +21,7 @@ export const push = {
   repository,
 }
 
-/** Of an annotated tag: `after` names the tag and not the commit. */
+/** The push of an annotated tag, whose `after` is the tag object and not the commit. */
 export const tagPush = { ...push, ref: 'refs/tags/v1', after: TAG, created: true }
 
 export const branchDeletion = {
@@ -76,7 +76,7 @@ export function workflowRun(
   }
 }
 
-/** The variables of a run for a pull request. */
+/** The environment of a run for a pull request. */
 export const pullRequestEnvironment = {
   GITHUB_EVENT_NAME: 'pull_request',
   GITHUB_REF: 'refs/pull/12/merge',

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { runAction } from '../harness/run-action.ts'
 import { created, KEY, logOf, PROJECT, scriptedServer, seen } from './support.ts'
 
-/** A proxy that knows one host by a name that nobody else knows. It wants a password. */
+/** Starts a proxy that requires a password and resolves one host name, which no DNS server knows. */
 async function proxy(name: string, port: number) {
   const asked: string[] = []
   const server = createServer((_, response) => response.writeHead(405).end())
@@ -39,28 +39,28 @@ const host = 'fairlead.test'
 
 test.each(['http_proxy', 'HTTP_PROXY'])('everything goes through the proxy of %s', async (variable) => {
   await using server = await scriptedServer({ create: created, log: logOf(['built']), polls: seen('running') })
-  await using way = await proxy(host, server.port)
+  await using via = await proxy(host, server.port)
   const inputs = { 'api-url': `http://${host}`, 'api-key': KEY, 'project-id': PROJECT }
-  const result = await runAction({ inputs, env: { [variable]: way.url } })
+  const result = await runAction({ inputs, env: { [variable]: via.url } })
   expect(result).toMatchObject({ code: 0, stderr: '', outputs: { status: 'running' } })
   expect(result.stdout).toContain('\nbuilt\n')
-  expect(new Set(way.asked)).toEqual(new Set([`${host}:80`]))
+  expect(new Set(via.asked)).toEqual(new Set([`${host}:80`]))
   expect(server.requests.map(({ headers }) => headers.host)).toEqual([host, host, host])
 })
 
-test('https goes through the proxy of its own', async () => {
-  await using way = await proxy('elsewhere.test', 1)
+test('https goes through the proxy of https_proxy', async () => {
+  await using via = await proxy('elsewhere.test', 1)
   const inputs = { 'api-url': `https://${host}`, 'api-key': KEY, 'project-id': PROJECT, timeout: '1' }
-  const result = await runAction({ inputs, env: { https_proxy: way.url } })
+  const result = await runAction({ inputs, env: { https_proxy: via.url } })
   expect(result.code).toBe(1)
-  expect(way.asked).toContain(`${host}:443`)
+  expect(via.asked).toContain(`${host}:443`)
 })
 
 test('no_proxy is obeyed', async () => {
   await using server = await scriptedServer({ create: created, polls: seen('running') })
-  await using way = await proxy(host, server.port)
+  await using via = await proxy(host, server.port)
   const inputs = { 'api-url': server.url, 'api-key': KEY, 'project-id': PROJECT }
-  const result = await runAction({ inputs, env: { http_proxy: way.url, no_proxy: '127.0.0.1' } })
+  const result = await runAction({ inputs, env: { http_proxy: via.url, no_proxy: '127.0.0.1' } })
   expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
-  expect(way.asked).toEqual([])
+  expect(via.asked).toEqual([])
 })

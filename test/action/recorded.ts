@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 
-/** A payload as GitHub has sent it, of which the tests name the fields that they look at. */
+/** A payload that GitHub has sent, typed with the fields that the tests read. */
 export interface Recorded {
   readonly action?: string
   readonly ref?: string
@@ -14,12 +14,12 @@ interface RecordedEvent {
   readonly examples: readonly Recorded[]
 }
 
-/** Every event that was recorded, with its payloads. */
+/** All recorded events with their payloads. */
 export const recordedEvents = createRequire(import.meta.url)('@octokit/webhooks-examples') as readonly RecordedEvent[]
 
-/** The first recorded payload of an event that fits. */
-export function recorded(name: string, fits: (payload: Recorded) => boolean = () => true): Recorded {
-  const found = recordedEvents.find((event) => event.name === name)?.examples.find(fits)
-  if (found === undefined) throw new Error(`no payload of ${name} was recorded that fits`)
+/** Returns the first recorded payload of an event that matches. */
+export function recorded(name: string, matches: (payload: Recorded) => boolean = () => true): Recorded {
+  const found = recordedEvents.find((event) => event.name === name)?.examples.find(matches)
+  if (found === undefined) throw new Error(`no recorded payload of ${name} matches`)
   return found
 }

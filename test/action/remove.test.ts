@@ -6,8 +6,8 @@ import { runAction } from '../harness/run-action.ts'
 import { pullRequest, pullRequestEnvironment } from './payloads.ts'
 import { KEY, PROJECT, refusal, scriptedServer } from './support.ts'
 
-/** A server that keeps deployments by their rules: what is building is canceled, and what runs stopped, before it goes. */
-async function keepingServer(deployments: Record<string, { name: string; status: string }>) {
+/** Starts a server that deletes deployments only after they were canceled while building or stopped while running. */
+async function deploymentServer(deployments: Record<string, { name: string; status: string }>) {
   const server = createServer((request, response) => {
     const [, id = '', verb] = /\/deployments\/(\w+)(?:\/(\w+))?$/.exec(request.url ?? '') ?? []
     const found = deployments[id]
@@ -22,8 +22,8 @@ async function keepingServer(deployments: Record<string, { name: string; status:
         : give(200, { deployments: all.slice(0, half) }, { link: `<${request.url}?cursor=x>; rel="next"` })
     }
     if (found === undefined) return give(404, { error: { code: 'not_found', message: 'x', details: {} } })
-    const wanted = { cancel: 'building', stop: 'running' }[verb ?? '']
-    if (verb === undefined ? ['building', 'running'].includes(found.status) : found.status !== wanted) {
+    const required = { cancel: 'building', stop: 'running' }[verb ?? '']
+    if (verb === undefined ? ['building', 'running'].includes(found.status) : found.status !== required) {
       return give(400, { error: { code: 'invalid_request', message: found.status, details: {} } })
     }
     if (verb !== undefined) {
@@ -59,7 +59,7 @@ test('closing a pull request removes its app, whatever its state, and no other',
     dep_4: { name: 'web-pr-120', status: 'running' },
     dep_5: { name: 'web-pr-12', status: 'superseded' },
   }
-  await using server = await keepingServer(deployments)
+  await using server = await deploymentServer(deployments)
   const result = await close(server.url)
   expect(result).toMatchObject({ code: 0, outputs: { status: 'removed' } })
   expect(result.stdout).toContain('web-pr-12 was removed with its 3 deployments.')
@@ -67,7 +67,7 @@ test('closing a pull request removes its app, whatever its state, and no other',
 })
 
 test('an app that is not there is no failure', async () => {
-  await using server = await keepingServer({})
+  await using server = await deploymentServer({})
   const result = await close(server.url)
   expect(result).toMatchObject({ code: 0, outputs: { status: 'removed' } })
   expect(result.stdout).toContain('There is no app web-pr-12.')

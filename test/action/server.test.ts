@@ -58,7 +58,7 @@ test('a run that is cancelled cancels at the server', async () => {
   expect(await remote(result.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
 })
 
-test('a run that is killed is cleaned up behind', async () => {
+test('a run that is killed is cleaned up by the post step', async () => {
   const commit = await at.push('slow', slowApp)
   const inputs = { name: 'killed' }
   const killed = await at.deploy('slow', commit, {
@@ -79,7 +79,7 @@ test('a deployment that waits for its turn and is overtaken by a newer one fails
   const create = (branch: string) =>
     client.deployments.create({ params, body: { name: 'overtaken-app', git_url: at.repository.url, branch } })
   const ahead = await create('slow')
-  // It has begun once it has a commit; whatever comes now waits.
+  // Once it has a commit, it is being deployed, and later deployments wait.
   while ((await remote(ahead.id)).commit === null) await sleep(50)
   const newer = Promise.withResolvers<string>()
   const overtake = async () => newer.resolve((await create('quick')).id)

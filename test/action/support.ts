@@ -13,23 +13,23 @@ export const DEPLOYMENT = 'dep_01k7d2x3y4z5a6b7c8d9e0f1g3'
 export const KEY = 'fl_abcdefghijklmnopqrstuvwxyz01234567890'
 export const APP = 'http://127.0.0.1:8123'
 
-/** One answer of the scripted server: an HTTP answer, a stream of events, none at all, or a connection that breaks. */
+/** An answer of the scripted server: an HTTP answer, a stream of events, no answer, or a broken connection. */
 export type Answer =
   | { readonly status: number; readonly body: unknown; readonly headers?: OutgoingHttpHeaders }
   | { readonly events: string; readonly after: 'end' | 'drop' | 'hang' }
   | 'hang'
   | 'drop'
 
-/** Answers to one kind of question; the last is repeated. */
+/** Answers to one kind of request; the last is repeated. */
 type Answers = Answer | readonly Answer[]
 
 export interface Script {
   readonly create: Answers
-  /** To looks at the deployment. */
+  /** Answers to polls of the deployment's state. */
   readonly polls?: Answers
-  /** To those who follow the log; without, there is none. */
+  /** Answers to requests that follow the log. Without it, there is no log. */
   readonly log?: Answers
-  /** To those who ask for the end of the log. */
+  /** Answers to requests for the end of the log. */
   readonly tail?: Answers
   readonly cancel?: Answers
 }
@@ -41,21 +41,21 @@ export interface SeenRequest {
   readonly body: string
 }
 
-/** A server that follows the shapes of the API and answers by a script, until it is disposed of. */
+/** Starts a server with routes like the API's that answers as the script says, until it is disposed of. */
 export async function scriptedServer(script: Script) {
   const requests: SeenRequest[] = []
   const asked = new Map<keyof Script, number>()
-  const answerTo = (question: keyof Script): Answer => {
-    const answers = [script[question] ?? noLog].flat() as Answer[]
-    const count = asked.get(question) ?? 0
-    asked.set(question, count + 1)
+  const answerTo = (kind: keyof Script): Answer => {
+    const answers = [script[kind] ?? noLog].flat() as Answer[]
+    const count = asked.get(kind) ?? 0
+    asked.set(kind, count + 1)
     return answers[count] ?? answers.at(-1) ?? 'hang'
   }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk
     requests.push({ method: request.method, path: request.url, headers: request.headers, body })
-    give(response, answerTo(questionOf(request)))
+    give(response, answerTo(kindOf(request)))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -64,8 +64,8 @@ export async function scriptedServer(script: Script) {
     url: `http://127.0.0.1:${port}`,
     port,
     requests,
-    /** How often the server was asked this. */
-    count: (question: keyof Script) => asked.get(question) ?? 0,
+    /** Returns the number of requests of this kind. */
+    count: (kind: keyof Script) => asked.get(kind) ?? 0,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
@@ -73,7 +73,7 @@ export async function scriptedServer(script: Script) {
   }
 }
 
-function questionOf({ method, url = '', headers }: IncomingMessage): keyof Script {
+function kindOf({ method, url = '', headers }: IncomingMessage): keyof Script {
   if (url.endsWith('/cancel')) return 'cancel'
   if (url.includes('/logs')) return headers.accept === 'text/event-stream' ? 'log' : 'tail'
   return method === 'POST' ? 'create' : 'polls'
@@ -96,10 +96,10 @@ function give(response: ServerResponse, answer: Answer): void {
   response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers }).end(text)
 }
 
-/** The log's events: an id of its own for each line, and the last event if it is the log's end. */
+/** Returns a log as events: one with an id for each line, and the final event unless the connection is to break. */
 export function logOf(lines: readonly string[], after: 'end' | 'drop' | 'hang' = 'end', firstId = 1): Answer {
   const events = lines.map((text, at) => {
-    // Both the older form and the one with the time.
+    // Alternates between the older form and the one with the time.
     const data = at % 2 === 0 ? { stream: 'build', text } : { at: '2025-10-09T08:53:20.000Z', stream: 'build', text }
     return `id: ${firstId + at}\ndata: ${JSON.stringify(data)}\n\n`
   })
@@ -113,7 +113,7 @@ export const created: Answer = {
   body: { id: DEPLOYMENT, name: 'shop', status: 'building', url: APP, created_at: '2025-10-09T08:53:20.000Z' },
 }
 
-/** The answer to a look at the deployment. */
+/** Returns the answer to a poll of the deployment's state. */
 export function seen(
   status: string,
   failure: { stage: string; code: string; message: string } | null = null,
@@ -138,16 +138,16 @@ export function seen(
   }
 }
 
-/** An error of the API. */
+/** Returns an error of the API. */
 export function refusal(status: number, code: string, message: string, details: unknown = {}): Answer {
-  return { status, body: { error: { code, message, details } }, headers: { 'x-request-id': 'req-1', ...atOnce } }
+  return { status, body: { error: { code, message, details } }, headers: { 'x-request-id': 'req-1', ...retryNow } }
 }
 
-/** Whoever asks again need not wait. */
-const atOnce = { 'retry-after': '0' }
+/** Lets the client retry without a pause. */
+const retryNow = { 'retry-after': '0' }
 const noLog = refusal(404, 'not_found', 'x')
 
-/** A proxy's page. */
+/** Returns a proxy's page. */
 export function page(status: number, headers: OutgoingHttpHeaders = {}): Answer {
-  return { status, body: '<html>gateway</html>', headers: { 'content-type': 'text/html', ...atOnce, ...headers } }
+  return { status, body: '<html>gateway</html>', headers: { 'content-type': 'text/html', ...retryNow, ...headers } }
 }

@@ -6,8 +6,8 @@ import { clock, deployed, json, koaVersions, MAX_BODY, PATH, SECRET, said, serve
 
 type Layer = Koa.Middleware
 
-/** Leaves what it read of the body as `rawBody`, as parsers other than koa-body do. */
-const leaving =
+/** Reads the body and stores it as `rawBody`, as parsers other than koa-body do. */
+const storing =
   (convert: (bytes: Buffer) => unknown): Layer =>
   async (ctx, next) => {
     const chunks: Buffer[] = []
@@ -39,7 +39,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
     return Object.assign(server, { handled, post })
   }
 
-  it('answers 500 with the remedy when koa-body left no raw body, to forged requests too', async () => {
+  it('answers 500 with the remedy when koa-body stored no raw body, to forged requests too', async () => {
     await using app = await start(koaBody())
     for (const signed of [body, json({})]) {
       const [status, code, text] = await app.post(body, { signed })
@@ -49,7 +49,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
     expect(app.handled).toEqual([])
   })
 
-  it('verifies what koa-body left with includeUnparsed, beyond ASCII too', async () => {
+  it('verifies the text that koa-body stored with includeUnparsed, beyond ASCII too', async () => {
     await using app = await start(koaBody({ includeUnparsed: true }))
     const wide = withName(Buffer.from('漢字😀é'))
     for (const bytes of [body, wide]) {
@@ -77,7 +77,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
   ])('refuses decoded text in place of bytes that were not UTF-8: %s', async (_name, invalid) => {
     const bytes = withName(invalid)
     const replaced = Buffer.from(bytes.toString())
-    for (const layer of [koaBody({ includeUnparsed: true }), leaving(String)]) {
+    for (const layer of [koaBody({ includeUnparsed: true }), storing(String)]) {
       await using app = await start(layer)
       for (const signed of [bytes, replaced]) {
         for (const headers of [{}, { 'content-length': bytes.length }]) {
@@ -90,10 +90,10 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
 
   it('refuses decoded text that is shorter or longer than what was sent', async () => {
     const marked = Buffer.concat([Buffer.from('\uFEFF'), body])
-    const stripped = leaving((bytes) => new TextDecoder().decode(bytes))
+    const stripped = storing((bytes) => new TextDecoder().decode(bytes))
     for (const [layer, bytes] of [
       [stripped, marked],
-      [leaving((sent) => sent.toString('latin1')), withName(Buffer.from('é'))],
+      [storing((sent) => sent.toString('latin1')), withName(Buffer.from('é'))],
     ] as const) {
       await using app = await start(layer)
       const refused = await app.post(bytes, { signed: body, headers: { 'content-length': bytes.length } })
@@ -102,13 +102,13 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
   })
 
   it('refuses a byte order mark that was kept, as it does on the wire', async () => {
-    await using app = await start(leaving(String))
+    await using app = await start(storing(String))
     const marked = Buffer.concat([Buffer.from('\uFEFF'), body])
     expect((await app.post(marked)).slice(0, 2)).toEqual([400, 'invalid_json'])
   })
 
-  it('takes bytes that were left as bytes, of any content', async () => {
-    await using app = await start(leaving((bytes) => bytes))
+  it('accepts stored bytes of any content', async () => {
+    await using app = await start(storing((bytes) => bytes))
     expect((await app.post(body))[0]).toBe(200)
     expect((await app.post(Buffer.from([0xff]))).slice(0, 2)).toEqual([400, 'invalid_utf8'])
     expect((await app.post(Buffer.alloc(MAX_BODY + 1))).slice(0, 2)).toEqual([400, 'body_too_large'])
@@ -138,13 +138,13 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
       },
     ],
     [
-      'waited for by somebody else',
+      'waited for by another listener',
       (ctx, next) => {
         ctx.req.on('readable', () => {})
         return next()
       },
     ],
-    ['parsed into an object', leaving((bytes) => JSON.parse(bytes.toString()))],
+    ['parsed into an object', storing((bytes) => JSON.parse(bytes.toString()))],
   ])('answers 500 to a body that was %s', async (_name, layer) => {
     await using app = await start(layer)
     expect((await app.post(body)).slice(0, 2)).toEqual([500, 'body_consumed'])

@@ -16,7 +16,7 @@ let tables = 0
 beforeAll(async () => {
   database = await testDatabase()
   pool = new Pool({ connectionString: database.url })
-  // Dropping the database may end connections that are still saying goodbye; nobody listens to them any more.
+  // Dropping the database may break connections that are just being closed; their errors do not matter.
   pool.on('connect', (client) => client.on('error', () => undefined))
 })
 afterAll(async () => {
@@ -31,7 +31,7 @@ async function freshTable(): Promise<PostgresStore> {
   return store
 }
 
-/** Takes the key and fails when it cannot. */
+/** Claims the key, and fails when that is not possible. */
 async function take(store: DedupeStore, key: string, lease = 60_000) {
   const claim = await store.claim(key, lease)
   if (claim.state !== 'claimed') throw new Error(`the key is ${claim.state}`)
@@ -44,7 +44,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
   ['memoryStore', memoryStore],
   ['postgresStore', freshTable],
 ])('%s', (_, make) => {
-  it('gives a key to one of 100 claims at once', async () => {
+  it('grants one of 100 concurrent claims of a key', async () => {
     const store = await make()
     const claims = await Promise.all(Array.from({ length: 100 }, () => store.claim('a', 60_000)))
     expect(claims.filter((claim) => claim.state === 'claimed')).toHaveLength(1)
@@ -52,7 +52,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
     expect(await state(store, 'b')).toBe('claimed')
   })
 
-  it('never gives out a committed key again', async () => {
+  it('never grants a committed key again', async () => {
     const store = await make()
     const claim = await take(store, 'a', 0)
     await claim.commit()
@@ -60,13 +60,13 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
     expect(await state(store, 'a')).toBe('done')
   })
 
-  it('gives out a released key again', async () => {
+  it('grants a released key again', async () => {
     const store = await make()
     await (await take(store, 'a')).release()
     expect(await state(store, 'a')).toBe('claimed')
   })
 
-  it('gives out a key whose lease has run out, and then heeds its new owner alone', async () => {
+  it('grants a key whose lease has expired, and then obeys only its new owner', async () => {
     const store = await make()
     const crashed = await take(store, 'a', 0)
     const next = await take(store, 'a')
@@ -77,7 +77,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
     expect(await state(store, 'a')).toBe('done')
   })
 
-  it('commits late work when nobody took the key', async () => {
+  it('commits after the lease when no other claim took the key', async () => {
     const store = await make()
     await (await take(store, 'a', 0)).commit()
     expect(await state(store, 'a')).toBe('done')
@@ -86,7 +86,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
   describe('in a receiver', () => {
     const body = json(deployed)
 
-    it('lets 100 copies at once run a handler once, tells the others to come again, and then that it is done', async () => {
+    it('runs a handler once for 100 concurrent copies, asks the others to retry, and then answers that it is done', async () => {
       let runs = 0
       let finish = () => {}
       const finished = new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
         return finished
       })
       const busy = Array.from({ length: 100 }, () => receiver.receive(signedHeaders(body), body))
-      // All but the one that runs are answered while it does.
+      // All but the one that is being handled are answered meanwhile.
       let answered = 0
       await new Promise<void>((resolve) => {
         for (const answer of busy) void answer.then(() => ++answered === 99 && resolve())
@@ -119,7 +119,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
       expect(runs).toBe(1)
     })
 
-    it('runs a failed handler again, and a successful one of the same event not', async () => {
+    it('runs a failed handler again, but not a successful one of the same event', async () => {
       const ran = { flaky: 0, sound: 0 }
       const receiver = createReceiver({ secrets: [SECRET], clock, dedupe: await make(), onError: () => {} })
       receiver.on('deployment.succeeded', () => {
@@ -132,7 +132,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
       expect(ran).toEqual({ flaky: 3, sound: 1 })
     })
 
-    it('keeps the claim of a handler that goes on after its deadline, and counts its success', async () => {
+    it('keeps the claim of a handler that continues after its deadline, and counts its success', async () => {
       let finish = () => {}
       const finished = new Promise<void>((resolve) => {
         finish = resolve
@@ -150,7 +150,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
           return { ...claim, commit: () => claim.commit().then(committed) }
         },
       }
-      // Includes the store's claim. Only the first delivery waits for it to pass.
+      // The deadline includes the store's claim. Only the first delivery waits until it is exceeded.
       const receiver = createReceiver({ secrets: [SECRET], clock, dedupe: watched, deadline: 2, onError: () => {} })
       receiver.on('deployment.succeeded', () => {
         runs++
@@ -197,14 +197,14 @@ describe('memoryStore', () => {
     expect(await state(store, 'a')).toBe('claimed')
   })
 
-  it('refuses a capacity that is none', () => {
+  it('refuses an invalid capacity', () => {
     for (const capacity of [0, -1, 1.5, Number.NaN])
       expect(codeOf(() => memoryStore({ capacity }))).toBe('invalid_option')
   })
 })
 
 describe('postgresStore', () => {
-  it('forgets what is older than it was told, and keeps the rest', async () => {
+  it('prunes keys older than the given days, and keeps the rest', async () => {
     const store = await freshTable()
     await (await take(store, 'old')).commit()
     await (await take(store, 'new')).commit()
@@ -218,7 +218,7 @@ describe('postgresStore', () => {
     ])
   })
 
-  it('takes plain names of tables alone', () => {
+  it('accepts only plain table names', () => {
     for (const table of ['', 'a b', 'a;drop table b', 'a"b', 'A', '1a', 'a.b.c', 'a\n']) {
       expect(codeOf(() => postgresStore({ database: pool, table }))).toBe('invalid_option')
     }

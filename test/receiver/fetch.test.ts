@@ -40,7 +40,7 @@ describe('handle', () => {
     expect(handled).toEqual(['wh_1', 'wh_1'])
   })
 
-  it('refuses a forged body, none, and another method', async () => {
+  it('refuses a forged body, a missing one, and another method', async () => {
     const { ask, handled, receiver } = start()
     expect(await ask(posted(Buffer.from('{}')))).toEqual([400, 'no_matching_signature'])
     expect(await ask(posted(null))).toEqual([400, 'no_matching_signature'])
@@ -91,7 +91,7 @@ describe('handle', () => {
     expect(await ask(locked)).toEqual([500, 'body_consumed'])
   })
 
-  it('survives a body that breaks off', async () => {
+  it('survives a body that is aborted', async () => {
     const { ask } = start()
     const broken = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -101,7 +101,7 @@ describe('handle', () => {
     expect(await ask(posted(broken))).toEqual([400, 'request_aborted'])
   })
 
-  it('tells the console of a failed handler when there is no onError', async () => {
+  it('logs a failed handler to the console when there is no onError', async () => {
     const told = vi.spyOn(console, 'error').mockImplementation(() => {})
     try {
       const receiver = createReceiver({ secrets: [SECRET], clock })

@@ -34,7 +34,7 @@ describe('Express', () => {
     return app
   }
 
-  it('is served with the raw bytes that express.raw() leaves', async () => {
+  it('works with the raw bytes of express.raw()', async () => {
     const { receiver, handled } = start()
     const app = mount(receiver)
     expect(await postWebhook(app, PATH, genuine)).toMatchObject(handledAnswer)
@@ -42,7 +42,7 @@ describe('Express', () => {
     expect(handled).toEqual([webhook.data.webhook_id])
   })
 
-  it('is told of the remedy when express.json() came first', async () => {
+  it('gets the remedy when express.json() came first', async () => {
     const { receiver, handled } = start()
     const answer = await postWebhook(mount(receiver, express.json()), PATH, genuine)
     expect(answer).toMatchObject({
@@ -54,11 +54,11 @@ describe('Express', () => {
 })
 
 describe('Hono', () => {
-  it('is served with the request as it came', async () => {
+  it('works with the untouched request', async () => {
     const { receiver, handled } = start()
     const app = new Hono()
     app.post(PATH, (c) => receiver.handle(c.req.raw))
-    // Over its own fetch, and through a real server.
+    // By calling its fetch, and through a real server.
     expect(await postWebhook({ fetch: (request) => app.fetch(request) }, PATH, genuine)).toMatchObject(handledAnswer)
     const { getRequestListener } = await import('@hono/node-server')
     const listener: RequestListener = getRequestListener(app.fetch)
@@ -69,7 +69,7 @@ describe('Hono', () => {
 })
 
 describe('node:http', () => {
-  it('is served with bytes that were collected by hand', async () => {
+  it('works with bytes that were collected by hand', async () => {
     const { receiver } = start()
     const server = createServer(async (req, res) => {
       const chunks: Buffer[] = []
@@ -97,7 +97,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect(handled).toEqual([webhook.data.webhook_id])
   })
 
-  it('is served behind a parser that keeps the text as koa-body up to 6 did', async () => {
+  it('works behind a parser that stores the text as koa-body up to 6 did', async () => {
     const { receiver } = start()
     const app = new KoaVersion()
     app.use(async (ctx, next) => {
@@ -111,7 +111,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect(await postWebhook(app, PATH, genuine)).toMatchObject(handledAnswer)
   })
 
-  it('names koa-body and what to do when that left nothing', async () => {
+  it('names koa-body and the remedy when that stored nothing', async () => {
     const { receiver, handled } = start()
     const app = new KoaVersion()
     app.use(koaBody())
@@ -122,7 +122,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect(handled).toEqual([])
   })
 
-  it('asks to be tried again soon while a copy is being handled', async () => {
+  it('asks for a retry soon while a copy is being handled', async () => {
     const receiver = createReceiver({ secrets: [SECRET], clock, dedupe: { claim: async () => ({ state: 'busy' }) } })
     receiver.on('ping', () => {})
     const app = new KoaVersion()

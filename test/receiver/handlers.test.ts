@@ -11,7 +11,7 @@ const signed = (event: string, data: object, id = 'msg_1') => signWebhook({ even
 
 const options = { secrets: [SECRET], clock }
 
-/** What a receiver answers to a webhook. */
+/** Returns the receiver's answer to a webhook: its status, and the outcome or error code. */
 async function answered(receiver: Pick<ReturnType<typeof createReceiver>, 'receive'>, event: string, data: object) {
   const { headers, body } = signed(event, data)
   const answer = await receiver.receive(headers, body)
@@ -19,7 +19,7 @@ async function answered(receiver: Pick<ReturnType<typeof createReceiver>, 'recei
 }
 
 describe('on', () => {
-  it('runs every handler whose name or pattern stands for the event', async () => {
+  it('runs every handler whose name or pattern matches the event', async () => {
     const receiver = createReceiver(options)
     const ran: string[] = []
     receiver.on('deployment.failed', ({ data }) => void ran.push(`failed at ${data.failure.stage}`))
@@ -37,7 +37,7 @@ describe('on', () => {
     expect(ran).toEqual(['any: msg_1'])
   })
 
-  it('runs a handler once for an event that several of its patterns stand for', async () => {
+  it('runs a handler once for an event that several of its patterns match', async () => {
     const receiver = createReceiver(options)
     let runs = 0
     receiver.on(['deployment.*', 'deployment.failed'], () => void runs++)
@@ -45,7 +45,7 @@ describe('on', () => {
     expect(runs).toBe(1)
   })
 
-  it('takes whatever a handler of plain JavaScript returns for done', async () => {
+  it('counts any value that a handler of plain JavaScript returns as success', async () => {
     const list: string[] = []
     for (const result of [() => list.push('a'), () => null, () => 'text']) {
       const receiver = createReceiver(options)
@@ -54,7 +54,7 @@ describe('on', () => {
     }
   })
 
-  it('runs the others when a handler fails, and says so', async () => {
+  it('runs the other handlers when one fails, and reports the failure', async () => {
     const errors: ReceiverError[] = []
     const receiver = createReceiver({ ...options, onError: (error) => void errors.push(error) })
     let runs = 0
@@ -75,7 +75,7 @@ describe('on', () => {
   it.each(['deployment', 'deployment.', 'deploy.*', 'deployment*', '**', 'deployment.*.*', '', 'toString'])(
     'refuses the pattern %j',
     (pattern) => {
-      // @ts-expect-error: no event and no pattern
+      // @ts-expect-error: neither an event nor a pattern
       expect(codeOf(() => createReceiver(options).on(pattern as 'typo', () => {}))).toBe('unknown_event')
     },
   )
@@ -113,7 +113,7 @@ describe('own events', () => {
     ])
   })
 
-  it('are refused when their schema refuses them, with the place and never the value', async () => {
+  it('are refused when their schema refuses them, with the path and never the value', async () => {
     const errors: ReceiverError[] = []
     const receiver = createReceiver({ ...options, events, onError: (error) => void errors.push(error) })
     for (const [event, data] of [
@@ -173,7 +173,7 @@ describe('the deadline', () => {
     await abort
   })
 
-  it('shows a handler that looks late that it is over', async () => {
+  it('has an aborted signal for a handler that reads it late', async () => {
     const receiver = createReceiver({ ...options, deadline: 0.05, onError: () => {} })
     let look: () => boolean = () => false
     receiver.on('ping', (_, context) => {
@@ -190,7 +190,7 @@ describe('the deadline', () => {
 })
 
 describe("ack 'enqueue'", () => {
-  it('answers once the webhook is kept, and runs its handlers when the queue gives it back', async () => {
+  it('answers once the webhook is stored, and runs its handlers when the queue returns it', async () => {
     const queue: string[] = []
     const receiver = createReceiver({
       ...options,
@@ -209,7 +209,7 @@ describe("ack 'enqueue'", () => {
     expect(seen).toEqual([['msg_1', new Date('2026-01-01')]])
   })
 
-  it('is answered with 500 when the webhook could not be kept', async () => {
+  it('is answered with 500 when the webhook could not be stored', async () => {
     const full = { ...options, ack: 'enqueue', onError: () => {} } as const
     const failing = createReceiver({ ...full, enqueue: () => Promise.reject(new Error('full')) })
     expect(await answered(failing, 'ping', { webhook_id: 'wh_1' })).toEqual([500, 'enqueue_failed'])
@@ -224,7 +224,7 @@ describe("ack 'enqueue'", () => {
     expect(await answered(hanging, 'ping', { webhook_id: 'wh_1' })).toEqual([500, 'enqueue_failed'])
   })
 
-  it('keeps nothing that is not genuine', async () => {
+  it('stores only genuine webhooks', async () => {
     let kept = 0
     const receiver = createReceiver({ ...options, ack: 'enqueue', enqueue: () => kept++, onError: () => {} })
     const { headers } = signed('ping', { webhook_id: 'wh_1' })
@@ -233,7 +233,7 @@ describe("ack 'enqueue'", () => {
     expect(kept).toBe(0)
   })
 
-  it('rejects in the worker what is no webhook, and what its handler does not manage', async () => {
+  it('rejects in the worker when the value is not a webhook or its handler fails', async () => {
     const receiver = createReceiver(options)
     receiver.on('ping', () => Promise.reject(new Error('not now')))
     const ping = { id: 'msg_1', event: 'ping', timestamp: '2026-01-01T00:00:00Z', data: { webhook_id: 'wh_1' } }
@@ -245,12 +245,12 @@ describe("ack 'enqueue'", () => {
     expect(await receiver.run({ ...ping, event: 'other' })).toBe('ignored')
   })
 
-  it('goes with a function `enqueue`, and only that', () => {
+  it('requires a function `enqueue`, and the other way round', () => {
     // @ts-expect-error: nothing to enqueue with
     expect(codeOf(() => createReceiver({ ...options, ack: 'enqueue' }))).toBe('invalid_option')
     // @ts-expect-error: enqueue without its ack
     expect(codeOf(() => createReceiver({ ...options, enqueue: () => {} }))).toBe('invalid_option')
-    // @ts-expect-error: no such way
+    // @ts-expect-error: not a value of `ack`
     expect(codeOf(() => createReceiver({ ...options, ack: 'before' }))).toBe('invalid_option')
   })
 })
@@ -259,7 +259,7 @@ describe('secrets', () => {
   const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
   const { headers, body } = signWebhook({ event: 'ping', data: { webhook_id: 'wh_1' }, secret: OTHER, clock })
 
-  it('may come from a function, which is asked every time', async () => {
+  it('may come from a function, which is called every time', async () => {
     let current = [SECRET]
     const receiver = createReceiver({ clock, secrets: async () => current })
     expect(await codeOfAsync(receiver.verify(headers, body))).toBe('no_matching_signature')
@@ -276,7 +276,7 @@ describe('secrets', () => {
     }
   })
 
-  it('that cannot be had are answered with 500 and no detail', async () => {
+  it('that cannot be fetched are answered with 500 and no detail', async () => {
     const errors: ReceiverError[] = []
     const secrets = () => Promise.reject(new Error('vault hunter2'))
     const receiver = createReceiver({ clock, secrets, onError: (error) => void errors.push(error) })

@@ -6,7 +6,7 @@ import { createReceiver, generateSecret } from '../../receiver/src/index.ts'
 import { signWebhook } from '../../receiver/src/testing.ts'
 import { codeOfAsync } from './support.ts'
 
-/** Their receivers look at the real clock, so these webhooks are of now. */
+/** Signed with the current time, because the other libraries use the real clock. */
 const anyWebhook = fc.record({
   id: fc.stringMatching(/^[\w-]{1,40}$/),
   event: fc.string({ minLength: 1, unit: 'grapheme' }),
@@ -24,7 +24,7 @@ describe.each([
   const theirs = new Webhook(secret)
   const theirOther = new Webhook(other)
 
-  it(`accepts what is signed here, and nothing of another secret, over ${events} events`, () => {
+  it(`accepts webhooks that are signed here, and none of another secret, over ${events} events`, () => {
     fc.assert(
       fc.property(anyWebhook, ({ id, event, data }) => {
         const { headers, body } = signWebhook({ id, event, data, secret })
@@ -35,7 +35,7 @@ describe.each([
     )
   })
 
-  it(`signs what is accepted here, and nothing of another secret, over ${events} events`, async () => {
+  it(`signs webhooks that are accepted here, and none of another secret, over ${events} events`, async () => {
     const receiver = createReceiver({ secrets: [secret] })
     await fc.assert(
       fc.asyncProperty(anyWebhook, async ({ id, event, data }) => {

@@ -8,14 +8,14 @@ import { clock, deployed, json, koaVersions, MAX_BODY, PATH, SECRET, said, serve
 const body = json(deployed)
 const headers = signedHeaders(body)
 
-/** Waits until what comes over the socket from now on fits the pattern. */
-async function hears(socket: Socket, pattern: RegExp): Promise<void> {
-  let heard = ''
-  while (!pattern.test(heard)) heard += String((await once(socket, 'data'))[0])
+/** Resolves when the data that the socket receives from now on matches the pattern. */
+async function received(socket: Socket, pattern: RegExp): Promise<void> {
+  let data = ''
+  while (!pattern.test(data)) data += String((await once(socket, 'data'))[0])
 }
 
 describe.each(koaVersions)('on %s', (_, KoaVersion) => {
-  /** An app with a receiver, the events that its handler got, and the errors that it was told of. */
+  /** Starts an app with a receiver that records the events of its handler and the errors of `onError`. */
   async function start({
     handler = (_event: EventOf<'deployment.succeeded'>): void | Promise<void> => {},
     before = (_app: Koa) => {},
@@ -47,7 +47,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     return Object.assign(await serve(app), { receiver, handled, errors, firstError })
   }
 
-  it('answers 200 when the handler is done, which got the envelope and the id', async () => {
+  it('answers 200 when the handler is done, which received the envelope and the id', async () => {
     await using app = await start()
     const reply = await app.send(headers, [body])
     expect([reply.status, said(reply)]).toEqual([200, 'handled'])
@@ -78,7 +78,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     }
   })
 
-  it('puts a body together that comes byte by byte, with and without a length', async () => {
+  it('assembles a body that arrives byte by byte, with and without a length', async () => {
     await using app = await start()
     const bytes = Array.from(body, (byte) => Buffer.from([byte]))
     for (const length of [{}, { 'content-length': body.length }]) {
@@ -87,7 +87,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(app.handled).toHaveLength(2)
   })
 
-  it('reads a request that something before it has paused', async () => {
+  it('reads a request that earlier middleware has paused', async () => {
     await using app = await start({
       before: (koa) =>
         koa.use((ctx, next) => {
@@ -98,7 +98,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect((await app.send(headers, [body])).status).toBe(200)
   })
 
-  it('takes its path to the letter and leaves the others alone', async () => {
+  it('requires its exact path and passes on requests for others', async () => {
     await using app = await start()
     expect((await app.send(headers, [body], { path: `${PATH}?x=1` })).status).toBe(200)
     for (const path of ['/', `${PATH}/`, `${PATH}/x`, PATH.toUpperCase()]) {
@@ -114,7 +114,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(app.handled).toEqual([])
   })
 
-  it.each(Object.keys(headers))('answers 400 when %s is missing or there twice', async (name) => {
+  it.each(Object.keys(headers))('answers 400 when %s is missing or sent twice', async (name) => {
     await using app = await start()
     const { [name as keyof typeof headers]: value, ...others } = headers
     const missing = await app.send(others, [body])
@@ -168,10 +168,10 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     const socket = connect(app.port, '127.0.0.1')
     const size = 3 * MAX_BODY
     socket.write(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`)
-    await hears(socket, /^HTTP\/1\.1 400 .*body_too_large/s)
+    await received(socket, /^HTTP\/1\.1 400 .*body_too_large/s)
     socket.write(Buffer.alloc(size))
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-    await hears(socket, /^HTTP\/1\.1 200 .*next$/s)
+    await received(socket, /^HTTP\/1\.1 200 .*next$/s)
     socket.destroy()
   })
 
@@ -182,15 +182,15 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     const piece = Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')])
     socket.write(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`)
     socket.write(piece)
-    await hears(socket, /^HTTP\/1\.1 400 .*body_too_large/s)
+    await received(socket, /^HTTP\/1\.1 400 .*body_too_large/s)
     socket.write(piece)
     socket.write('0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n')
-    await hears(socket, /^HTTP\/1\.1 200 .*next$/s)
+    await received(socket, /^HTTP\/1\.1 200 .*next$/s)
     socket.destroy()
   })
 
   it('survives a client that goes away in the middle of its body', async () => {
-    // Koa itself tells the app of every connection that breaks.
+    // Koa itself emits an error on the app for every broken connection.
     await using app = await start({ before: (koa) => koa.on('error', () => {}) })
     const socket = connect(app.port, '127.0.0.1')
     await once(socket, 'connect')
@@ -200,7 +200,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect((await app.send(headers, [body])).status).toBe(200)
   })
 
-  it('answers 500 without details when the handler fails, and tells onError the cause', async () => {
+  it('answers 500 without details when the handler fails, and calls onError with the cause', async () => {
     const cause = new Error('password hunter2')
     await using app = await start({ handler: () => Promise.reject(cause) })
     const reply = await app.send(headers, [body])
@@ -217,7 +217,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect((await app.send(headers, [body])).status).toBe(500)
   })
 
-  it('tells the app of a failed handler when there is no onError, with the stack of its cause, and of nothing else', async () => {
+  it('emits only a failed handler on the app when there is no onError, with the stack of its cause', async () => {
     const receiver = createReceiver({ secrets: [SECRET], clock })
     receiver.on('deployment.succeeded', () => {
       throw new Error('the disk is full')
@@ -233,7 +233,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(told[0]?.stack).toContain('the disk is full')
   })
 
-  it('gives the same answer when onError itself fails, and tells the app', async () => {
+  it('gives the same answer when onError itself fails, and emits that on the app', async () => {
     const onError = () => Promise.reject(new Error('no log'))
     const told: Error[] = []
     const app = new KoaVersion().use(createReceiver({ secrets: [SECRET], clock, onError }).middleware({ path: PATH }))

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 
-/** The oldest Node that is supported, where the machine has it. */
+/** The oldest supported Node, if it is installed on the machine. */
 const node20 = (process.env['PATH'] ?? '')
   .split(delimiter)
   .map((directory) => join(directory, 'node'))
@@ -29,7 +29,7 @@ for (const id of ['msg_1', 'msg_1', 'msg_2', 'msg_1']) {
 console.log(answers.join(' '))
 `
 
-/** Takes away what came after 20.0. */
+/** Removes an API that was added after Node 20.0. */
 const asOldest = `
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'

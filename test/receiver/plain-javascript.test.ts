@@ -3,7 +3,7 @@ import { createReceiver, type DedupeStore, type ReceiverError } from '../../rece
 import { signWebhook } from '../../receiver/src/testing.ts'
 import { clock, SECRET } from './support.ts'
 
-/** What a receiver with this handler of `ping` answers, and the cause that the application is told. */
+/** Returns the answer of a receiver with this handler of `ping`, and the causes passed to `onError`. */
 async function answered(handler: () => unknown, dedupe?: DedupeStore) {
   const causes: unknown[] = []
   const onError = ({ cause }: ReceiverError) => void causes.push(cause)
@@ -22,10 +22,10 @@ describe('a handler', () => {
     expect(await answered(async () => throws())).toEqual({ status: 500, causes: [thrown] })
   })
 
-  it('that returns a function with a `then` is waited for', async () => {
+  it('that returns a function with a `then` is awaited', async () => {
     const failure = new Error('too late')
     const query = Object.assign(() => undefined, {
-      // biome-ignore lint/suspicious/noThenProperty: it is what is tested.
+      // biome-ignore lint/suspicious/noThenProperty: the test is about it.
       then: (_: unknown, reject: (why: Error) => void) => reject(failure),
     })
     expect(await answered(() => query)).toEqual({ status: 500, causes: [failure] })

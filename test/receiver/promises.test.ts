@@ -3,7 +3,7 @@ import { createReceiver, type ReceiverOptions } from '../../receiver/src/index.t
 import { signWebhook } from '../../receiver/src/testing.ts'
 import { clock, SECRET } from './support.ts'
 
-/** What a receiver answers to `ping`, and the data that its handler was given. */
+/** Returns the answer of a receiver to `invoice.paid`, and the data that its handler received. */
 async function answered(options: object) {
   const handled: unknown[] = []
   const receiver = createReceiver({ secrets: [SECRET], clock, onError: () => undefined, ...options } as ReceiverOptions)
@@ -13,9 +13,9 @@ async function answered(options: object) {
   return { status: answer.status, body: answer.body, handled }
 }
 
-/** What `await` waits for though it is no `Promise`, and which does not chain. */
+/** A thenable that is not a `Promise`, and whose `then` returns nothing. */
 const thenable = (settled: unknown, failed?: Error) => ({
-  // biome-ignore lint/suspicious/noThenProperty: it is what is tested.
+  // biome-ignore lint/suspicious/noThenProperty: the test is about it.
   then: (resolve: (value: unknown) => void, reject: (why: unknown) => void) =>
     void (failed ? reject(failed) : resolve(settled)),
 })
@@ -23,13 +23,13 @@ const schemaOf = (validate: () => unknown) => ({
   events: { 'invoice.paid': { '~standard': { version: 1, vendor: 'test', validate } } },
 })
 
-describe('a schema that answers with a promise of its own kind', () => {
-  it('is waited for', async () => {
+describe('a schema that returns a thenable', () => {
+  it('is awaited', async () => {
     const { status, handled } = await answered(schemaOf(() => thenable({ value: { amount: 8 } })))
     expect([status, handled]).toEqual([200, [{ amount: 8 }]])
   })
 
-  it('has its refusal heard', async () => {
+  it('can refuse the data', async () => {
     const { status, handled } = await answered(schemaOf(() => thenable({ issues: [{ message: 'no' }] })))
     expect([status, handled]).toEqual([400, []])
   })
@@ -40,7 +40,7 @@ describe('a schema that answers with a promise of its own kind', () => {
   })
 })
 
-describe('where a library has replaced `Promise`', () => {
+describe('when a library has replaced `Promise`', () => {
   const original = globalThis.Promise
   afterEach(() => {
     globalThis.Promise = original
@@ -50,7 +50,7 @@ describe('where a library has replaced `Promise`', () => {
     return answered(options)
   }
 
-  it('secrets are waited for', async () => {
+  it('secrets are awaited', async () => {
     const { status } = await replaced({ secrets: async () => [SECRET], ...schemaOf(() => ({ value: {} })) })
     expect(status).toBe(200)
   })

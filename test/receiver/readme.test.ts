@@ -9,13 +9,13 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readme = readFileSync(join(root, 'receiver/README.md'), 'utf8')
 
-/** The README's programs, each with the heading that it stands under. */
+/** The programs in the README, each with its heading. */
 const snippets = readme.split(/^#+ /m).flatMap((section) => {
   const heading = section.slice(0, section.indexOf('\n'))
   return [...section.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => ({ heading, code }))
 })
 
-/** A folder outside of the repository that has its packages. */
+/** Creates a folder outside of the repository that can import its packages. */
 async function project() {
   const directory = await temporaryDirectory()
   await symlink(join(root, 'node_modules'), join(directory.path, 'node_modules'))
@@ -23,7 +23,7 @@ async function project() {
   return directory
 }
 
-/** Programs that need nothing but themselves to run: no database, no secret in the environment, no open port. */
+/** The programs that run without a database, a secret in the environment and an open port. */
 const runnable = snippets.filter(({ code }) => !/new Pool|process\.env|listen\(/.test(code))
 
 describe('the README', () => {

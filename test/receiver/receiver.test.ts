@@ -35,7 +35,7 @@ describe('verify', () => {
     expect((await receiver.verify(headers, view)).event.id).toBe('msg_1')
   })
 
-  it('tolerates fields that it does not know, and leaves them out', async () => {
+  it('accepts unknown fields and removes them', async () => {
     const newer = json({ ...deployed, extra: 1, data: { ...deployed.data, region: 'eu' } })
     expect(await receiver.verify(signedHeaders(newer), newer)).toEqual({
       known: true,
@@ -72,7 +72,7 @@ describe('verify', () => {
     expect(await verifying(body, signedHeaders(body, { secret: OTHER_SECRET }))).toBe('no_matching_signature')
   })
 
-  it('applies the tolerance that was asked for', async () => {
+  it('applies the configured tolerance', async () => {
     const strict = createReceiver({ secrets: [SECRET], clock, tolerance: 5 })
     expect(await codeOfAsync(strict.verify(signedHeaders(body, { timestamp: NOW - 5 }), body))).toBeUndefined()
     expect(await codeOfAsync(strict.verify(signedHeaders(body, { timestamp: NOW - 6 }), body))).toBe(
@@ -99,7 +99,7 @@ describe('headers', () => {
     expect(await verifying(body, arrays)).toBeUndefined()
   })
 
-  it.each(Object.keys(headers))('are refused when %s is missing, empty, or there twice', async (name) => {
+  it.each(Object.keys(headers))('are refused when %s is missing, empty, or sent twice', async (name) => {
     const value = headers[name as keyof typeof headers]
     for (const missing of [undefined, '', [], ['']]) {
       expect(await verifying(body, { ...headers, [name]: missing })).toBe('missing_header')
@@ -161,7 +161,7 @@ describe('the body', () => {
     expect(await verifying(json(value))).toBe('invalid_payload')
   })
 
-  it('is never quoted by an error, which names the place instead', async () => {
+  it('is never quoted by an error, which names the path instead', async () => {
     const wrong = json({ ...deployed, data: { ...deployed.data, url: { token: 'hunter2' } } })
     try {
       await receiver.verify(signedHeaders(wrong), wrong)
@@ -173,10 +173,10 @@ describe('the body', () => {
     }
   })
 
-  it('is refused with a clear text when it is not bytes', async () => {
+  it('is refused with a clear message when it is not bytes', async () => {
     const parsed: unknown = deployed
     for (const wrong of [parsed, body.toString(), undefined]) {
-      // @ts-expect-error: what plain JavaScript may pass
+      // @ts-expect-error: plain JavaScript may pass it
       expect(await codeOfAsync(receiver.verify(headers, wrong))).toBe('not_raw_bytes')
     }
   })

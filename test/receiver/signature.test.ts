@@ -45,7 +45,7 @@ describe('the list of signatures', () => {
     expect(withSignature(`v1, ${decoy}  v2,abc ${ED25519} ${vector.signature} ${decoy}`)).toBeUndefined()
   })
 
-  it('looks at 32 entries and no more', () => {
+  it('checks at most 32 entries', () => {
     expect(withSignature(`${`${decoy} `.repeat(31)}${vector.signature}`)).toBeUndefined()
     expect(withSignature(`${`${decoy} `.repeat(32)}${vector.signature}`)).toBe('no_matching_signature')
   })
@@ -70,7 +70,7 @@ describe('the list of signatures', () => {
     expect(withSignature(signature)).toBe('no_matching_signature')
   })
 
-  it('refuses one whose last letter does not fit, right after a good one', () => {
+  it('refuses one whose last letter differs, right after a valid one', () => {
     expect(withSignature(vector.signature)).toBeUndefined()
     expect(withSignature(vector.signature.replace(/=$/, 'é'))).toBe('no_matching_signature')
   })
@@ -79,7 +79,7 @@ describe('the list of signatures', () => {
     expect(codeOf(() => verify({ ...input, keys: [] }))).toBe('no_matching_signature')
   })
 
-  it('accepts a signature of any of several keys, and says of which', () => {
+  it('accepts a signature of any of several keys, and returns which', () => {
     const other = parseSecret(generateSecret())
     expect(verify({ ...input, keys: [other, ...input.keys] })).toBe(1)
     expect(verify({ ...input, keys: [...input.keys, other] })).toBe(0)
@@ -87,7 +87,7 @@ describe('the list of signatures', () => {
   })
 })
 
-it('is neither signed nor accepted with something else than a key', () => {
+it('is neither signed nor accepted with anything but a key', () => {
   const key = Buffer.from(KEY, 'base64') as unknown as SigningKey
   expect(codeOf(() => sign({ key, id: 'msg_1', timestamp: 1, body: input.body }))).toBe('invalid_secret')
   expect(codeOf(() => verify({ ...input, keys: [key] }))).toBe('invalid_secret')
@@ -103,13 +103,13 @@ describe('the timestamp', () => {
     expect(at(-301)).toBe('timestamp_too_new')
   })
 
-  it('is measured with the tolerance that was asked for', () => {
+  it('is compared with the given tolerance', () => {
     expect(at(10, 10)).toBeUndefined()
     expect(at(11, 10)).toBe('timestamp_too_old')
     expect(at(-1, 0)).toBe('timestamp_too_new')
   })
 
-  it('is refused by a clock that answers NaN', () => {
+  it('is refused by a clock that returns NaN', () => {
     expect(at(Number.NaN)).toBe('timestamp_too_old')
   })
 
@@ -157,7 +157,7 @@ describe('secrets', () => {
     }
   })
 
-  it('leave nothing in the memory that all small buffers share', () => {
+  it('leave nothing in the memory pool of small buffers', () => {
     const secret = randomBytes(24)
     const forms = [0, 0x36, 0x5c].map((mask) => Uint8Array.from(secret, (byte) => byte ^ mask))
     const sharedMemory = () => Buffer.from(Buffer.from('small').buffer)
@@ -221,7 +221,7 @@ describe('any webhook', () => {
     body: fc.uint8Array({ minLength: 1, maxLength: 2000 }),
   })
 
-  it('is signed with the HMAC that Node gives', () => {
+  it('is signed with the HMAC that Node computes', () => {
     fc.assert(
       fc.property(webhook, ({ secret, id, timestamp, body }) => {
         const hmac = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${id}.${timestamp}.`).update(body)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { SigningKey } from '../../receiver/src/signing-key.ts'
 
-/** Test cases of RFC 4231 whose keys are not longer than a block and whose results are not cut: key, data, result. */
+/** Test cases of RFC 4231 with keys up to the block size and without truncation: key, data, result. */
 const cases = [
   ['0b'.repeat(20), '4869205468657265', 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7'],
   [
@@ -20,12 +20,12 @@ const cases = [
 ] as const
 
 describe('a signing key', () => {
-  it.each(cases)('gives the HMAC of RFC 4231 with the key %s', (key, data, result) => {
+  it.each(cases)('computes the HMAC of RFC 4231 with the key %s', (key, data, result) => {
     const mac = new SigningKey(Buffer.from(key, 'hex')).sign('', Buffer.from(data, 'hex'))
     expect(Buffer.from(mac, 'base64').toString('hex')).toBe(result)
   })
 
-  it('gives the HMAC that Node gives, however often it signs', () => {
+  it('computes the same HMAC as Node, however often it signs', () => {
     const texts = fc.string({ unit: 'binary', maxLength: 300 })
     fc.assert(
       fc.property(

@@ -6,7 +6,7 @@ import { clock, codeOf, SECRET } from './support.ts'
 const never = () => new Promise<never>(() => undefined)
 const slow = { '~standard': { version: 1, vendor: 'test', validate: never } } as const
 
-/** What a receiver answers whose parts have a few milliseconds, and what it tells the application. */
+/** Returns the answer of a receiver with a deadline of 20 ms, and the errors passed to `onError`. */
 async function answered(options: Partial<ReceiverOptions>, event = 'ping', data: object = { webhook_id: 'wh_1' }) {
   const errors: ReceiverError[] = []
   const receiver = createReceiver({
@@ -21,14 +21,14 @@ async function answered(options: Partial<ReceiverOptions>, event = 'ping', data:
   return { status: answer.status, code: 'error' in answer.body ? answer.body.error.code : undefined, errors }
 }
 
-describe('what never ends is answered all the same:', () => {
-  it('secrets that are fetched', async () => {
+describe('a webhook is answered although these never settle:', () => {
+  it('asynchronous secrets', async () => {
     const { status, code, errors } = await answered({ secrets: never })
     expect([status, code]).toEqual([500, 'deadline_exceeded'])
     expect(errors[0]?.message).toBe('Checking the webhook took longer than 0.02 s.')
   })
 
-  it('a schema that waits', async () => {
+  it('an asynchronous schema', async () => {
     const { status, code } = await answered({ events: { 'invoice.paid': slow } as object }, 'invoice.paid', {})
     expect([status, code]).toEqual([500, 'deadline_exceeded'])
   })
@@ -44,7 +44,7 @@ describe('what never ends is answered all the same:', () => {
   })
 })
 
-it('refuses a deadline that no timer can keep', () => {
+it('refuses a deadline beyond the range of timers', () => {
   const make = (deadline: number) => codeOf(() => createReceiver({ secrets: [SECRET], deadline }))
   expect(make(Number.MAX_SAFE_INTEGER)).toBe('invalid_option')
   expect(make(2_147_484)).toBe('invalid_option')

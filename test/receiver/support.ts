@@ -18,7 +18,7 @@ export const OTHER_SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
 export const PATH = '/webhooks/fairlead'
 export const MAX_BODY = 1_048_576
 
-/** The present of every test, in Unix seconds. */
+/** The time of the clock in all tests, in Unix seconds. */
 export const NOW = 1_760_000_000
 export const clock = () => NOW * 1000
 
@@ -30,7 +30,7 @@ export const deployed = {
 
 export const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
 
-/** The headers of a webhook with this body, signed as Fairlead does. */
+/** Returns the headers of a webhook with this body, signed as Fairlead does. */
 export function signedHeaders(body: Uint8Array, { secret = SECRET, id = 'msg_1', timestamp = NOW } = {}) {
   return {
     'webhook-id': id,
@@ -39,7 +39,7 @@ export function signedHeaders(body: Uint8Array, { secret = SECRET, id = 'msg_1',
   }
 }
 
-/** The code of the ReceiverError that `act` throws; undefined when it returns. */
+/** Returns the code of the ReceiverError that `act` throws; undefined when it returns. */
 export function codeOf(act: () => unknown): ReceiverErrorCode | string | undefined {
   try {
     act()
@@ -49,9 +49,9 @@ export function codeOf(act: () => unknown): ReceiverErrorCode | string | undefin
   }
 }
 
-/** The code of the ReceiverError that the work rejects with; undefined when it is done. */
-export const codeOfAsync = (work: Promise<unknown>): Promise<ReceiverErrorCode | string | undefined> =>
-  work.then(() => undefined, codeOfError)
+/** Resolves to the code of the ReceiverError that the promise rejects with; undefined when it is fulfilled. */
+export const codeOfAsync = (promise: Promise<unknown>): Promise<ReceiverErrorCode | string | undefined> =>
+  promise.then(() => undefined, codeOfError)
 
 const codeOfError = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error))
 
@@ -61,14 +61,14 @@ export interface Reply {
   text: string
 }
 
-/** Serves a Koa app on a free port of loopback until it is disposed of. */
+/** Serves a Koa app on a free loopback port until it is disposed of. */
 export async function serve(app: Koa) {
   const server = createServer(app.callback())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
 
-  /** Sends a request in as many chunks as given; `method` POST and `path` the webhook's unless told otherwise. */
+  /** Sends a request with its body in these chunks. */
   const send = async (
     headers: OutgoingHttpHeaders,
     chunks: readonly Uint8Array[],
@@ -94,7 +94,7 @@ export async function serve(app: Koa) {
   }
 }
 
-/** The outcome or the error code that a reply names. */
+/** Returns the outcome or the error code of a reply. */
 export function said(reply: Reply): string {
   const { outcome, error } = JSON.parse(reply.text)
   return outcome ?? error.code

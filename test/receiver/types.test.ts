@@ -25,26 +25,26 @@ describe('types', () => {
     })
   })
 
-  it('keeps a handler typed when it stands on its own', () => {
+  it('keeps a handler typed when it is declared separately', () => {
     const handler: Handler<'deployment.succeeded'> = async ({ data }) => {
       expectTypeOf(data).toEqualTypeOf<EventData<'deployment.succeeded'>>()
     }
     createReceiver({ secrets: [SECRET] }).on('deployment.succeeded', handler)
   })
 
-  it('does not compile, or run, with a name that is no event', () => {
+  it('does not compile, or run, with a name that is not an event', () => {
     // @ts-expect-error: a typo
     expect(codeOf(() => receiver.on('deployment.suceeded', () => {}))).toBe('unknown_event')
-    // @ts-expect-error: a method of every object, but no event
+    // @ts-expect-error: a method of every object, but not an event
     expect(codeOf(() => receiver.on('toString', () => {}))).toBe('unknown_event')
   })
 
-  it('does not compile, or run, with a handler that is no function', () => {
+  it('does not compile, or run, with a handler that is not a function', () => {
     // @ts-expect-error: not a function
     expect(codeOf(() => createReceiver({ secrets: [SECRET] }).on('deployment.succeeded', 1))).toBe('invalid_option')
   })
 
-  it('tells events apart by their name', () => {
+  it('discriminates events by their name', () => {
     expectTypeOf<EventName>().toEqualTypeOf<
       | 'deployment.succeeded'
       | 'deployment.failed'
@@ -60,7 +60,7 @@ describe('types', () => {
     expectTypeOf(failureOf).returns.toEqualTypeOf<string>()
   })
 
-  it('fits app.use without a cast, whatever the state and context', () => {
+  it('is accepted by app.use without a cast, whatever the state and context', () => {
     const middleware = receiver.middleware({ path: '/webhooks/fairlead' })
     expectTypeOf(middleware).toExtend<Middleware>()
     expectTypeOf(middleware).toExtend<Middleware<{ user: string }, { log: (text: string) => void }>>()

@@ -1,11 +1,11 @@
 import type { Rest } from './rest.ts'
 
-/** The first line of the one comment for an app of a project. Nothing in it can end it. */
+/** Returns the first line of the comment for an app: an HTML comment, which the encoded names cannot close. */
 export function markerOf(projectId: string, name: string): string {
   return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`
 }
 
-/** Writes the comment of a pull request, over the one with the same marker. `mayCreate` tells whether it may be new. */
+/** Updates the comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
 export async function writeComment(
   rest: Rest,
   options: {
@@ -26,7 +26,7 @@ async function findComment(rest: Rest, pullRequest: number, marker: string): Pro
   for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
     for (const comment of comments) {
       const { id, body } = Object(comment) as { id?: unknown; body?: unknown }
-      // Quoted in an answer, the marker stands further down.
+      // At the start only: a reply that quotes the comment contains the marker further down.
       if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker)) return id
     }
   }

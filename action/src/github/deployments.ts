@@ -4,25 +4,25 @@ export interface NewDeployment {
   /** A commit, a branch or a tag. */
   readonly ref: string
   readonly environment: string
-  /** Whether it goes away again, with its pull request. */
+  /** True when it is removed together with its pull request. */
   readonly preview: boolean
-  /** Tells the deployments of one app from those of others. */
+  /** Identifies the deployments of one app. */
   readonly marker: string
 }
 
-/** As GitHub calls them, as far as they are used. */
+/** The states of GitHub that are used here. */
 export type DeploymentState = 'in_progress' | 'success' | 'failure' | 'error' | 'inactive'
 
 export interface DeploymentStatus {
   readonly state: DeploymentState
   readonly description: string
-  /** Where the run is seen. */
+  /** The address of the workflow run. */
   readonly logUrl: string
-  /** Where the app is. */
+  /** The address of the app. */
   readonly environmentUrl?: string
 }
 
-/** Makes a deployment at GitHub, whatever checks the commit still waits for, and gives its id. */
+/** Creates a deployment at GitHub and returns its id. It does not wait for pending checks of the commit. */
 export async function createDeployment(rest: Rest, deployment: NewDeployment): Promise<number> {
   const { preview } = deployment
   const made = await rest.request('POST', '/deployments', {
@@ -34,23 +34,23 @@ export async function createDeployment(rest: Rest, deployment: NewDeployment): P
     ...(preview ? { transient_environment: true, production_environment: false } : {}),
   })
   const { id } = Object(made) as { id?: unknown }
-  if (typeof id !== 'number') throw new GitHubError('GitHub made no deployment.')
+  if (typeof id !== 'number') throw new GitHubError('GitHub created no deployment.')
   return id
 }
 
-/** GitHub takes no longer description. */
-const longestDescription = 140
+/** GitHub's limit for a description, in characters. */
+const maximumDescription = 140
 
 export async function setStatus(rest: Rest, id: number, status: DeploymentStatus): Promise<void> {
   await rest.request('POST', `/deployments/${id}/statuses`, {
     state: status.state,
-    description: status.description.slice(0, longestDescription),
+    description: status.description.slice(0, maximumDescription),
     log_url: status.logUrl,
     ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
   })
 }
 
-/** Tells GitHub that all deployments of an app that was removed are gone. */
+/** Marks all deployments of a removed app as inactive at GitHub. */
 export async function retireDeployments(
   rest: Rest,
   app: Pick<NewDeployment, 'environment' | 'marker'>,

@@ -1,6 +1,6 @@
 import { reasonOf } from '../explain.ts'
 
-/** What it takes to speak to GitHub about the repository. */
+/** The access to the repository's part of GitHub's API. */
 export interface GitHubAccess {
   /** Without a slash at its end, such as `https://api.github.com`. */
   readonly apiUrl: string
@@ -10,7 +10,7 @@ export interface GitHubAccess {
   readonly fetch: typeof fetch
 }
 
-/** An answer other than 2xx, or none; `message` tells the reader what to do. */
+/** A missing answer or one other than 2xx. `message` tells the reader what to do. */
 export class GitHubError extends Error {
   override readonly name = 'GitHubError'
 }
@@ -18,16 +18,16 @@ export class GitHubError extends Error {
 export interface Rest {
   /** `path` is relative to the repository. Rejects with `GitHubError`. */
   request(method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown): Promise<unknown>
-  /** All pages of a list, as the `Link` headers lead. */
+  /** Yields all pages of a list by following the `Link` headers. */
   pages(path: string): AsyncGenerator<readonly unknown[], void>
 }
 
-/** No answer takes longer than this, in milliseconds: nobody waits for GitHub's side of a deployment that is done. */
-const requestLimit = 10_000
-/** Nobody reads more pages of a hundred than this. */
-const mostPages = 30
+/** Time limit for an answer in milliseconds. Short, because reporting to GitHub must not delay a finished deployment. */
+const requestTimeout = 10_000
+/** The maximum number of pages, of a hundred items each, that are read of a list. */
+const maximumPages = 30
 
-/** GitHub's REST API, as much of it as is needed (docs.github.com/rest). */
+/** Creates a client for the part of GitHub's REST API that is needed here (docs.github.com/rest). */
 export function createRest({ apiUrl, token, repository, fetch: send }: GitHubAccess): Rest {
   const base = `${apiUrl}/repos/${repository}`
 
@@ -45,7 +45,7 @@ export function createRest({ apiUrl, token, repository, fetch: send }: GitHubAcc
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         redirect: 'manual',
-        signal: AbortSignal.timeout(requestLimit),
+        signal: AbortSignal.timeout(requestTimeout),
       })
     } catch (error) {
       throw new GitHubError(`GitHub cannot be reached: ${reasonOf(error)}`)
@@ -66,7 +66,7 @@ export function createRest({ apiUrl, token, repository, fetch: send }: GitHubAcc
     request: async (method, path, body) => json(await ask(method, base + path, body)),
     async *pages(path) {
       let url: string | undefined = base + path
-      for (let page = 0; url !== undefined && page < mostPages; page++) {
+      for (let page = 0; url !== undefined && page < maximumPages; page++) {
         const response: Response = await ask('GET', url)
         const items = await json(response)
         yield Array.isArray(items) ? items : []
@@ -76,7 +76,7 @@ export function createRest({ apiUrl, token, repository, fetch: send }: GitHubAcc
   }
 }
 
-/** The token is sent to GitHub's API alone, wherever a header leads. */
+/** Returns the address of the next page. Addresses at other origins are ignored, so that the token is sent to GitHub only. */
 function nextPage(response: Response, apiUrl: string): string | undefined {
   const link = /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
   return link !== undefined && URL.canParse(link) && new URL(link).origin === new URL(apiUrl).origin ? link : undefined
@@ -91,17 +91,17 @@ async function explainRefusal(response: Response): Promise<string> {
     () => '',
   )
   if (limited) return `GitHub takes no more requests of this token for now (status ${status}).`
-  // GitHub answers 404 where a token may not even see that there is something.
+  // GitHub answers 404 when the token may not even know that the resource exists.
   if ((status === 403 || status === 404) && accepted) {
     return `the token lacks a permission. Give the job \`permissions\`: ${permissionsOf(accepted)}.`
   }
   return `GitHub answered with status ${status}${said === '' ? '' : `: ${said}`}.`
 }
 
-/** `pull_requests=write,contents=read; issues=write` as a workflow has it: of several ways, one is enough. */
+/** Formats `pull_requests=write,contents=read; issues=write` as workflows write it. Any one of the alternatives is enough. */
 function permissionsOf(header: string): string {
-  const ways = header
+  const alternatives = header
     .split(';')
-    .map((way) => way.trim().replaceAll('_', '-').replaceAll('=', ': ').replace(/, */g, ', '))
-  return ways.map((way) => `{ ${way} }`).join(' or ')
+    .map((alternative) => alternative.trim().replaceAll('_', '-').replaceAll('=', ': ').replace(/, */g, ', '))
+  return alternatives.map((alternative) => `{ ${alternative} }`).join(' or ')
 }

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
 import { type ActionRun, runAction } from '../harness/run-action.ts'
-import { gitHubApi, TOKEN, type Trouble } from './github-api.ts'
+import { gitHubApi, type Override, TOKEN } from './github-api.ts'
 import { HEAD, pullRequest, pullRequestEnvironment } from './payloads.ts'
 import { APP, created, DEPLOYMENT, KEY, PROJECT, type Script, scriptedServer, seen } from './support.ts'
 
@@ -86,7 +86,7 @@ describe.concurrent('a deployment at GitHub', () => {
       cancel: seen('canceled'),
     })
     const inputs = { 'api-url': server.url, environment: 'preview' }
-    // Killed once both have told the runner.
+    // Killed once both the deployment and GitHub's one have been saved.
     const awaited = new Set(['building', 'GitHub'])
     const killed = await run(api, {
       inputs,
@@ -129,7 +129,7 @@ describe.concurrent('the comment of a pull request', () => {
     ])
   })
 
-  test('can be left away', async ({ expect }) => {
+  test('can be turned off', async ({ expect }) => {
     await using api = await gitHubApi()
     await run(api, { inputs: { comment: 'false' } })
     expect(api.requests).toEqual([])
@@ -157,16 +157,16 @@ describe.concurrent('the comment of a pull request', () => {
   })
 })
 
-describe.concurrent('GitHub never breaks a deployment', () => {
+describe.concurrent('problems with GitHub do not fail a deployment:', () => {
   const forbidden =
-    (accepted: string): Trouble =>
+    (accepted: string): Override =>
     (method) =>
       method === 'GET' ? undefined : { status: 403, headers: { 'x-accepted-github-permissions': accepted } }
 
   test('that lacks a permission: one warning names it', async ({ expect }) => {
-    const trouble: Trouble = (method, path) =>
+    const override: Override = (method, path) =>
       forbidden(path.startsWith('/issues') ? 'issues=write; pull_requests=write' : 'deployments=write')(method, path)
-    await using api = await gitHubApi({ trouble })
+    await using api = await gitHubApi({ override })
     const result = await run(api, { inputs: { environment: 'preview' } })
     expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
     expect(warnings(result.stdout)).toEqual([
@@ -175,13 +175,17 @@ describe.concurrent('GitHub never breaks a deployment', () => {
     ])
   })
 
-  test.for<[string, Trouble, RegExp]>([
+  test.for<[string, Override, RegExp]>([
     ['is down', () => ({ status: 502 }), /status 502/],
-    ['is tired', () => ({ status: 403, headers: { 'x-ratelimit-remaining': '0' } }), /no more requests/],
+    [
+      'limits the rate of requests',
+      () => ({ status: 403, headers: { 'x-ratelimit-remaining': '0' } }),
+      /no more requests/,
+    ],
     ['redirects', () => ({ status: 302, headers: { location: 'https://example.com' } }), /status 302/],
     ['hides the repository', () => ({ status: 404 }), /status 404: Refused/],
-  ])('when it %s', async ([, trouble, text], { expect }) => {
-    await using api = await gitHubApi({ trouble })
+  ])('when it %s', async ([, override, text], { expect }) => {
+    await using api = await gitHubApi({ override })
     const result = await run(api)
     expect(result).toMatchObject({ code: 0, stderr: '', outputs: { status: 'running' } })
     expect(warnings(result.stdout)).toEqual([expect.stringMatching(text)])

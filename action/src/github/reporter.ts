@@ -8,26 +8,26 @@ import {
 } from './deployments.ts'
 import { createRest, type GitHubAccess } from './rest.ts'
 
-export interface GitHubSideOptions extends GitHubAccess {
+export interface GitHubReporterOptions extends GitHubAccess {
   readonly projectId: string
   /** The app's name. */
   readonly name: string
-  /** Empty for none. */
+  /** Empty when not given. */
   readonly environment: string
   readonly preview: boolean
-  /** The commit or the branch. */
+  /** A commit or a branch. */
   readonly ref: string
   /** The pull request that gets a comment. */
   readonly pullRequest: number | undefined
-  /** Where the run is seen. */
+  /** The address of the workflow run. */
   readonly runUrl: string
-  /** Told once for everything that is wrong. */
+  /** Called once for each different problem. */
   readonly warn: (message: string) => void
 }
 
-/** What GitHub shows of a deployment. Nothing here rejects: it is a courtesy, and a deployment does not depend on it. */
-export interface GitHubSide {
-  /** Gives the id of the deployment at GitHub, if there is one. */
+/** Shows a deployment at GitHub. Its methods never reject, because a deployment does not depend on them. */
+export interface GitHubReporter {
+  /** Resolves to the id of the deployment at GitHub, if one was created. */
   started(): Promise<number | undefined>
   ended(end: {
     readonly state: DeploymentState
@@ -37,15 +37,15 @@ export interface GitHubSide {
     /** For the comment. */
     readonly markdown: string
   }): Promise<void>
-  /** The app was removed. */
+  /** Reports that the app was removed. */
   removed(): Promise<void>
 }
 
-export function createGitHubSide(options: GitHubSideOptions): GitHubSide {
+export function createGitHubReporter(options: GitHubReporterOptions): GitHubReporter {
   const { environment, pullRequest, runUrl: logUrl } = options
   const rest = createRest(options)
   const marker = markerOf(options.projectId, options.name)
-  const attempt = warner(options.warn)
+  const attempt = createAttempt(options.warn)
   let deployment: number | undefined
 
   const comment = async (text: string, mayCreate: boolean) => {
@@ -83,22 +83,22 @@ export function createGitHubSide(options: GitHubSideOptions): GitHubSide {
   }
 }
 
-/** For the step that cleans up after one that was killed. */
+/** Reports that the run was cancelled; for the post step. Never rejects. */
 export async function markAborted(access: GitHubAccess, id: number, logUrl: string): Promise<void> {
   const status: DeploymentStatus = { state: 'error', description: 'The run was cancelled.', logUrl }
   await setStatus(createRest(access), id, status).catch(() => undefined)
 }
 
-/** Runs what may go wrong, and tells each thing that does once. */
-function warner(warn: (message: string) => void): (what: string, work: () => Promise<void>) => Promise<void> {
-  const told = new Set<string>()
-  return async (what, work) => {
+/** Returns a function that runs a task and turns its failure into a warning, the same one only once. */
+function createAttempt(warn: (message: string) => void): (action: string, task: () => Promise<void>) => Promise<void> {
+  const reported = new Set<string>()
+  return async (action, task) => {
     try {
-      await work()
+      await task()
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      if (!told.has(message)) warn(`The action cannot ${what}: ${message}`)
-      told.add(message)
+      if (!reported.has(message)) warn(`The action cannot ${action}: ${message}`)
+      reported.add(message)
     }
   }
 }

@@ -1,0 +1,53 @@
+import type { Progress } from './deploy.ts'
+import { secretsIn } from './env-vars.ts'
+import { reasonOf } from './explain.ts'
+import type { Inputs } from './inputs.ts'
+import { logLine } from './log.ts'
+import type { Deployment } from './outcome.ts'
+import { saveState, setOutput, setSecret } from './runner.ts'
+import { states } from './states.ts'
+
+/** Writes the progress of a deployment to the log, the outputs and the state for the post step. */
+export function createProgress(
+  inputs: Inputs,
+  /** The group of the build log, closed before other lines. */
+  group: { close(): void },
+  /** Returns the elapsed time, formatted. */
+  took: () => string,
+): Progress {
+  let known: Deployment | undefined
+  return {
+    created(created) {
+      saveState(states.deployment, created.id)
+      maskVariables(inputs, created)
+      known = created
+      setOutput('deployment-id', created.id)
+      setOutput('url', created.url)
+      setOutput('status', created.status)
+      setOutput('created-at', created.created_at)
+      logLine(`Deployment ${created.id}, to be served at ${created.url}`)
+      logLine(`${created.status} · ${took()}`)
+    },
+    changed(seen) {
+      if (seen.commit && seen.commit !== known?.commit) setOutput('commit', seen.commit)
+      if (seen.status !== known?.status) {
+        group.close()
+        setOutput('status', seen.status)
+        logLine(`${seen.status} · ${took()}`)
+      }
+      known = seen
+    },
+    unreachable(error) {
+      group.close()
+      logLine(`The deployment's state cannot be read (${reasonOf(error)}); trying again · ${took()}`)
+    },
+    reachable: () => logLine(`The server answers again · ${took()}`),
+  }
+}
+
+/** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
+export function maskVariables(inputs: Inputs, deployment?: Deployment): void {
+  const { apiUrl, gitUrl, name, branch, commit } = inputs
+  const visible = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? '']
+  for (const secret of secretsIn(inputs.variables, visible)) setSecret(secret)
+}

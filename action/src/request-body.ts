@@ -1,0 +1,14 @@
+import type { BodyInput } from '@fairlead/server/client'
+import type { Inputs } from './inputs.ts'
+
+/** Returns the body of the request that creates the deployment. Empty inputs are left out, so the server's defaults apply. */
+export function bodyOf(inputs: Inputs): BodyInput<'deployments.create'> {
+  return {
+    name: inputs.name,
+    git_url: inputs.gitUrl,
+    ...(inputs.branch === '' ? {} : { branch: inputs.branch }),
+    ...(inputs.commit === '' ? {} : { commit: inputs.commit }),
+    ...(inputs.gitToken === '' ? {} : { git_token: inputs.gitToken }),
+    env_vars: inputs.variables,
+  }
+}
