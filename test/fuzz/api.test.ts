@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ErrorCode, errorStatuses } from '../../server/src/contract/errors.ts'
 import { type Operation, operations } from '../../server/src/contract/operations.ts'
-import { kindOf } from '../../server/src/http/mount.ts'
+import { kindOf } from '../../server/src/contract/path-parameters.ts'
 import { openApiDocument } from '../../server/src/http/reference/openapi.ts'
 import { type Schema, schemaOf } from '../../server/src/http/reference/schemas.ts'
 import { exampleBody, harmless, paramKinds, pathOf, requestOf } from '../harness/requests.ts'
@@ -56,7 +56,7 @@ function remember(operation: Operation, made: unknown): void {
   if (id !== undefined && ids.length < 20) existing.set(kind, [...ids, id])
 }
 
-const document = openApiDocument(kindOf)
+const document = openApiDocument()
 
 function statusesOf(operation: Operation): number[] {
   const path = operation.path.replace(/:(\w+)/g, '{$1}')

@@ -30,6 +30,6 @@ describe('a JSON text', () => {
 
   it('is too deep from the 33rd level on', () => {
     expect(jsonTextProblem('['.repeat(32) + ']'.repeat(32))).toBeUndefined()
-    expect(jsonTextProblem('['.repeat(33) + ']'.repeat(33))).toEqual({ kind: 'too deep', deepest: 32 })
+    expect(jsonTextProblem('['.repeat(33) + ']'.repeat(33))).toEqual({ kind: 'too deep', maxDepth: 32 })
   })
 })

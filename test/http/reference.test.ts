@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, operations } from '../../server/src/contract/operations.ts'
-import { kindOf } from '../../server/src/http/mount.ts'
 import { type OperationObject, openApiDocument } from '../../server/src/http/reference/openapi.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -16,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-const document = openApiDocument(kindOf)
+const document = openApiDocument()
 
 function entryOf(operation: Operation): OperationObject {
   const path = operation.path.replace(/:(\w+)/g, '{$1}')

@@ -8,7 +8,7 @@ import { createPasswords } from '../accounts/passwords.ts'
 import { createRateLimiter } from '../accounts/rate-limiter.ts'
 import { createSessions } from '../accounts/sessions.ts'
 import { setupUrl } from '../accounts/setup-url.ts'
-import { createSignIn } from '../accounts/sign-in.ts'
+import { createSignIn } from '../accounts/sign-in/sign-in.ts'
 import { createUsers } from '../accounts/users.ts'
 import { createDatabases } from '../databases/databases.ts'
 import { databaseHandlers } from '../databases/handlers.ts'
@@ -29,7 +29,7 @@ import { removeProject as removeDeployments } from '../deployments/remove-projec
 import { limitsOf } from '../deployments/runner/limits.ts'
 import { createDeploymentStore } from '../deployments/store/store.ts'
 import { createTraffic } from '../deployments/traffic.ts'
-import { forgetIdempotencyKeys } from '../http/idempotency.ts'
+import { forgetIdempotencyKeys } from '../http/operations/idempotency-keys.ts'
 import type { Transaction } from '../platform/database.ts'
 import { startWorkers } from '../platform/jobs.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -207,8 +207,10 @@ export async function compose(composition: Composition): Promise<void> {
   application.mount({
     database,
     secrets,
-    authenticate: createAuthentication({ database, plans: config.plans }),
-    countRequest: createRateLimiter({ database }).count,
+    keys: {
+      authenticate: createAuthentication({ database, plans: config.plans }),
+      countRequest: createRateLimiter({ database }).count,
+    },
     audit: auditLog.write,
     dashboard: {
       authenticate: sessions.authenticate,

@@ -2,7 +2,7 @@ import { typeOf } from './examples.ts'
 import type { Schema } from './schemas.ts'
 
 export interface Field {
-  /** Such as `resources.deployments` or `projects[].id`. */
+  /** A path such as `resources.deployments` or `projects[].id`. */
   readonly path: string
   readonly type: string
   readonly required: boolean
@@ -10,7 +10,7 @@ export interface Field {
   readonly text: string
 }
 
-/** Every field of a schema in one list, those of objects within it by their paths. */
+/** Returns every field of a schema in one list, those of nested objects by their paths. */
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, given]): Field[] => {
     const path = prefix + name
