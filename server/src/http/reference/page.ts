@@ -132,8 +132,9 @@ function exampleText(schema: Schema): string {
 
 /** Shows which fields are required only for bodies that are sent. */
 function fieldTable(schema: Schema, document: OpenApi, sent = false): Html {
-  const rows = fieldsOf(resolve<Schema>(schema, document)).map(({ path, type, required, text }) =>
-    row(path, type, sent && required, text),
+  const rows = fieldsOf(resolve<Schema>(schema, document)).map(
+    ({ path, type, required, description, range, details }) =>
+      row(path, type, sent && required, description, range, details),
   )
   return html`<dl class="fields">${rows}</dl>`
 }
