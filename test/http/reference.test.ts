@@ -33,7 +33,7 @@ it('/fairlead.schema.json is the schema for editors, and open to everybody', asy
 })
 
 describe('/openapi.json', () => {
-  it('is the document made of the table, and open to everybody', async () => {
+  it('is the document generated from the table, and open to everybody', async () => {
     const response = await fetch(`${server.url}/openapi.json`)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
@@ -47,7 +47,7 @@ describe('/openapi.json', () => {
     const manifest = createRequire(import.meta.url).resolve('@redocly/cli/package.json')
     const command = join(dirname(manifest), 'bin/cli.js')
     const args = [command, 'lint', file, '--extends', 'recommended', '--format', 'json', '--max-problems', '1000']
-    // Addresses that lead nowhere: it must not ask anybody for news.
+    // A registry that does not answer: the linter must not look for updates.
     const nowhere = 'http://127.0.0.1:9'
     const env = {
       PATH: process.env['PATH'],
@@ -79,7 +79,7 @@ describe('/openapi.json', () => {
     expect(entry.security).toHaveLength(1)
   })
 
-  it.each(table)('has an example of %s that the server itself would take or give', (_, operation) => {
+  it.each(table)('has an example of %s that fits the schemas of the server', (_, operation) => {
     const entry = entryOf(operation)
     const bodyExample = entry.requestBody?.content['application/json']?.example
     if (operation.body !== undefined) expect(operation.body.safeParse(bodyExample)).toMatchObject({ success: true })
@@ -92,7 +92,7 @@ describe('/openapi.json', () => {
 describe('/docs', () => {
   const page = async () => (await fetch(`${server.url}/docs`)).text()
 
-  it('shows every operation with its path and an example that can be copied', async () => {
+  it('shows every operation with its path and an example to copy', async () => {
     const text = await page()
     for (const { name, path } of operations) {
       expect(text).toContain(`id="${name}"`)
@@ -101,7 +101,7 @@ describe('/docs', () => {
     expect(text.match(/class="copy"/g)?.length).toBeGreaterThan(operations.length)
   })
 
-  it('loads its own two files and nothing from elsewhere, and its policy allows no more', async () => {
+  it('loads its own two files and nothing from other hosts, and its policy allows no more', async () => {
     const response = await fetch(`${server.url}/docs`)
     const policy = response.headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'; style-src 'self'; script-src 'self'")
