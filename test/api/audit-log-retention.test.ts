@@ -6,7 +6,7 @@ import { openState } from '../../server/src/platform/startup/state.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-it('the audit log forgets what is older than its retention', async () => {
+it('the audit log removes entries older than its retention', async () => {
   await using directory = await temporaryDirectory()
   const data = join(directory.path, 'data')
   const environment = { FAIRLEAD_DATA_DIR: data }

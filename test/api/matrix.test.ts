@@ -8,11 +8,11 @@ import { type TestServer, testServer } from '../harness/server.ts'
 
 let server: TestServer
 let keys: Record<'revoked' | 'expired' | 'bound' | 'foreign', string>
-/** What the operator's account has, by the name of a path's parameter and, for `:id`, by the group of the operation. */
+/** Resources of the operator's account, by the name of a path parameter and, for `:id`, by the group of the operation. */
 const existing = new Map<string, string>()
 
 beforeAll(async () => {
-  // Each request comes from an address of its own, so that no limit by address is met.
+  // Each request comes from its own address, so that limits by address are not reached.
   server = await testServer({
     FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1',
     FAIRLEAD_OUTBOUND: 'any',
@@ -139,7 +139,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     }
   })
 
-  it("answers another account's key as if nothing of this one existed", async () => {
+  it("answers another account's key as if no resource of this one existed", async () => {
     const answer = await ask(operation, keys.foreign)
     if (operation.path.includes(':')) {
       expect(answer).toEqual(notFound)
@@ -151,13 +151,13 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   })
 
   if (operation.path.includes(':')) {
-    it('answers 404 to its own key for what never existed', async () => {
+    it('answers 404 to its own key for resources that never existed', async () => {
       expect(await ask(operation, server.apiKey, true)).toEqual(notFound)
     })
   }
 
   if (operation.method === 'GET') {
-    it('answers the scope that it needs, and nothing more', async () => {
+    it('needs exactly the declared scope', async () => {
       const key = await keyWith(access === 'any' ? [] : [access])
       expect((await ask(operation, key)).status).not.toBe(403)
     })

@@ -21,7 +21,7 @@ const file = () => {
   return form
 }
 
-it('a project is not deleted together with what is just being made in it', async () => {
+it('a project is not deleted together with a resource that is being created in it', async () => {
   for (let round = 0; round < 8; round++) {
     const { id } = await server.client.projects.create({ body: { name: 'p' } })
     const path = `/projects/${id}`
@@ -30,7 +30,7 @@ it('a project is not deleted together with what is just being made in it', async
       status('DELETE', path),
       status('POST', `${path}/storage/upload`, file()),
     ])
-    // Either the project is gone and nothing was made, or something was and the project stays.
+    // Either the project is deleted and nothing was created in it, or the creation succeeded and the project remains.
     expect([made, uploaded].map((each) => (each === 404 ? 'refused' : each))).toEqual(
       deleted === 204 ? ['refused', 'refused'] : [expect.anything(), expect.anything()],
     )

@@ -58,7 +58,7 @@ describe('the limit', () => {
     expect(await ask(await server.key({ accountId: id }))).toMatchObject({ limit: 5, remaining: 3 })
   })
 
-  it('is told on 403, 404 and 400 as well, each of which counts', async () => {
+  it('is reported on 403, 404 and 400 as well, each of which counts', async () => {
     const { id } = await accountWith(100)
     const key = await server.key({ accountId: id, preset: 'read' })
     expect(await ask(key, '/projects', { method: 'POST' })).toMatchObject({ status: 403, remaining: 99 })
@@ -67,14 +67,14 @@ describe('the limit', () => {
     expect(await ask(key, '/projects?limit=x')).toMatchObject({ status: 400, remaining: 96 })
   })
 
-  it('is told on 500 as well', async () => {
+  it('is reported on 500 as well', async () => {
     await using broken = await testServer()
     await broken.database.query('alter table projects rename to missing')
     const answer = await ask(broken.apiKey, '/projects', {}, broken.baseUrl)
     expect(answer).toMatchObject({ status: 500, limit: 100_000, remaining: 99_999 })
   })
 
-  it('counts every request exactly once, however many come together', async () => {
+  it('counts every request exactly once, however many arrive together', async () => {
     const one = await accountWith(1_000)
     const other = await accountWith(500)
     const answers = await Promise.all(
@@ -91,8 +91,8 @@ describe('the limit', () => {
   })
 })
 
-describe('a request too many', () => {
-  it('is answered with 429 and when to come back, and lets exactly the limit through', async () => {
+describe('a request beyond the limit', () => {
+  it('is answered with 429 and Retry-After; exactly the limit gets through', async () => {
     const { key } = await accountWith(10)
     const answers = await Promise.all(Array.from({ length: 25 }, () => ask(key)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(10)
@@ -113,7 +113,7 @@ describe('a request too many', () => {
     expect(await ask(generateKey(), '/projects', { method: 'POST' })).toMatchObject({ status: 401, limit: Number.NaN })
   })
 
-  it('is none any more when the hour is over or the limit was raised', async () => {
+  it('is accepted again when the hour is over or the limit was raised', async () => {
     const { id, key } = await accountWith(2)
     await Promise.all([ask(key), ask(key)])
     expect(await ask(key)).toMatchObject({ status: 429 })
@@ -126,7 +126,7 @@ describe('a request too many', () => {
     expect(await ask(key)).toMatchObject({ status: 200, remaining: 99 })
   })
 
-  it('is none for signed-in users, who are not counted', async () => {
+  it('does not exist for signed-in users, who are not counted', async () => {
     const { id, key } = await accountWith(1)
     await ask(key)
     await ask(key)
@@ -156,7 +156,7 @@ describe('failed authentication', () => {
     return { status: response.status, retryAfter: Number(response.headers.get('retry-after')) }
   }
 
-  it('is limited to 60 a minute by address, and never shuts out a valid key', async () => {
+  it('is limited to 60 a minute by address, and never locks out a valid key', async () => {
     const answers = await Promise.all(Array.from({ length: 80 }, () => fail('192.0.2.1')))
     expect(answers.filter(({ status }) => status === 401)).toHaveLength(60)
     const refused = answers.filter(({ status }) => status === 429)
@@ -172,7 +172,7 @@ describe('failed authentication', () => {
     expect(await fail('2001:db8:0:2::1')).toMatchObject({ status: 401 })
   })
 
-  it('believes only the proxy itself: what stands left of its word is the client’s own', async () => {
+  it('ignores addresses left of the one that the proxy added: the client supplies them', async () => {
     const answers = await Promise.all(Array.from({ length: 61 }, (_, i) => fail(`10.9.8.${i}, 192.0.2.9`)))
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(1)
   })

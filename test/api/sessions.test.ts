@@ -19,7 +19,7 @@ const post = (path: string, body: unknown, headers: Record<string, string> = {})
   })
 
 let addresses = 0
-/** Attempts are limited by address: this one has made none yet. */
+/** Returns an address that has made no attempts yet: attempts are limited by address. */
 const elsewhere = () => {
   addresses += 1
   return { 'x-forwarded-for': `192.0.2.${addresses}` }
@@ -28,7 +28,7 @@ const elsewhere = () => {
 const newUser = { email: 'first@example.com', password: 'correct horse battery staple' }
 
 describe('the first start', () => {
-  it('prints a link that makes the first user, and none once there is one', async () => {
+  it('prints a link that creates the first user, and none once there is one', async () => {
     await using fresh = await testServer()
     const line = fresh.log.find((entry) => 'link' in entry)
     expect(line?.['msg']).toContain('there is no user yet')
@@ -45,7 +45,7 @@ describe('the first start', () => {
 })
 
 describe('a setup link', () => {
-  it('makes one user, however many open it at once', async () => {
+  it('creates one user, however many requests use it at once', async () => {
     const token = await server.setupLink()
     const answers = await Promise.all(
       Array.from({ length: 5 }, (_, i) =>
@@ -56,7 +56,7 @@ describe('a setup link', () => {
     expect((await post('/setup/check', { token }, elsewhere())).status).toBe(404)
   })
 
-  it('dies after an hour', async () => {
+  it('expires after an hour', async () => {
     const token = await server.setupLink()
     await server.database.query("update setup_links set expires_at = expires_at - interval '1 hour'")
     expect((await post('/setup', { token, ...newUser }, elsewhere())).status).toBe(404)
@@ -95,7 +95,7 @@ describe('a setup link', () => {
 })
 
 describe('signing in', () => {
-  it('gives a cookie that scripts and other sites do not get, another one each time', async () => {
+  it('sets a cookie that scripts and other sites cannot read, a new one each time', async () => {
     const user = await server.signIn()
     const former = user.cookie()
     const response = await user.fetch(`${api}/session`, {
@@ -108,12 +108,12 @@ describe('signing in', () => {
       expect.stringMatching(/^fairlead_session=[\w-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Strict$/),
     ])
     expect(user.cookie()).not.toBe(former)
-    // The session before ended with the new one.
+    // The new session ended the previous one.
     expect((await fetch(`${api}/session`, { headers: { cookie: former } })).status).toBe(401)
     expect((await user.dashboard.sessions.list()).sessions).toHaveLength(1)
   })
 
-  it('gives a cookie of this host alone over HTTPS, and takes no other there', async () => {
+  it('sets a __Host- cookie over HTTPS, and accepts no other there', async () => {
     const { email, password, cookie } = await server.signIn()
     const https = { 'x-forwarded-proto': 'https' }
     const response = await post('/session', { email, password }, https)
@@ -133,13 +133,13 @@ describe('signing in', () => {
     expect(wrong.headers.getSetCookie()).toEqual([])
   })
 
-  it('refuses a name that the database would choke on', async () => {
+  it('refuses a name that the database cannot store', async () => {
     const response = await post('/session', { email: 'a\0b@example.com', password: 'wrong' }, elsewhere())
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { details: { field: 'email' } } })
   })
 
-  it('is limited by user, for one that there is not as well, and by address', async () => {
+  it('is limited by user, existing or not, and by address', async () => {
     const { email, password } = await server.signIn()
     for (const tried of [email, 'nobody-again@example.com']) {
       const answers = await Promise.all(
@@ -159,7 +159,7 @@ describe('signing in', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
   })
 
-  it('does not count what succeeds', async () => {
+  it('does not count successful attempts', async () => {
     const { email, password } = await server.signIn()
     const one = elsewhere()
     for (let i = 0; i < 15; i++) expect((await post('/session', { email, password }, one)).status).toBe(200)
@@ -185,7 +185,7 @@ describe('signing in', () => {
 })
 
 describe('a session', () => {
-  it('may do all that the API does, in its own account', async () => {
+  it('may use the whole API, in its own account', async () => {
     const user = await server.signIn()
     const project = await user.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
     expect((await user.client.projects.get({ params: { project_id: project.id } })).name).toBe('p')
@@ -215,7 +215,7 @@ describe('a session', () => {
     await expect(user.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
-  it('goes on as long as it is used', async () => {
+  it('continues as long as it is used', async () => {
     const user = await server.signIn()
     await server.database.query("update sessions set last_seen_at = now() - interval '6 days' where user_id = $1", [
       user.userId,
@@ -228,7 +228,7 @@ describe('a session', () => {
     expect(row?.recent).toBe(true)
   })
 
-  it('is listed with where it came from, and is ended from another one', async () => {
+  it('is listed with its address and browser, and can be ended from another one', async () => {
     const user = await server.signIn()
     const other = browser(server.url)
     await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
@@ -265,7 +265,7 @@ describe('changing the password', () => {
     await signIn(changed.new_password)
   })
 
-  it('needs the current one, and counts attempts at it', async () => {
+  it('needs the current one, and counts attempts to guess it', async () => {
     const user = await server.signIn()
     const change = (current_password: string) =>
       user.dashboard.password.change({ body: { current_password, new_password: 'another horse, another battery' } })
@@ -278,7 +278,7 @@ describe('changing the password', () => {
     await expect(change(user.password)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
   })
 
-  it('takes a password from whatever keyboard wrote it', async () => {
+  it('accepts a password in any Unicode normalisation', async () => {
     const user = await server.signIn()
     const composed = 'm\u00fcller m\u00fcller m\u00fcller'
     await user.dashboard.password.change({ body: { current_password: user.password, new_password: composed } })
@@ -309,7 +309,7 @@ describe('a request that changes something', () => {
     expect((await user.client.projects.list()).total).toBe(total)
   })
 
-  it('is taken from the dashboard, told by the origin where the browser says no more', async () => {
+  it('is accepted from the dashboard, by its Origin when the browser sends no Sec-Fetch-Site', async () => {
     const user = await server.signIn()
     expect((await create({ cookie: user.cookie(), origin: server.url })).status).toBe(201)
     const proxied = { 'x-forwarded-host': 'fairlead.example.com', origin: 'https://fairlead.example.com' }
@@ -323,14 +323,14 @@ describe('without a session', () => {
     expect((await fetch(api + path, { headers: { cookie: 'fairlead_session=nonsense' } })).status).toBe(401)
   })
 
-  it('an API key is nobody under /dashboard/api, and a cookie nobody under /v1', async () => {
+  it('an API key is not valid under /dashboard/api, and a cookie not under /v1', async () => {
     const headers = { authorization: `Bearer ${server.apiKey}` }
     expect((await fetch(`${api}/projects`, { headers })).status).toBe(401)
     const cookie = (await server.signIn()).cookie()
     expect((await fetch(`${server.baseUrl}/projects`, { headers: { cookie } })).status).toBe(401)
   })
 
-  it('the client of the dashboard rejects with what the server says', async () => {
+  it('the client of the dashboard rejects with the error of the server', async () => {
     const { session } = createDashboardClient({ baseUrl: api })
     await expect(session.get()).rejects.toMatchObject({ code: 'unauthorized', message: 'Sign in first.' })
   })

@@ -6,7 +6,7 @@ import { operations } from '../../server/src/contract/operations.ts'
 
 const suite = fileURLToPath(new URL('../api', import.meta.url))
 
-/** Where the tests of an operation are: `api-keys/create.test.ts` of `apiKeys.create`. */
+/** Returns the file with the tests of an operation: `api-keys/create.test.ts` for `apiKeys.create`. */
 const fileOf = (name: string) =>
   `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`).replace('.', '/')}.test.ts`
 

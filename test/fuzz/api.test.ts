@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ErrorCode, errorStatuses } from '../../server/src/contract/errors.ts'
 import { type Operation, operations } from '../../server/src/contract/operations.ts'
-import { kindOf } from '../../server/src/http/mount.ts'
+import { kindOf } from '../../server/src/contract/path-parameters.ts'
 import { openApiDocument } from '../../server/src/http/reference/openapi.ts'
 import { type Schema, schemaOf } from '../../server/src/http/reference/schemas.ts'
 import { exampleBody, harmless, paramKinds, pathOf, requestOf } from '../harness/requests.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { fitting, identifier, mangled, mutated } from './arbitraries.ts'
 
-/** `npm run fuzz` asks for more. */
+/** The number of requests. `npm run fuzz` sends more. */
 const requests = Number(process.env['FUZZ_REQUESTS'] ?? 400)
 
 interface Fuzzed {
@@ -19,16 +19,16 @@ interface Fuzzed {
   readonly body: string | Uint8Array | FormData | undefined
   readonly contentType: string | undefined
   readonly idempotencyKey: string | undefined
-  /** What was put in was broken on purpose, and must be refused. */
+  /** True when the request was made invalid on purpose and must be refused. */
   readonly broken: boolean
 }
 
 let server: TestServer
-/** Identifiers that exist, by kind; what the fuzzer makes comes to them. */
+/** Existing identifiers by kind. Those of resources that the fuzzer creates are added. */
 const existing = new Map<string, string[]>()
 
 beforeAll(async () => {
-  // Nothing leads anywhere, and what is tried is given up at once.
+  // Addresses of repositories and endpoints do not answer, and fetches are given up at once.
   server = await testServer({
     FAIRLEAD_OUTBOUND: 'any',
     FAIRLEAD_FETCH_TIMEOUT: '1',
@@ -56,7 +56,7 @@ function remember(operation: Operation, made: unknown): void {
   if (id !== undefined && ids.length < 20) existing.set(kind, [...ids, id])
 }
 
-const document = openApiDocument(kindOf)
+const document = openApiDocument()
 
 function statusesOf(operation: Operation): number[] {
   const path = operation.path.replace(/:(\w+)/g, '{$1}')
@@ -86,7 +86,7 @@ function bodyOf(operation: Operation): fc.Arbitrary<Pick<Fuzzed, 'body' | 'conte
       JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
       return false
     } catch {
-      // Without any bytes there is no body, and that is an empty object.
+      // No bytes are no body, which is read as an empty object.
       return bytes.length > 0
     }
   }
@@ -122,7 +122,7 @@ const key = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('', 'x'.repeat(256), 'ü') },
 )
 
-// Made once: turning schemas into arbitraries takes longer than a request.
+// Created once: turning schemas into arbitraries takes longer than a request.
 const prepared = operations.map((operation) => ({ operation, body: bodyOf(operation), query: queryOf(operation) }))
 
 const anything = fc.constantFrom(...prepared).chain(({ operation, body, query }): fc.Arbitrary<Fuzzed> => {
@@ -172,7 +172,7 @@ async function check(fuzzed: Fuzzed): Promise<void> {
   const response = await send(fuzzed)
   const { status } = response
   expect(status).toBeLessThan(500)
-  // Signed-in users alone: a key is turned away before anything is looked at.
+  // For signed-in users only: a key is refused before anything else is checked.
   if (operation.access === 'user') expect(status).toBe(403)
   expect(statusesOf(operation)).toContain(status)
   if (operation.text && status === operation.status) return response.body?.cancel()
@@ -188,9 +188,9 @@ async function check(fuzzed: Fuzzed): Promise<void> {
   }
 }
 
-it(`${requests} requests made up from the table are answered as declared, and never with a 5xx`, async () => {
+it(`${requests} requests generated from the table are answered as declared, and never with a 5xx`, async () => {
   const statuses = new Map<string, number>()
-  // Few requests may by chance hold none of these.
+  // A small number of random requests may contain none of these.
   const operation = operations.find(({ name }) => name === 'projects.create') as Operation
   const sent = { params: {}, query: {}, contentType: json, idempotencyKey: undefined }
   await check({ operation, ...sent, body: '{', broken: true })
@@ -206,7 +206,7 @@ it(`${requests} requests made up from the table are answered as declared, and ne
     statuses.set(name, (statuses.get(name) ?? 0) + 1)
   }
   expect(server.log.filter((line) => line['msg'] === 'request failed')).toEqual([])
-  // That the fuzzer gets somewhere: creations succeed and fail.
+  // The fuzzer must reach both outcomes: creations that succeed and creations that fail.
   expect([...statuses.keys()]).toEqual(expect.arrayContaining(['projects.create 201', 'projects.create 400']))
   if (requests > 1000) console.info(Object.fromEntries([...statuses].sort()))
 }, 3_600_000)

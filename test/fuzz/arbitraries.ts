@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { type IdKind, idPrefixes } from '../../server/src/contract/ids.ts'
 import type { Schema } from '../../server/src/http/reference/schemas.ts'
 
-/** Values that fit a JSON Schema, in the parts that the contract uses. */
+/** Generates values that fit a JSON Schema. Supports the keywords that the contract uses. */
 export function fitting(schema: Schema): fc.Arbitrary<unknown> {
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum)
@@ -40,7 +40,7 @@ function text({ pattern, format, minLength = 0, maxLength = 100 }: Schema): fc.A
   return fc.oneof(fc.string(length), fc.string({ ...length, unit: 'binary' }), fc.webUrl(), awkwardText)
 }
 
-/** Texts that have troubled programs before. */
+/** Strings that often reveal bugs. */
 const awkwardText = fc.constantFrom(
   ...['', ' ', '\0', '\u202e', '\ud800', '../../etc/passwd', '%00', "'; drop table projects; --", '__proto__'],
   ...[
@@ -75,11 +75,11 @@ const suffix = fc
   .map((bytes) => Array.from(bytes, (byte, at) => digits[byte % (at === 0 ? 8 : 32)]).join(''))
 
 const noIdentifier = fc.oneof(awkwardText, fc.string({ unit: 'binary', minLength: 1 })).filter((value) => {
-  // What is no segment of a path is another path.
+  // An empty segment, `.` or `..` would change the path.
   return !/^\.{0,2}$/.test(value) && value.isWellFormed()
 })
 
-/** What somebody may write where an identifier belongs: one that exists, one that never did, or anything else. */
+/** Generates values for an identifier: an existing one, one that never existed, or any other string. */
 export function identifier(kind: IdKind, existing: readonly string[]): fc.Arbitrary<string> {
   const made = suffix.map((end) => `${idPrefixes[kind]}_${end}`)
   if (existing.length === 0) return fc.oneof(made, noIdentifier)
@@ -90,7 +90,7 @@ export function identifier(kind: IdKind, existing: readonly string[]): fc.Arbitr
   )
 }
 
-/** A body that is broken on purpose: a member lost, of another type, or no object at all. */
+/** Generates invalid bodies: with a member missing or of another type, or no object at all. */
 export function mutated(body: fc.Arbitrary<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const strange = fc.oneof(fc.jsonValue({ maxDepth: 4 }), awkwardText, fc.constant('x'.repeat(100_000)))
   return fc.oneof(
@@ -108,7 +108,7 @@ export function mutated(body: fc.Arbitrary<Record<string, unknown>>): fc.Arbitra
   )
 }
 
-/** Bytes that began as JSON: cut, doubled, with bytes changed. */
+/** Generates JSON that was corrupted: bytes are cut out and others inserted. */
 export function mangled(text: fc.Arbitrary<string>): fc.Arbitrary<Uint8Array> {
   return fc.tuple(text, fc.nat(), fc.nat(), fc.uint8Array({ maxLength: 8 })).map(([given, from, length, put]) => {
     const bytes = Buffer.from(given)

@@ -6,7 +6,7 @@ import { newId } from '../../server/src/platform/ids.ts'
 import { paramKinds, pathOf, requestOf } from './requests.ts'
 import type { TestServer } from './server.ts'
 
-/** Who asks: a key under /v1, or somebody who is signed in under /dashboard/api. */
+/** A client: an API key under /v1, or a signed-in user under /dashboard/api. */
 interface Caller {
   readonly baseUrl: string
   readonly fetch: typeof fetch
@@ -20,7 +20,7 @@ export interface Answer {
 
 type Params<Name extends OperationName> = Readonly<Record<PathParam<Name>, string>>
 
-/** The caller with this key. */
+/** Returns a client that uses this key. */
 export function withKey(server: TestServer, apiKey: string): Caller {
   return {
     baseUrl: server.baseUrl,
@@ -32,7 +32,7 @@ export function withKey(server: TestServer, apiKey: string): Caller {
   }
 }
 
-/** Asks for an operation as any HTTP client would; with the example of its declaration unless a body is given. */
+/** Calls an operation as any HTTP client would. Without a body it sends the example of the declaration. */
 export async function ask<Name extends OperationName>(
   caller: Caller,
   name: Name,
@@ -44,7 +44,7 @@ export async function ask<Name extends OperationName>(
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** Asks, and expects the one declared status with exactly the declared fields. */
+/** Calls an operation, and expects the declared status and exactly the declared fields. */
 export async function succeed<Name extends OperationName>(
   caller: Caller,
   name: Name,
@@ -59,14 +59,14 @@ export async function succeed<Name extends OperationName>(
     return undefined as ResponseBody<Name>
   }
   const given: unknown = JSON.parse(answer.text)
-  // Parsing takes away what is not declared, and rejects when something is missing.
+  // Parsing strips undeclared fields, and throws when a declared one is missing.
   expect(response.parse(given)).toEqual(given)
   return given as ResponseBody<Name>
 }
 
 /**
- * Asks for what is not there: with each identifier replaced by one that never existed and by nonsense, through another
- * project, and for what there is as somebody of another account. Every answer must be the same 404.
+ * Calls an operation on resources that do not exist or are not visible: with each identifier replaced by one that never
+ * existed and by nonsense, through another project, and on existing ones from another account. Expects the same 404 always.
  */
 export async function expectNotFound<Name extends OperationName>(
   server: TestServer,
@@ -97,7 +97,7 @@ async function strangerTo(server: TestServer, { access }: Operation): Promise<Ca
   return signedIn(server, await server.signIn({ accountId }))
 }
 
-/** The caller that is signed in with this browser. */
+/** Returns the client that is signed in with this browser. */
 export function signedIn(server: TestServer, browser: { readonly fetch: typeof fetch }): Caller {
   return { baseUrl: `${server.url}/dashboard/api`, fetch: browser.fetch }
 }

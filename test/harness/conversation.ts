@@ -3,27 +3,27 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 
-/** A WebSocket to an app made by `releaseApp`, which sends back what it is sent. */
+/** A WebSocket to an app made by `releaseApp`, which echoes every message. */
 export interface Conversation extends AsyncDisposable {
   /** The release at the other end. */
   readonly release: number
-  /** When it ended, by the clock of `performance.now()`. */
+  /** Resolves to the time when it closed, by the clock of `performance.now()`. */
   readonly ended: Promise<number>
-  /** Gives whether a message came back, or the conversation has ended. Rejects when another one came. */
+  /** Resolves to true when a message is echoed, to false when the WebSocket closes. Rejects on another message. */
   echo(): Promise<boolean>
-  /** Sends one message after another until the conversation ends; gives when it did. */
+  /** Sends one message after another until the WebSocket closes, and resolves to that time. */
   goOn(): Promise<number>
   close(): Promise<void>
 }
 
 const pauseMs = 20
 
-/** Opens a WebSocket at the address of the app. Rejects when there is none to be had. */
+/** Opens a WebSocket at the address of the app. Rejects when that fails. */
 export async function startConversation(url: string): Promise<Conversation> {
   const socket = new WebSocket(new URL('/chat', url.replace(/^http/, 'ws')))
   const ended = new Promise<number>((done) => socket.on('close', () => done(performance.now())))
   const opened = Promise.all([once(socket, 'upgrade'), once(socket, 'open')])
-  // It ends the conversation, which says enough.
+  // An error closes the WebSocket, which `ended` reports.
   socket.on('error', () => undefined)
   const [[response]] = (await opened) as [[IncomingMessage], unknown]
   let messages = 0

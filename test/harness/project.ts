@@ -5,7 +5,7 @@ import { testServer } from './server.ts'
 
 export type ServerWithProject = Awaited<ReturnType<typeof serverWithProject>>
 
-/** A server with one project, and a repository whose app answers `here`. Old releases have a second to finish. */
+/** Starts a server with one project, and a repository whose app answers `here`. Old releases have a second to drain. */
 export async function serverWithProject() {
   await using cleanup = new AsyncDisposableStack()
   const source = cleanup.use(await repository(nodeApp('here')))
@@ -21,7 +21,7 @@ export async function serverWithProject() {
     paramsOf: (id: string) => ({ params: { project_id: projectId, id } }),
     create: (name: string, git_url: string) =>
       client.deployments.create({ params: { project_id: projectId }, body: { name, git_url } }),
-    /** Deploys and waits for what becomes of it. */
+    /** Deploys, and waits until the deployment is settled. */
     deploy: (name: string, git_url = source.url) => deployAndSettle(client, projectId, { name, git_url }),
     end: (id: string) => settled(client, projectId, id),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

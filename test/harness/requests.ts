@@ -1,6 +1,6 @@
 import type { IdKind } from '../../server/src/contract/ids.ts'
 import type { Operation } from '../../server/src/contract/operations.ts'
-import { kindOf } from '../../server/src/http/mount.ts'
+import { kindOf, paramKind, paramNames } from '../../server/src/contract/path-parameters.ts'
 import { exampleOf } from '../../server/src/http/reference/examples.ts'
 import { schemaOf } from '../../server/src/http/reference/schemas.ts'
 
@@ -32,10 +32,7 @@ export function pathOf(operation: Operation, params: Readonly<Record<string, str
 
 /** Returns the kinds of the ids in an operation's path, by the names of the parameters. */
 export function paramKinds(operation: Operation): Record<string, IdKind> {
-  const names = [...operation.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
-  return Object.fromEntries(
-    names.map((name) => [name, name === 'id' ? kindOf(operation) : (name.slice(0, -3) as IdKind)]),
-  )
+  return Object.fromEntries(paramNames(operation.path).map((name) => [name, paramKind(operation, name)]))
 }
 
 /** Returns the request of an operation, without authorization. */

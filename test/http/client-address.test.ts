@@ -23,7 +23,7 @@ describe('the address of the client', () => {
     expect(clientAddress(request(remote, headers), trusted)).toBe(expected)
   })
 
-  it('is never chosen by what stands left of the word of the proxy', () => {
+  it('ignores the entries left of the one that the proxy added', () => {
     fc.assert(
       fc.property(fc.string(), fc.ipV4(), (written, address) => {
         fc.pre(!trusted(address))
@@ -42,7 +42,7 @@ describe('the address of the client', () => {
   })
 })
 
-it('believes scheme and host from a trusted proxy alone', () => {
+it('takes scheme and host from a trusted proxy only', () => {
   const headers = { host: 'inner:3000', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'fairlead.example.com' }
   expect(isSecure(request('10.0.0.1', headers), trusted)).toBe(true)
   expect(clientHost(request('10.0.0.1', headers), trusted)).toBe('fairlead.example.com')
@@ -64,7 +64,7 @@ describe('one client', () => {
     expect(networkOf(address)).toBe(network)
   })
 
-  it('has one /64, however its address is written', () => {
+  it('has the same /64, however its address is written', () => {
     const group = fc.integer({ min: 0, max: 0xffff })
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {

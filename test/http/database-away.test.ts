@@ -5,7 +5,7 @@ import { databaseProxy } from '../harness/database-proxy.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-it('a database that is away is answered with 500 and nothing of the inside; the server lives on and recovers', async () => {
+it('a database outage is answered with 500 and no internals; the server keeps running and recovers', async () => {
   await using database = await testDatabase()
   await using directory = await temporaryDirectory()
   await using proxy = await databaseProxy(database.url, directory.path)

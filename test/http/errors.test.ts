@@ -12,7 +12,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const mebibyte = 1024 * 1024
 
-/** One request as bytes, on a connection that ends with it. */
+/** Returns one request as bytes, for a connection that closes after it. */
 function request(line: string, headers: Record<string, string> = {}, body: string | Uint8Array = ''): Buffer {
   const all = { host: 'fairlead', connection: 'close', authorization: `Bearer ${server.apiKey}`, ...headers }
   const fields = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -26,7 +26,7 @@ const create = (body: string | Uint8Array, headers: Record<string, string> = {})
     body,
   )
 
-/** The one answer in what came back, which must be the specification's error and say nothing of the inside. */
+/** Returns the only answer in the received bytes. It must be the specification's error and reveal no internals. */
 function errorIn(text: string) {
   const [, status, head = '', body = ''] = /^HTTP\/1\.1 (\d{3}) .*?\r\n(.*?)\r\n\r\n(.*)$/s.exec(text) ?? []
   expect(head).toMatch(/^content-type: application\/json; charset=utf-8\r?$/im)
@@ -81,7 +81,7 @@ describe('a body', () => {
     expect(await answered(bytes)).toEqual({ status: 400, field: 'content-type' })
   })
 
-  it('over 1 MiB is refused by its declared length alone', async () => {
+  it('over 1 MiB is refused by its declared length, before it arrives', async () => {
     const headers = { 'content-type': 'application/json', 'content-length': String(mebibyte * 1000) }
     const socket = await open(server.url)
     socket.write(request('POST /v1/projects', { ...headers, connection: 'keep-alive' }))
@@ -97,7 +97,7 @@ describe('a body', () => {
     expect(await answered(bytes)).toEqual({ status: 400, field: 'body' })
   })
 
-  it('in chunks, with a charset and an odd media type case is taken', async () => {
+  it('in chunks, with a charset and an unusual case of the media type is accepted', async () => {
     const headers = { 'content-type': 'Application/JSON; charset="UTF-8"', 'transfer-encoding': 'chunked' }
     const bytes = request('POST /v1/projects', headers, `5\r\n{"nam\r\n7\r\ne":"a"}\r\n0\r\n\r\n`)
     expect(await exchange(server.url, bytes)).toMatch(/^HTTP\/1\.1 201 /)
@@ -109,11 +109,11 @@ describe('a body', () => {
     expect(Buffer.from(text, 'latin1').toString()).toContain(JSON.stringify(name))
   })
 
-  it('has its unknown fields ignored, whatever is in them', async () => {
+  it('has its unknown fields ignored, whatever they contain', async () => {
     expect(await exchange(server.url, create('{"name":"a","x":"\\u0000\\ud800","constructor":1}'))).toMatch(/ 201 /)
   })
 
-  it('has all of its problems told at once', async () => {
+  it('has all of its problems reported at once', async () => {
     const project = await server.client.projects.create({ body: { name: 'p' } })
     const body = JSON.stringify({ git_url: 7, branch: 'a\0', env_vars: { '1': 'x', PORT: '1', GOOD: 2 } })
     const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
@@ -152,11 +152,11 @@ describe('an address', () => {
     expect((await answered(request(line))).status).toBe(status)
   })
 
-  it('in full, as proxies are asked, is taken for its path', async () => {
+  it('in absolute form, as sent to proxies, is treated as its path', async () => {
     expect(await exchange(server.url, request('GET http://elsewhere/v1/projects'))).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('asked with HEAD answers as with GET, without a body', async () => {
+  it('requested with HEAD is answered as with GET, without a body', async () => {
     const text = await exchange(server.url, request('HEAD /v1/projects'))
     expect(text).toMatch(/^HTTP\/1\.1 200 /)
     expect(text).toMatch(/\r\n\r\n$/)
@@ -164,7 +164,7 @@ describe('an address', () => {
   })
 })
 
-describe('a request that is not HTTP as it should be', () => {
+describe('a request that is not well-formed HTTP', () => {
   const raw = (...lines: string[]) => `${lines.join('\r\n')}\r\n\r\n`
   it.each([
     ['nonsense', 'nonsense\r\n\r\n', 400],
@@ -186,12 +186,12 @@ describe('a request that is not HTTP as it should be', () => {
     expect((await answered(bytes)).status).toBe(status)
   })
 
-  it('asks for another protocol and is answered in this one', async () => {
+  it('that asks for another protocol is answered in HTTP/1.1', async () => {
     const headers = { connection: 'Upgrade, close', upgrade: 'websocket' }
     expect((await answered(request('GET /nothing', headers))).status).toBe(404)
   })
 
-  it('leaves the answer to the request before it alone', async () => {
+  it('does not disturb the answer to the request before it', async () => {
     const valid = request('GET /v1/projects', { connection: 'keep-alive' })
     const text = await exchange(server.url, Buffer.concat([valid, Buffer.from('nonsense\r\n\r\n')]))
     expect(text).toMatch(/^HTTP\/1\.1 200 /)
@@ -220,7 +220,7 @@ describe('a connection', () => {
     expect((await answered(request('POST /v1/projects', headers, chunk))).status).toBe(400)
   })
 
-  it('on which a request does not come to an end is answered and closed', async () => {
+  it('with a request that never completes is answered and closed', async () => {
     const slow = [
       Buffer.from('GET /v1/projects HTTP/1.1\r\nHost: a\r\nX-Slow: '),
       create('{"name":"slow"}', { connection: 'keep-alive' }).subarray(0, -3),

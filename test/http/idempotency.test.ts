@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Client as Postgres } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../server/src/contract/operations.ts'
-import { takesIdempotencyKey } from '../../server/src/http/idempotency.ts'
+import { takesIdempotencyKey } from '../../server/src/http/operations/idempotency.ts'
 import { testDatabase } from '../harness/database.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { open } from '../harness/raw.ts'
@@ -48,17 +48,17 @@ const fieldOf = ({ text }: Answer) => JSON.parse(text).error.details.field
 const projectsNamed = (name: string) => server.database.query('select id from projects where name = $1', [name])
 
 describe('a request with an Idempotency-Key', () => {
-  it('that is repeated does nothing and is answered as the first one was', async () => {
+  it('that is repeated changes nothing and gets the first answer', async () => {
     const key = randomUUID()
     const first = await post('/projects', key, { name: 'again' })
     expect(first).toMatchObject({ status: 201, replayed: null })
     expect(await post('/projects', key, { name: 'again' })).toEqual({ ...first, replayed: 'true' })
-    // What means the same is the same.
+    // Requests that are equal after parsing count as the same.
     expect(await post('/projects', key, { unknown: 1, name: ' again ' })).toEqual({ ...first, replayed: 'true' })
     expect(await projectsNamed('again')).toHaveLength(1)
   })
 
-  it('from 50 twins at once makes one resource, and all get the same answer', async () => {
+  it('that is sent 50 times at once creates one resource, and all get the same answer', async () => {
     const key = randomUUID()
     const twins = await Promise.all(Array.from({ length: 50 }, () => post('/projects', key, { name: 'twin' })))
     expect(await projectsNamed('twin')).toHaveLength(1)
@@ -68,8 +68,8 @@ describe('a request with an Idempotency-Key', () => {
     expect(twins.filter(({ replayed }) => replayed === null)).toHaveLength(1)
   })
 
-  it('and its twins do not keep other requests waiting, however many there are', async () => {
-    // Whoever creates a project waits for this lock, in its transaction.
+  it('that is repeated concurrently does not block other requests', async () => {
+    // Creating a project waits for this lock, inside its transaction.
     const blocker = new Postgres(server.database.url)
     await blocker.connect()
     await blocker.query('begin; lock table projects in share row exclusive mode')
@@ -84,7 +84,7 @@ describe('a request with an Idempotency-Key', () => {
         return row?.waiting
       })
       .toBe(10)
-    // Ten changes hold a connection each; there are others for those who read.
+    // Ten changes hold a connection each; the rest of the pool is left for reads.
     const reads = await Promise.all(Array.from({ length: 50 }, () => server.client.projects.list()))
     expect(reads).toHaveLength(50)
     await blocker.query('commit')
@@ -107,7 +107,7 @@ describe('a request with an Idempotency-Key', () => {
     }
   })
 
-  it('of another operation or another account has nothing to do with it', async () => {
+  it('does not collide with the same key for another operation or account', async () => {
     const key = randomUUID()
     const other = await server.accounts.create({ name: 'other', plan: 'pro' })
     const first = await post('/projects', key, { name: 'mine' })
@@ -119,7 +119,7 @@ describe('a request with an Idempotency-Key', () => {
     )
   })
 
-  it('is not shown the answer to a key that may see more', async () => {
+  it('never gets an answer that was given to an API key with more access', async () => {
     const project = await server.client.projects.create({ body: { name: 'p' } })
     const body = { url: 'http://127.0.0.1:1/', project_id: project.id }
     const key = randomUUID()
@@ -128,7 +128,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(fieldOf(await post('/webhooks', key, body, { baseUrl: server.baseUrl, apiKey }))).toBe('Idempotency-Key')
   })
 
-  it('that was answered with an error may be made right and sent again', async () => {
+  it('that was answered with an error may be corrected and sent again', async () => {
     const key = randomUUID()
     expect((await post('/projects', key, { name: 'a', plan: 'gold' })).status).toBe(400)
     expect(await post('/projects', key, { name: 'a' })).toMatchObject({ status: 201, replayed: null })
@@ -154,7 +154,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(await post('/projects', key, { name: 'new' })).toMatchObject({ status: 201, replayed: null })
   })
 
-  it('has its answer kept where the database alone does not tell it', async () => {
+  it('has its answer stored encrypted', async () => {
     const key = randomUUID()
     const { text } = await post('/webhooks', key, { url: 'http://127.0.0.1:1/' })
     const [row] = await server.database.query<{ answer: Buffer }>(
@@ -166,21 +166,21 @@ describe('a request with an Idempotency-Key', () => {
     expect(row?.answer.includes('127.0.0.1')).toBe(false)
   })
 
-  it('is forgotten when it is past its time', async () => {
+  it('is removed after it has expired', async () => {
     const [old, young] = [randomUUID(), randomUUID()]
     await post('/projects', old, { name: 'old' })
     await post('/projects', young, { name: 'young' })
     await server.database.query("update idempotency_keys set created_at = now() - interval '26 hours' where key = $1", [
       old,
     ])
-    // Which is looked after at every start, and each hour from then on.
+    // Expired rows are removed at every start, and every hour from then on.
     await server.restart()
     const kept = () => server.database.query('select key from idempotency_keys where key = any($1)', [[old, young]])
     await expect.poll(kept).toEqual([{ key: young }])
   })
 })
 
-it('every POST but uploads takes one, and nothing else does', () => {
+it('every POST but uploads accepts one, and nothing else does', () => {
   for (const operation of operations) {
     expect(takesIdempotencyKey(operation)).toBe(operation.method === 'POST' && !operation.upload && !operation.text)
   }
@@ -201,7 +201,7 @@ describe('kill -9 of the server', () => {
     return { database, start, apiKey, [Symbol.asyncDispose]: () => cleanup.disposeAsync() }
   }
 
-  it('in the middle of the change leaves nothing, and the repetition makes it', async () => {
+  it('during the change leaves nothing behind, and the repetition makes the change', async () => {
     await using world = await begun()
     const first = await world.start()
     const blocker = new Postgres(world.database.url)
@@ -222,7 +222,7 @@ describe('kill -9 of the server', () => {
     await second.stop()
   })
 
-  it('after the change and before its answer was heard: the repetition gets the answer', async () => {
+  it('after the change, before its answer arrived: the repetition gets the answer', async () => {
     await using world = await begun()
     const first = await world.start()
     const key = randomUUID()

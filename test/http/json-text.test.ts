@@ -11,7 +11,7 @@ describe('a JSON text', () => {
     )
   })
 
-  it('with one key twice is found out, at any depth and behind any text', () => {
+  it('with a duplicate key is detected, at any depth and after any string', () => {
     const key = fc.string({ unit: 'binary' })
     fc.assert(
       fc.property(key, fc.jsonValue({ maxDepth: 3 }), fc.integer({ min: 0, max: 10 }), (name, value, depth) => {
@@ -30,6 +30,6 @@ describe('a JSON text', () => {
 
   it('is too deep from the 33rd level on', () => {
     expect(jsonTextProblem('['.repeat(32) + ']'.repeat(32))).toBeUndefined()
-    expect(jsonTextProblem('['.repeat(33) + ']'.repeat(33))).toEqual({ kind: 'too deep', deepest: 32 })
+    expect(jsonTextProblem('['.repeat(33) + ']'.repeat(33))).toEqual({ kind: 'too deep', maxDepth: 32 })
   })
 })

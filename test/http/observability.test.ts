@@ -4,7 +4,7 @@ import { type TestServer, testServer } from '../harness/server.ts'
 const token = 'metrics-token-0123456789'
 let server: TestServer
 beforeAll(async () => {
-  // This machine stands for a proxy that ends TLS.
+  // This machine acts as a proxy that terminates TLS.
   server = await testServer({ FAIRLEAD_METRICS_TOKEN: token, FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
 })
 afterAll(() => server[Symbol.asyncDispose]())
@@ -27,16 +27,16 @@ describe('every answer', () => {
     },
   )
 
-  it('of the API is kept by nobody', async () => {
+  it('of the API is never cached', async () => {
     expect((await get('/v1/projects', bearer(server.apiKey))).headers.get('cache-control')).toBe('no-store')
   })
 
-  it('that came through a trusted proxy over HTTPS asks for HTTPS from then on', async () => {
+  it('to a request over HTTPS through a trusted proxy demands HTTPS from then on', async () => {
     const { headers } = await get('/healthz', { 'x-forwarded-proto': 'https' })
     expect(headers.get('strict-transport-security')).toBe('max-age=31536000')
   })
 
-  it('carries the request id of the caller when it is well-formed, and another one otherwise', async () => {
+  it('carries the request id of the client when it is well-formed, and a new one otherwise', async () => {
     const send = async (id: string) => (await get('/healthz', { 'x-request-id': id })).headers.get('x-request-id')
     expect(await send('abc-123=_')).toBe('abc-123=_')
     expect(await send('not well formed')).toMatch(/^[0-9a-f-]{36}$/)
@@ -51,7 +51,7 @@ describe('the log', () => {
     return lines()[0] ?? {}
   }
 
-  it('has one line for a request: what, who, from where, with what status and how long it took', async () => {
+  it('has one line for each request, with operation, actor, address, status and duration', async () => {
     await get('/v1/projects?limit=5', { ...bearer(server.apiKey), 'x-request-id': 'log-1' })
     const line = await lineOf('log-1')
     expect(line).toMatchObject({ operation: 'projects.list', method: 'GET', path: '/v1/projects', status: 200 })
@@ -85,7 +85,7 @@ describe('the log', () => {
 })
 
 describe('/metrics', () => {
-  it('is closed to whoever has not the token', async () => {
+  it('answers 401 without the token', async () => {
     for (const headers of [{}, bearer('wrong'), bearer(server.apiKey), { authorization: token }]) {
       const response = await get('/metrics', headers)
       expect(response.status).toBe(401)
@@ -95,7 +95,7 @@ describe('/metrics', () => {
     expect(post.status).toBe(404)
   })
 
-  it('is not there where no token is configured', async () => {
+  it('answers 404 when no token is configured', async () => {
     await using closed = await testServer()
     for (const headers of [{}, bearer(token), bearer('')]) {
       const response = await fetch(`${closed.url}/metrics`, { headers })
@@ -104,7 +104,7 @@ describe('/metrics', () => {
     }
   })
 
-  it('tells the times of operations by status, the jobs, the deployments and the process', async () => {
+  it('shows the durations of operations by status, the jobs, the deployments and the process', async () => {
     await server.client.projects.list()
     await get('/v1/projects')
     await expect.poll(async () => (await get('/metrics', bearer(token))).text()).toMatch(/fairlead_deployments\{/)

@@ -26,7 +26,7 @@ describe('a path', () => {
     },
   )
 
-  it('that a creation names is where what it made is read', async () => {
+  it('in the Location of a creation leads to the created resource', async () => {
     const created = await ask('POST', '/v1/projects?from=somewhere', { name: 'Shop' })
     const { id } = (await created.json()) as { id: string }
     const location = created.headers.get('location') ?? ''
@@ -34,7 +34,7 @@ describe('a path', () => {
     expect((await ask('GET', location)).status).toBe(200)
   })
 
-  it('of several spellings cannot make a repeated creation another one', async () => {
+  it('cannot be spelled differently to bypass an idempotency key', async () => {
     const key = { 'idempotency-key': 'paths-1' }
     const first = await ask('POST', '/v1/projects', { name: 'Once' }, key)
     const second = await ask('POST', '/v1/projects?again', { name: 'Once' }, key)

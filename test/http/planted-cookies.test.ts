@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** The dashboard's client of a browser that sends these cookies. */
+/** Returns the dashboard client of a browser that sends these cookies. */
 const withCookies = (...cookies: string[]) =>
   createDashboardClient({
     baseUrl: `${server.url}/dashboard/api`,
@@ -24,26 +24,26 @@ const withCookies = (...cookies: string[]) =>
     },
   })
 
-describe('a cookie that an app has planted', () => {
+describe('a cookie that an app has set', () => {
   it('does not sign a user out', async () => {
     const planted = ['fairlead_session=planted', 'fairlead_session=', 'theme=dark']
     const session = await withCookies(...planted, user.cookie()).session.get()
     expect(session.user.email).toBe(user.email)
   })
 
-  it('does not put a user into the session of somebody else', async () => {
+  it("does not put a user into another user's session", async () => {
     const attacker = await server.signIn()
     const session = await withCookies(attacker.cookie(), user.cookie()).session.get()
     expect(session.user.email).toBe(user.email)
   })
 
-  it('does not keep a session alive that the user ends', async () => {
+  it('does not keep a session alive that the user has ended', async () => {
     const leaving = await server.signIn()
     await withCookies('fairlead_session=planted', leaving.cookie()).session.delete()
     await expect(leaving.dashboard.session.get()).rejects.toMatchObject({ status: 401 })
   })
 
-  it('costs no more than a few looks', async () => {
+  it('causes only a few queries', async () => {
     const many = Array.from({ length: 200 }, (_, i) => `fairlead_session=planted${i}`)
     expect((await withCookies(...many, user.cookie()).session.get()).user.email).toBe(user.email)
   })

@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, operations } from '../../server/src/contract/operations.ts'
-import { kindOf } from '../../server/src/http/mount.ts'
 import { type OperationObject, openApiDocument } from '../../server/src/http/reference/openapi.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -16,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-const document = openApiDocument(kindOf)
+const document = openApiDocument()
 
 function entryOf(operation: Operation): OperationObject {
   const path = operation.path.replace(/:(\w+)/g, '{$1}')
@@ -34,7 +33,7 @@ it('/fairlead.schema.json is the schema for editors, and open to everybody', asy
 })
 
 describe('/openapi.json', () => {
-  it('is the document made of the table, and open to everybody', async () => {
+  it('is the document generated from the table, and open to everybody', async () => {
     const response = await fetch(`${server.url}/openapi.json`)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
@@ -48,7 +47,7 @@ describe('/openapi.json', () => {
     const manifest = createRequire(import.meta.url).resolve('@redocly/cli/package.json')
     const command = join(dirname(manifest), 'bin/cli.js')
     const args = [command, 'lint', file, '--extends', 'recommended', '--format', 'json', '--max-problems', '1000']
-    // Addresses that lead nowhere: it must not ask anybody for news.
+    // A registry that does not answer: the linter must not look for updates.
     const nowhere = 'http://127.0.0.1:9'
     const env = {
       PATH: process.env['PATH'],
@@ -80,7 +79,7 @@ describe('/openapi.json', () => {
     expect(entry.security).toHaveLength(1)
   })
 
-  it.each(table)('has an example of %s that the server itself would take or give', (_, operation) => {
+  it.each(table)('has an example of %s that fits the schemas of the server', (_, operation) => {
     const entry = entryOf(operation)
     const bodyExample = entry.requestBody?.content['application/json']?.example
     if (operation.body !== undefined) expect(operation.body.safeParse(bodyExample)).toMatchObject({ success: true })
@@ -93,7 +92,7 @@ describe('/openapi.json', () => {
 describe('/docs', () => {
   const page = async () => (await fetch(`${server.url}/docs`)).text()
 
-  it('shows every operation with its path and an example that can be copied', async () => {
+  it('shows every operation with its path and an example to copy', async () => {
     const text = await page()
     for (const { name, path } of operations) {
       expect(text).toContain(`id="${name}"`)
@@ -102,7 +101,7 @@ describe('/docs', () => {
     expect(text.match(/class="copy"/g)?.length).toBeGreaterThan(operations.length)
   })
 
-  it('loads its own two files and nothing from elsewhere, and its policy allows no more', async () => {
+  it('loads its own two files and nothing from other hosts, and its policy allows no more', async () => {
     const response = await fetch(`${server.url}/docs`)
     const policy = response.headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'; style-src 'self'; script-src 'self'")

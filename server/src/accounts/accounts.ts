@@ -9,20 +9,20 @@ export interface Account {
   readonly id: string
   readonly name: string
   readonly plan: Tier
-  /** Its own rate limit; `null` for that of its plan. */
+  /** The account's own rate limit; `null` for that of its plan. */
   readonly requestsPerHour: number | null
 }
 
 export type AccountChanges = Partial<Omit<Account, 'id'>>
 
 export interface Accounts {
-  /** Makes the operator's account (tier `enterprise`) unless it is there; gives its id. */
+  /** Creates the operator's account (tier `enterprise`) if it does not exist, and returns its id. */
   ensureOperator(): Promise<string>
   create(account: { name: string; plan: Tier; requestsPerHour?: number | null }): Promise<Account>
   list(): Promise<Account[]>
-  /** `undefined` when there is no such account. */
+  /** Returns `undefined` when there is no such account. */
   update(id: string, changes: AccountChanges): Promise<Account | undefined>
-  /** Asked inside a transaction, it needs no connection besides that one. */
+  /** Inside a transaction, pass it: the query then needs no second connection. */
   get(id: string, within?: Transaction): Promise<Account | undefined>
 }
 
@@ -71,7 +71,7 @@ export function createAccounts({ database }: { database: Database }): Accounts {
   }
 }
 
-/** The account as its own keys and users see it, with the window of its rate limit. */
+/** Returns the account as its own keys and users see it, with the current window of its rate limit. */
 export async function describeAccount(
   { database, plans }: { readonly database: Database; readonly plans: Plans },
   accountId: string,
@@ -86,7 +86,7 @@ export async function describeAccount(
     .where('id', '=', accountId)
     .executeTakeFirstOrThrow()
   const limit = row.requests_per_hour ?? requestsPerHour(plans, row.plan)
-  // Requests that were refused are counted a little further.
+  // The counter can exceed the limit slightly, because refused requests are counted until the server notices.
   const used = Math.min(limit, Number(row.used ?? 0))
   const reset = row.started_at === null ? null : Math.ceil(row.started_at.getTime() / 1000) + 3600
   return { id: row.id, name: row.name, plan: row.plan, rate_limit: { limit, used, remaining: limit - used, reset } }

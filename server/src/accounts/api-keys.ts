@@ -7,14 +7,14 @@ import { presetOf, presets } from './scopes.ts'
 
 export interface ApiKeysDependencies {
   readonly keys: Keys
-  /** Whether a project is the account's. */
+  /** Resolves to true when a project belongs to the account. */
   readonly ownsProject: (accountId: string, projectId: string) => Promise<boolean>
 }
 
-/** API keys as the users of an account see and change them. */
+/** The operations on API keys for the users of an account. */
 export interface ApiKeys {
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'apiKeys.list'>>>
-  /** Throws `invalid_request` on a project that is not the account's. */
+  /** Throws `invalid_request` on a project that does not belong to the account. */
   create(
     transaction: Transaction,
     accountId: string,

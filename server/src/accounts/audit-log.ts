@@ -9,7 +9,7 @@ import type { AccountsTables } from './tables.ts'
 export interface AuditLog {
   readonly write: Audit
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'auditLog.list'>>>
-  /** Removes what is older. */
+  /** Removes entries older than this. */
   forget(days: number): Promise<void>
 }
 

@@ -9,8 +9,8 @@ import type { AccountsTables } from './tables.ts'
 const bearer = /^Bearer +(\S+)$/i
 
 /**
- * Finds the principal of an `Authorization` header's value; `undefined` when it names no valid key. Every request asks
- * the database after it came, so a revocation holds at once; those that come together ask together.
+ * Returns a function that finds the principal of an `Authorization` header, or `undefined` when the key is not valid.
+ * Every request queries the database after it arrived, so revocation is immediate. Concurrent requests share a query.
  */
 export function createAuthentication({
   database,
@@ -34,16 +34,16 @@ export function createAuthentication({
         'project_ids',
         'plan',
         'requests_per_hour',
-        sql<boolean>`coalesce(last_used_at > now() - interval '1 minute', false)`.as('used_lately'),
+        sql<boolean>`coalesce(last_used_at > now() - interval '1 minute', false)`.as('used_recently'),
       ])
       .where('hash', '=', sql<Buffer>`any(${[...hashes]}::bytea[])`)
       .where('revoked_at', 'is', null)
       .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`now()`)]))
       .execute()
-    // To the minute: a write for every request would cost more than the answer is worth.
-    const unseen = rows.filter((row) => !row.used_lately).map(({ id }) => id)
-    if (unseen.length > 0) {
-      await db.updateTable('api_keys').set({ last_used_at: sql<Date>`now()` }).where('id', 'in', unseen).execute()
+    // Stored to the minute: a write for every request would be too expensive.
+    const stale = rows.filter((row) => !row.used_recently).map(({ id }) => id)
+    if (stale.length > 0) {
+      await db.updateTable('api_keys').set({ last_used_at: sql<Date>`now()` }).where('id', 'in', stale).execute()
     }
     const principals = new Map(
       rows.map((row): [string, Principal] => [
@@ -62,7 +62,7 @@ export function createAuthentication({
 
   return async (authorization) => {
     const key = bearer.exec(authorization)?.[1]
-    // The checksum spares the database a question about what cannot be a key.
+    // A wrong checksum is refused without a query.
     return key === undefined || !isWellFormedKey(key) ? undefined : find(hashKey(key))
   }
 }

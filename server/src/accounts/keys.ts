@@ -12,7 +12,7 @@ export interface NewKey {
   readonly scopes: readonly Scope[]
   /** `null` for all projects of the account. */
   readonly projectIds: readonly string[] | null
-  /** Never, unless told otherwise. */
+  /** `null`, the default, for never. */
   readonly expiresAt?: Date | null
 }
 
@@ -30,33 +30,33 @@ export interface StoredKey {
   readonly revokedAt: Date | null
 }
 
-/** A key that was just made: the only time that it is known itself. */
+/** A new key with its value, which is not stored. */
 export interface MadeKey extends StoredKey {
   readonly key: string
 }
 
-/** Where keys are kept. What is given as `within` is a transaction that the change is part of. */
+/** The stored API keys. A change is part of the transaction `within`, if given. */
 export interface Keys {
   create(key: NewKey, within?: Transaction): Promise<MadeKey>
-  /** All keys of the server, oldest first. */
+  /** Lists all keys of the server, oldest first. */
   list(): Promise<StoredKey[]>
   pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
-  /** Holds at once on every server; gives the key, or `undefined` when there is none such. */
+  /** Revokes a key at once on every server. Returns the key, or `undefined` when there is none. */
   revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
   /**
-   * Makes a key with the same name, rights and lifetime, and lets the old one go on for the overlap.
-   * `undefined` when there is no such key, `'ended'` when it is revoked or expired.
+   * Creates a key with the same name, rights and lifetime; the old one remains valid for the overlap.
+   * Returns `undefined` when there is no such key, `'ended'` when it is revoked or expired.
    */
   rotate(id: string, overlapHours: number, options?: OwnKey): Promise<MadeKey | 'ended' | undefined>
 }
 
 export interface OwnKey {
-  /** Keys of other accounts are not there. */
+  /** Limits the change to keys of this account. */
   readonly accountId?: string
   readonly within?: Transaction
 }
 
-/** How much of a key is kept to recognise it by; 26 characters of it stay unknown. */
+/** The length of the beginning that is stored, so that people recognise a key. 26 random characters stay secret. */
 const hintLength = 'fl_'.length + 4
 
 const fields = [
@@ -122,29 +122,35 @@ export function createKeys({ database }: { database: Database }): Keys {
     },
 
     async rotate(id, overlapHours, options = {}) {
-      const until = sql<Date>`least(expires_at, now() + make_interval(hours => ${overlapHours}))`
-      const { rows } = await sql<Selectable<AccountsTables['api_keys']> & { ended: boolean; life: number | null }>`
-        select *, revoked_at is not null or coalesce(expires_at <= now(), false) as ended,
-          extract(epoch from expires_at - created_at)::float8 as life
-        from api_keys where id = ${id} and account_id = coalesce(${options.accountId ?? null}, account_id) for update
-      `.execute(options.within ?? database)
-      const old = rows[0]
+      const old = await lockKey(options.within ?? database, id, options.accountId)
       if (old === undefined) return undefined
       if (old.ended) return 'ended'
-      const made = await create(
-        {
-          ...fromRow(old),
-          expiresAt: old.life === null ? null : new Date(Date.now() + old.life * 1000),
-        },
-        options.within,
-      )
+      const expiresAt = old.life === null ? null : new Date(Date.now() + old.life * 1000)
+      const made = await create({ ...fromRow(old), expiresAt }, options.within)
+      const until = sql<Date>`least(expires_at, now() + make_interval(hours => ${overlapHours}))`
       await change(id, options).set({ expires_at: until }).execute()
       return made
     },
   }
 }
 
-function fromRow(row: Omit<Selectable<AccountsTables['api_keys']>, 'hash'>): StoredKey {
+type KeyRow = Selectable<AccountsTables['api_keys']>
+
+/** Locks a key's row and returns it. `life` is the key's whole lifetime in seconds, `null` when it does not expire. */
+async function lockKey(
+  database: Database,
+  id: string,
+  accountId: string | undefined,
+): Promise<(KeyRow & { ended: boolean; life: number | null }) | undefined> {
+  const { rows } = await sql<KeyRow & { ended: boolean; life: number | null }>`
+    select *, revoked_at is not null or coalesce(expires_at <= now(), false) as ended,
+      extract(epoch from expires_at - created_at)::float8 as life
+    from api_keys where id = ${id} and account_id = coalesce(${accountId ?? null}, account_id) for update
+  `.execute(database)
+  return rows[0]
+}
+
+function fromRow(row: Omit<KeyRow, 'hash'>): StoredKey {
   return {
     id: row.id,
     accountId: row.account_id,

@@ -4,26 +4,26 @@ import { newToken } from './tokens.ts'
 
 export interface Passwords {
   hash(password: string): Promise<string>
-  /** Takes as long, and says no, when there is no hash to compare with. */
+  /** Resolves to false without a hash, after the same time, so that timing does not reveal which users exist. */
   verify(password: string, hash: string | undefined): Promise<boolean>
 }
 
 /** argon2id, which is the library's default, with OWASP's first choice of costs (Password Storage Cheat Sheet). */
 const costs: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
-/** Each takes 19 MiB and one of the four threads that files and names are looked up on as well. */
-const atOnce = 2
+/** The most hashes at a time. Each takes 19 MiB and one of the four threads that also serve file and DNS operations. */
+const maxConcurrent = 2
 
 export function createPasswords(): Passwords {
-  const places = pLimit(atOnce)
-  const nobodys = places(() => hash(newToken(), costs))
-  // Whoever verifies gets the rejection; nobody may wait for it before that.
-  nobodys.catch(() => undefined)
+  const slots = pLimit(maxConcurrent)
+  const dummyHash = slots(() => hash(newToken(), costs))
+  // `verify` reports a rejection; without a handler it would end the process before that.
+  dummyHash.catch(() => undefined)
   return {
-    hash: (password) => places(() => hash(password, costs)),
+    hash: (password) => slots(() => hash(password, costs)),
     verify(password, given) {
-      return places(async () => {
-        const matches = await verify(given ?? (await nobodys), password)
+      return slots(async () => {
+        const matches = await verify(given ?? (await dummyHash), password)
         return matches && given !== undefined
       })
     },

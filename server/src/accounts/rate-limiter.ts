@@ -4,39 +4,39 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 
 interface Window {
-  /** Requests in it, those just counted included. */
+  /** The number of requests, including those just counted. */
   readonly used: number
-  /** Unix seconds. */
+  /** The end in Unix seconds. */
   readonly reset: number
   readonly secondsLeft: number
 }
 
 /**
- * Counts requests by account in a window of an hour that begins with the first one. Requests that come while a
- * statement is under way share the next one, and each still gets a number of its own.
+ * Counts requests by account in a window of one hour that begins with the first request. Requests that arrive while a
+ * statement runs share the next one; each still gets its own position in the window.
  *
- * The statement does not wait for the disk: a server that is killed loses nothing, a PostgreSQL that crashes loses what
- * was counted in its last fraction of a second.
+ * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of its
+ * last fraction of a second are.
  */
 export function createRateLimiter({ database }: { database: Database }): {
-  /** One more request of an account that may make so many an hour. */
+  /** Counts one request of an account whose limit is `limit` requests an hour. */
   count(accountId: string, limit: number): Promise<RateLimit>
 } {
-  /** Accounts that have used all of their window: refused without a question until it ends or the limit changes. */
+  /** Accounts that exceeded their limit: refused without a query until the window ends or the limit changes. */
   const exhausted = new Map<string, { readonly limit: number; readonly reset: number; readonly endsAt: number }>()
 
   const increment = createBatcher(async (accountIds: readonly string[]) => {
     const counts = new Map<string, number>()
-    const places = accountIds.map((id) => {
-      const place = (counts.get(id) ?? 0) + 1
-      counts.set(id, place)
-      return place
+    const positions = accountIds.map((id) => {
+      const position = (counts.get(id) ?? 0) + 1
+      counts.set(id, position)
+      return position
     })
-    const windows = await add(database, counts)
+    const windows = await addRequests(database, counts)
     return accountIds.map((id, at): Window => {
       const window = windows.get(id)
       if (window === undefined) throw new Error(`no requests of ${id} were counted`)
-      return { ...window, used: window.used - (counts.get(id) ?? 0) + (places[at] ?? 0) }
+      return { ...window, used: window.used - (counts.get(id) ?? 0) + (positions[at] ?? 0) }
     })
   })
 
@@ -60,13 +60,13 @@ function refusal(limit: number, reset: number, secondsLeft: number): RateLimit {
   return { limit, remaining: 0, reset, retryAfter: Math.max(1, Math.ceil(secondsLeft)) }
 }
 
-/** Accounts in order, so that two servers at work cannot wait for one another. */
-async function add(database: Database, counts: ReadonlyMap<string, number>): Promise<Map<string, Window>> {
+/** Adds to the windows of several accounts. Ordered by account, so that two servers cannot deadlock. */
+async function addRequests(database: Database, counts: ReadonlyMap<string, number>): Promise<Map<string, Window>> {
   const { rows } = await sql<{ account_id: string; used: string; ends_at: number; seconds_left: number }>`
     insert into rate_windows as known (account_id, started_at, used)
     select account_id, now(), requests
-    from (select set_config('synchronous_commit', 'off', true)) as unhurried,
-      unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as asked (account_id, requests)
+    from (select set_config('synchronous_commit', 'off', true)) as asynchronous,
+      unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as added (account_id, requests)
     order by account_id
     on conflict (account_id) do update set
       started_at = case when known.started_at > now() - interval '1 hour' then known.started_at else now() end,

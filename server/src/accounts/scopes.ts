@@ -6,10 +6,10 @@ export type { Preset } from '../contract/resources/accounts.ts'
 const read: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:read`)
 const write: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:write`)
 
-/** All that there are. */
+/** All scopes. */
 export const allScopes: readonly Scope[] = [...read, ...write]
 
-/** Named sets of scopes. `deploy` is what a pipeline needs: it deploys into projects that others make. */
+/** Named sets of scopes. `deploy` is for pipelines, which deploy into existing projects. */
 export const presets: Readonly<Record<Preset, readonly Scope[]>> = {
   full: allScopes,
   read,
@@ -24,11 +24,11 @@ export function isScope(value: string): value is Scope {
   return (allScopes as readonly string[]).includes(value)
 }
 
-/** The preset with exactly these scopes, if there is one. */
+/** Returns the preset with exactly these scopes, or `null`. */
 export function presetOf(scopes: readonly Scope[]): Preset | null {
-  const asked = new Set(scopes)
+  const wanted = new Set(scopes)
   const found = Object.entries(presets).find(
-    ([, preset]) => preset.length === asked.size && preset.every((scope) => asked.has(scope)),
+    ([, preset]) => preset.length === wanted.size && preset.every((scope) => wanted.has(scope)),
   )
   return (found?.[0] as Preset | undefined) ?? null
 }

@@ -1,7 +1,4 @@
-/**
- * Where a setup link leads. The token stands behind the `#`, which browsers send to nobody: it is in no log of a proxy
- * and in no `Referer`.
- */
+/** Returns the URL of a setup link. The token is in the fragment, which browsers do not send: it is in no log and no `Referer`. */
 export function setupUrl(origin: string, token: string): string {
   return `${origin.replace(/\/+$/, '')}/setup#${token}`
 }

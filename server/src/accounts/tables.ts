@@ -9,7 +9,7 @@ export type AccountsTables = {
     name: string
     plan: Tier
     operator: Generated<boolean>
-    /** In place of the plan's. */
+    /** Overrides the limit of the plan. */
     requests_per_hour: number | null
     created_at: Generated<Date>
   }
@@ -18,7 +18,7 @@ export type AccountsTables = {
     account_id: string
     name: string
     hash: Buffer
-    /** How the key begins; `null` for keys that are older than this. */
+    /** The beginning of the key; `null` for keys older than this column. */
     hint: string | null
     scopes: Scope[]
     project_ids: string[] | null

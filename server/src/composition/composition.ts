@@ -1,4 +1,4 @@
-import type { Application } from '../http/application.ts'
+import type { Application } from '../http/application/application.ts'
 import type { Config } from '../platform/config.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'

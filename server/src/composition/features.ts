@@ -8,9 +8,8 @@ import { createPasswords } from '../accounts/passwords.ts'
 import { createRateLimiter } from '../accounts/rate-limiter.ts'
 import { createSessions } from '../accounts/sessions.ts'
 import { setupUrl } from '../accounts/setup-url.ts'
-import { createSignIn } from '../accounts/sign-in.ts'
+import { createSignIn } from '../accounts/sign-in/sign-in.ts'
 import { createUsers } from '../accounts/users.ts'
-import { createTraffic } from '../apps/traffic.ts'
 import { createDatabases } from '../databases/databases.ts'
 import { databaseHandlers } from '../databases/handlers.ts'
 import { dropTask, settleTask, snapshotTask } from '../databases/jobs.ts'
@@ -19,16 +18,18 @@ import { createSnapshots } from '../databases/snapshots.ts'
 import { openEngines } from '../databases/start.ts'
 import { watchDatabases } from '../databases/watch.ts'
 import { createDatabaseWork } from '../databases/work.ts'
-import { workOn } from '../deployments/job/job.ts'
-import { createDeployments } from '../deployments/owners/deployments.ts'
-import { deploymentHandlers } from '../deployments/owners/handlers.ts'
-import { createLifecycle } from '../deployments/owners/lifecycle.ts'
-import { createLogs } from '../deployments/owners/logs.ts'
-import { removeProject as removeDeployments } from '../deployments/owners/remove-project.ts'
-import { createKeeper } from '../deployments/reconciler/reconcile.ts'
-import { deployTask, startTask } from '../deployments/state/queue.ts'
-import { createDeploymentStore } from '../deployments/state/store.ts'
-import { forgetIdempotencyKeys } from '../http/idempotency.ts'
+import { workOn } from '../deployments/deployer.ts'
+import { createDeployments } from '../deployments/deployments.ts'
+import { deploymentHandlers } from '../deployments/handlers.ts'
+import { deployTask, startTask } from '../deployments/jobs.ts'
+import { createLifecycle } from '../deployments/lifecycle.ts'
+import { createLogs } from '../deployments/logs.ts'
+import { createKeeper } from '../deployments/reconcile.ts'
+import { removeProject as removeDeployments } from '../deployments/remove-project.ts'
+import { limitsOf } from '../deployments/runner/limits.ts'
+import { createDeploymentStore } from '../deployments/store/store.ts'
+import { createTraffic } from '../deployments/traffic.ts'
+import { forgetIdempotencyKeys } from '../http/operations/idempotency-keys.ts'
 import type { Transaction } from '../platform/database.ts'
 import { startWorkers } from '../platform/jobs.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -38,7 +39,6 @@ import { projectHandlers } from '../projects/handlers.ts'
 import { createProjects } from '../projects/projects.ts'
 import { removeProject, removeProjectTask } from '../projects/removal.ts'
 import { createTenancy } from '../projects/tenancy.ts'
-import { limitsOf } from '../runtimes/process/limits.ts'
 import { downloads } from '../storage/download.ts'
 import { createFiles } from '../storage/files.ts'
 import { storageHandlers } from '../storage/handlers.ts'
@@ -207,8 +207,10 @@ export async function compose(composition: Composition): Promise<void> {
   application.mount({
     database,
     secrets,
-    authenticate: createAuthentication({ database, plans: config.plans }),
-    countRequest: createRateLimiter({ database }).count,
+    keys: {
+      authenticate: createAuthentication({ database, plans: config.plans }),
+      countRequest: createRateLimiter({ database }).count,
+    },
     audit: auditLog.write,
     dashboard: {
       authenticate: sessions.authenticate,

@@ -1,6 +1,6 @@
 import { ApiError, type ErrorBody, errorStatuses } from './errors.ts'
 
-/** Reads a JSON answer; throws the error of a foreign answer when it is none. */
+/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
 export function readJson(text: string, response: Response): unknown {
   try {
     return JSON.parse(text)
@@ -9,7 +9,7 @@ export function readJson(text: string, response: Response): unknown {
   }
 }
 
-/** The `ApiError` that an answer carries. */
+/** Returns the `ApiError` of an error answer. */
 export function readError(response: Response, text: string): ApiError {
   try {
     const { error } = JSON.parse(text) as ErrorBody
@@ -17,12 +17,12 @@ export function readError(response: Response, text: string): ApiError {
       return new ApiError(error.code, error.message, error.details, requestIdOf(response))
     }
   } catch {
-    // Not an answer of this API: a proxy's page, or another server.
+    // The answer is not from this API: a proxy's error page, or another server.
   }
   return foreignAnswer(response)
 }
 
-/** What was answered did not come from a Fairlead server. */
+/** Returns the error for an answer that did not come from a Fairlead server. */
 function foreignAnswer(response: Response): ApiError {
   return new ApiError(
     'server_error',

@@ -1,16 +1,16 @@
-/** Nobody waits longer than this for the next attempt; a server that asks for more is believed and not asked again. */
-const longestWaitMs = 60_000
+/** The longest wait between attempts. When `Retry-After` is longer, the client does not retry. */
+const maxWaitMs = 60_000
 const firstWaitMs = 500
 
-/** An answer, read to its end unless it is one that is read as it comes. */
+/** An answer. `text` is its body, or `undefined` when the caller streams it. */
 export interface Answered {
   readonly response: Response
   readonly text: string | undefined
 }
 
 /**
- * The first answer that is neither 429 nor 5xx, or the last one after `retries` repetitions, which come after
- * `Retry-After`, else with exponential back-off and full jitter. An answer that breaks off is none.
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after `retries` repetitions. Waits for
+ * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
  */
 export async function withRetries(
   retries: number,
@@ -20,19 +20,19 @@ export async function withRetries(
   for (let made = 0; ; made++) {
     const last = made >= retries
     const answered = await attempt().catch((error: unknown) => {
-      // Without an answer nobody knows what happened; whoever gave up is not kept waiting.
+      // No answer: repeat, unless the caller aborted.
       if (last || signal?.aborted) throw error
       return undefined
     })
     if (answered !== undefined && (last || !isTemporary(answered.response.status))) return answered
     const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null)
-    if (answered !== undefined && wait !== undefined && wait > longestWaitMs) return answered
+    if (answered !== undefined && wait !== undefined && wait > maxWaitMs) return answered
     await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal)
   }
 }
 
 function backOffMs(made: number): number {
-  return Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** made)
+  return Math.random() * Math.min(maxWaitMs, firstWaitMs * 2 ** made)
 }
 
 function isTemporary(status: number): boolean {

@@ -1,4 +1,4 @@
-import { type ClientOptions, createMethods } from './client.ts'
+import { type ClientOptions, createMethods } from './client-methods.ts'
 import type { DashboardBodyInput, DashboardResponse } from './dashboard-operations.ts'
 import { type DashboardParam, type DashboardRouteName, dashboardRoutes } from './dashboard-routes.ts'
 import type { Route } from './routes.ts'
@@ -29,7 +29,7 @@ export type DashboardClient = {
   }
 }
 
-/** A typed client of the dashboard's own routes; `baseUrl` is `/dashboard/api`. It does not repeat what failed. */
+/** Creates a typed client of the dashboard's own routes. `baseUrl` is `/dashboard/api`. It does not retry. */
 export function createDashboardClient(options: Omit<ClientOptions, 'apiKey' | 'retries'>): DashboardClient {
   const table: Readonly<Record<string, Omit<Route, 'access'>>> = dashboardRoutes
   return createMethods(table, { ...options, retries: 0 }) as unknown as DashboardClient

@@ -8,16 +8,16 @@ type Declared = typeof dashboardDeclarations
 type PartOf<Name extends DashboardRouteName, Part extends string> =
   Declared[Name] extends Record<Part, infer Schema extends z.ZodType> ? Schema : z.ZodUndefined
 
-/** What the dashboard may send as the body. */
+/** The body that the dashboard sends. */
 export type DashboardBodyInput<Name extends DashboardRouteName> = z.input<PartOf<Name, 'body'>>
-/** What the handler gets as the body. */
+/** The parsed body that the handler gets. */
 export type DashboardBodyOutput<Name extends DashboardRouteName> = z.output<PartOf<Name, 'body'>>
-/** What the answer's body holds. */
+/** The body of the answer. */
 export type DashboardResponse<Name extends DashboardRouteName> = z.output<PartOf<Name, 'response'>>
 
 export type DashboardOperation = DashboardRoute & Declaration & { readonly name: DashboardRouteName }
 
-/** All of the dashboard's own operations. */
+/** The dashboard's own operations. */
 export const dashboardOperations: readonly DashboardOperation[] = (
   Object.keys(dashboardRoutes) as DashboardRouteName[]
 ).map((name) => ({ name, ...dashboardRoutes[name], ...dashboardDeclarations[name] }))

@@ -1,11 +1,11 @@
 import type { ParamsOf, Route } from './routes.ts'
 
 /**
- * What the dashboard needs besides the operations of /v1: where a user comes from, signs in and out. Mounted beside
- * those under `/dashboard/api`; plain data for the same reason. What goes in and out stands in `resources/session.ts`.
+ * The dashboard's own routes for setup, sign-in, password and sessions, mounted under `/dashboard/api` beside the
+ * operations of /v1. Plain data without zod, like `routes.ts`. The schemas are in `resources/session.ts`.
  */
 export interface DashboardRoute extends Pick<Route, 'method' | 'path' | 'status'> {
-  /** `open` to everybody; `user` for signed-in users alone. */
+  /** `open` to everybody, or `user` for signed-in users only. */
   readonly access: 'open' | 'user'
 }
 

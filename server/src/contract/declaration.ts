@@ -1,20 +1,20 @@
 import type { z } from 'zod'
 import type { Group, OperationName } from './routes.ts'
 
-/** What an operation takes and gives. Joined with its route, this is all that the server and its clients know of it. */
+/** The input and output of an operation. Together with its route, this is its whole declaration. */
 export interface Declaration {
   readonly summary: string
   readonly description: string
-  /** Query parameters besides `limit` and `cursor`, which every list takes. */
+  /** Query parameters besides `limit` and `cursor`, which every list accepts. */
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
-  /** Fields of the body that may differ when a request is repeated: passwords of the moment. */
+  /** Fields of the body that may differ when a request is repeated, such as short-lived tokens. */
   readonly volatile?: readonly string[]
-  /** Absent where the answer has no body (204), or one that is not JSON. */
+  /** Absent when the answer has no body (204), or one that is not JSON. */
   readonly response?: z.ZodType
 }
 
-/** The declarations of one group of operations, each of them present. */
+/** The declarations of all operations of one group. */
 export type Declarations<G extends Group> = {
   readonly [Name in Extract<OperationName, `${G}.${string}`>]: Declaration
 }

@@ -10,7 +10,7 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses
 
-/** One thing that is wrong with a request. `field` is a path such as `env_vars.FOO`. */
+/** One problem of a request. `field` is a path such as `env_vars.FOO`. */
 export interface FieldProblem {
   readonly field: string
   readonly message: string
@@ -19,7 +19,7 @@ export interface FieldProblem {
 export interface ErrorDetails {
   /** The first offending field. */
   readonly field?: string
-  /** All of them. */
+  /** All offending fields. */
   readonly errors?: readonly FieldProblem[]
   readonly [key: string]: unknown
 }
@@ -29,13 +29,13 @@ export interface ErrorBody {
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly details: ErrorDetails }
 }
 
-/** The one error of the API, thrown by the server's features and by the typed client alike. */
+/** The error of the API. Both the server's features and the typed client throw it. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: ErrorCode
   readonly status: number
   readonly details: ErrorDetails
-  /** The server's name for the request; only set on the client's side. */
+  /** The `X-Request-Id` of the answer. Only the client sets it. */
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, requestId?: string) {
@@ -51,7 +51,7 @@ export class ApiError extends Error {
   }
 }
 
-/** `invalid_request` for one or several fields; the first gives the message and `details.field`. */
+/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
 export function invalidRequest(first: FieldProblem, ...others: readonly FieldProblem[]): ApiError {
   return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
     field: first.field,
@@ -59,7 +59,7 @@ export function invalidRequest(first: FieldProblem, ...others: readonly FieldPro
   })
 }
 
-/** The same body for what never existed, what is gone and what belongs to somebody else. */
+/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
 export function notFound(): ApiError {
   return new ApiError('not_found', 'There is no such resource, or you may not see it.')
 }

@@ -1,4 +1,4 @@
-/** Type prefixes of the identifiers on the wire; what follows is 26 base32 characters of a UUIDv7 (TypeID). */
+/** Type prefixes of the public identifiers, followed by `_` and 26 base32 characters of a UUIDv7 (TypeID). */
 export const idPrefixes = {
   account: 'acct',
   key: 'key',
@@ -18,7 +18,7 @@ export const idPrefixes = {
 
 export type IdKind = keyof typeof idPrefixes
 
-/** Whether `id` has the form of an identifier of this kind. */
+/** True when `id` has the form of an identifier of this kind. */
 export function isId(kind: IdKind, id: string): boolean {
   const prefix = `${idPrefixes[kind]}_`
   return id.startsWith(prefix) && /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id.slice(prefix.length))

@@ -28,20 +28,20 @@ type InputOf<Name extends OperationName, Part extends string> =
 type OutputOf<Name extends OperationName, Part extends string> =
   Declared[Name] extends Record<Part, infer Schema extends z.ZodType> ? z.output<Schema> : undefined
 
-/** What a client may send as the body. */
+/** The body that a client sends. */
 export type BodyInput<Name extends OperationName> = InputOf<Name, 'body'>
-/** What the handler gets as the body. */
+/** The parsed body that the handler gets. */
 export type BodyOutput<Name extends OperationName> = OutputOf<Name, 'body'>
-/** The query parameters that a client may give, besides those of lists. */
+/** The query parameters that a client sends, besides those of lists. */
 export type QueryInput<Name extends OperationName> = InputOf<Name, 'query'>
-/** The query parameters that the handler gets. */
+/** The parsed query parameters that the handler gets. */
 export type QueryOutput<Name extends OperationName> = OutputOf<Name, 'query'>
-/** What the answer's body holds. */
+/** The body of the answer. */
 export type ResponseBody<Name extends OperationName> = OutputOf<Name, 'response'>
 
 export type Operation = Route & Declaration & { readonly name: OperationName }
 
-/** The whole API, one entry an operation. */
+/** The whole API, one entry for each operation. */
 export const operations: readonly Operation[] = (Object.keys(routes) as OperationName[]).map((name) => ({
   name,
   ...routes[name],

@@ -1,29 +1,29 @@
 /**
- * Where each operation of /v1 is mounted: plain data without zod, so that the typed client stays small.
- * What goes in and out of each stands in `resources/` under the same name.
+ * The route of an operation of /v1: plain data without zod, so that the typed client stays small. Its schemas are in
+ * `resources/` under the same name.
  */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Relative to the base address, in the specification's notation (`/projects/:project_id`). */
   readonly path: `/${string}`
   readonly access: Access
-  /** The one success status: 200 reads and actions, 201 creations, 204 deletions. */
+  /** The success status: 200 for reads and actions, 201 for creations, 204 for deletions. */
   readonly status: 200 | 201 | 204
-  /** Takes `limit` and `cursor`, and names the next page in a `Link` header. */
+  /** Accepts `limit` and `cursor`, and links the next page in a `Link` header. */
   readonly list?: true
   /** Answers with something other than JSON. */
   readonly text?: true
-  /** Takes a stream of bytes instead of a JSON body, so that nothing of it fits into a transaction. */
+  /** Accepts a stream of bytes instead of a JSON body. It takes too long to hold a transaction meanwhile. */
   readonly upload?: true
-  /** Not for keys that are bound to projects. */
+  /** Refuses keys that are bound to projects. */
   readonly wholeAccount?: true
 }
 
-/** What permissions are given for. */
+/** The resources that permissions are given for. */
 export const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
 export type Scope = `${(typeof scopeResources)[number]}:${'read' | 'write'}`
 
-/** The scope that a key must hold; `any` for every valid key; `user` for signed-in users alone. */
+/** The scope that a key must have; `any` for every valid key; `user` for signed-in users only. */
 export type Access = Scope | 'any' | 'user'
 
 export const routes = {

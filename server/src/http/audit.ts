@@ -1,6 +1,6 @@
 import type { Transaction } from '../platform/database.ts'
 
-/** Who did what. `operation` is its name in the contract; nothing of a body is in here, so no secret is either. */
+/** An entry of the audit log. `operation` is a name of the contract. Bodies are left out, and with them all secrets. */
 export interface AuditEntry {
   readonly accountId: string
   readonly actor: {
@@ -8,7 +8,7 @@ export interface AuditEntry {
     readonly id: string | null
     readonly name: string | null
   }
-  /** Of the client; `null` where there is none. */
+  /** The client's network address; `null` for the command line. */
   readonly address: string | null
   readonly requestId: string | null
   readonly operation: string
@@ -16,5 +16,5 @@ export interface AuditEntry {
   readonly resourceId: string | null
 }
 
-/** Writes an entry that holds exactly when the change does. */
+/** Writes an entry in the transaction of the change, so that it exists exactly when the change does. */
 export type Audit = (transaction: Transaction, entry: AuditEntry) => Promise<void>

@@ -5,10 +5,10 @@ import { ApiError, invalidRequest } from '../contract/errors.ts'
 import { jsonTextProblem } from './json-text.ts'
 
 const limitBytes = 1024 * 1024
-/** A body that is not complete by then does not come. */
+/** A body must have arrived completely by then. */
 const deadlineMs = 20_000
 
-/** Reads the JSON body into `ctx.request.body` (`{}` when there is none); anything else is `invalid_request`. */
+/** Reads the JSON body into `ctx.request.body`, or `{}` when there is none. Throws `invalid_request`. */
 export function jsonBody(): Middleware {
   const parse = koaBody({
     json: true,
@@ -17,7 +17,7 @@ export function jsonBody(): Middleware {
     urlencoded: false,
     text: false,
     jsonLimit: limitBytes,
-    // Decoded as UTF-8 here, broken bytes would be replaced without a word. This way each byte is one character.
+    // Latin-1 keeps every byte, so that invalid UTF-8 is reported below instead of silently replaced.
     encoding: 'binary',
     includeUnparsed: true,
     onError: (error) => {
@@ -26,18 +26,18 @@ export function jsonBody(): Middleware {
   })
   return async (ctx, next) => {
     if (!hasBody(ctx.req)) {
-      // No body at all is an empty object: what it lacks is then named field by field.
+      // Treat a missing body as an empty object, so that the error names the required fields.
       ctx.request.body = {}
       return next()
     }
     checkHeaders(ctx)
-    await inTime(parse(ctx, async () => undefined))
+    await withDeadline(parse(ctx, async () => undefined))
     ctx.request.body = readJson(Buffer.from(ctx.request.rawBody ?? '', 'latin1'))
     return next()
   }
 }
 
-async function inTime(reading: Promise<unknown>): Promise<void> {
+async function withDeadline(reading: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
     () => late.reject(new ApiError('invalid_request', 'The body took too long to arrive.', { field: 'body' })),
@@ -61,10 +61,10 @@ function checkHeaders(ctx: Context): void {
     })
   }
   if (!/^(utf-8)?$/i.test(ctx.request.charset)) {
-    throw invalidRequest({ field: 'content-type', message: 'must name no charset but utf-8' })
+    throw invalidRequest({ field: 'content-type', message: 'must not name a charset other than utf-8' })
   }
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
-    throw invalidRequest({ field: 'content-encoding', message: 'must not be set: compressed bodies are not taken' })
+    throw invalidRequest({ field: 'content-encoding', message: 'must not be set: compressed bodies are not accepted' })
   }
 }
 
@@ -79,7 +79,7 @@ function readJson(bytes: Buffer): NonNullable<Request['body']> {
   const problem = jsonTextProblem(text)
   if (problem?.kind === 'duplicate') throw invalidRequest({ field: problem.path, message: 'must be given once' })
   if (problem?.kind === 'too deep') {
-    throw invalidRequest({ field: 'body', message: `must be nested at most ${problem.deepest} levels deep` })
+    throw invalidRequest({ field: 'body', message: `must be nested at most ${problem.maxDepth} levels deep` })
   }
   return JSON.parse(text) as NonNullable<Request['body']>
 }
@@ -93,7 +93,7 @@ function describe(error: Error & { type?: string; code?: string }): ApiError {
   }
   if (error instanceof SyntaxError) {
     const message = error.message.includes('prototype')
-      ? 'The body must not have a member of the name __proto__.'
+      ? 'The body must not have a member named __proto__.'
       : 'The body is not valid JSON; it must be a JSON object.'
     return new ApiError('invalid_request', message, { field: 'body' })
   }

@@ -6,41 +6,41 @@ import type { Transaction } from '../platform/database.ts'
 import type { Page, PageRequest } from './page.ts'
 import type { Principal, TenantProject } from './principal.ts'
 
-/** What a handler is called with: checked, parsed and inside its tenant. */
+/** The input of a handler: permissions checked, request parsed, project looked up within the caller's account. */
 export interface Call<Name extends OperationName> {
   readonly principal: Principal
-  /** The project of the path, present exactly where the path has one. */
+  /** Present exactly when the path has a `:project_id`. */
   readonly project: 'project_id' extends PathParam<Name> ? TenantProject : undefined
   readonly params: Readonly<Record<PathParam<Name>, string>>
   readonly query: QueryOutput<Name>
   readonly page: Name extends ListName ? PageRequest : undefined
   readonly body: BodyOutput<Name>
-  /** Everything that the operation changes is changed in here, and holds when the answer is sent. */
+  /** All changes of the operation are made in this transaction. It is committed before the answer is sent. */
   readonly transaction: Name extends ChangeName ? Transaction : undefined
-  /** An upload writes its audit entry itself, in the transaction that makes the file. */
+  /** Uploads write their audit entry themselves, in the transaction that creates the file. */
   readonly audit: Routes[Name] extends { upload: true }
     ? (transaction: Transaction, resourceId: string) => Promise<void>
     : undefined
-  /** Does something once the change holds; not called when it was rolled back. */
-  readonly afterCommit: (work: () => void) => void
+  /** Registers a callback that runs after the transaction was committed, and never if it was rolled back. */
+  readonly afterCommit: (callback: () => void) => void
   readonly request: RequestFacts
 }
 
 export interface RequestFacts {
   readonly id: string
-  /** Of the client, as far as trusted proxies tell. */
+  /** The client's address. Behind trusted proxies, the one that they report. */
   readonly address: string
-  /** For operations whose body is not JSON. */
+  /** The raw request, for operations whose body is not JSON. */
   readonly message: IncomingMessage
-  /** Aborts when the client is gone before the answer is complete. */
+  /** Aborts when the client disconnects before the answer is complete. */
   readonly signal: AbortSignal
-  /** Whether the key or session still holds and may do this; for answers that go on for long. */
+  /** Resolves to true while the key or session is valid and has the permission; for answers that are streamed. */
   readonly mayGoOn: () => Promise<boolean>
 }
 
 type Routes = typeof routes
 
-/** The operations that change something by one transaction: all but reads and uploads. */
+/** The operations that make their changes in one transaction: all but reads and uploads. */
 export type ChangeName = {
   [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: true } ? never : Name
 }[OperationName]
@@ -58,7 +58,7 @@ type Result<Name extends OperationName> = Routes[Name] extends { text: true }
     ? Page<ResponseBody<Name>>
     : ResponseBody<Name>
 
-/** One handler for each operation; what it returns is stripped to the declared response. */
+/** One handler for each operation. Its result is stripped to the declared response. */
 export type Handlers<Name extends OperationName = OperationName> = {
   readonly [N in Name]: (call: Call<N>) => Promise<Result<N>>
 }

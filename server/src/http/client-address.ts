@@ -1,33 +1,33 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 
-/** Whether an address is that of a proxy whose `X-Forwarded-*` headers are believed. */
+/** True for addresses of proxies whose `X-Forwarded-*` headers are trusted. */
 export type IsTrustedProxy = (address: string) => boolean
 
 /**
- * The address of the client: the connection's own, or the rightmost one in `X-Forwarded-For` that is no trusted proxy.
- * What stands left of that was written by whoever liked to.
+ * Returns the address of the client: that of the connection, or the rightmost entry of `X-Forwarded-For` that is not a
+ * trusted proxy. Entries left of it are supplied by the client and untrusted.
  */
 export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   let address = plain(request.socket.remoteAddress ?? '')
-  for (const told of forwardedFor(request).reverse()) {
-    if (!isTrustedProxy(address) || isIP(plain(told)) === 0) break
-    address = plain(told)
+  for (const entry of forwardedFor(request).reverse()) {
+    if (!isTrustedProxy(address) || isIP(plain(entry)) === 0) break
+    address = plain(entry)
   }
   return address
 }
 
-/** Whether the client speaks HTTPS; only a trusted proxy can say so, the server itself speaks HTTP. */
+/** True when a trusted proxy reports that the client uses HTTPS. The server itself speaks HTTP only. */
 export function isSecure(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): boolean {
-  return toldByProxy(request, 'x-forwarded-proto', isTrustedProxy) === 'https'
+  return forwardedHeader(request, 'x-forwarded-proto', isTrustedProxy) === 'https'
 }
 
-/** The host that the client asked for, with its port where it named one. */
+/** Returns the host of the request as the client sent it, with the port if it named one. */
 export function clientHost(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
-  return toldByProxy(request, 'x-forwarded-host', isTrustedProxy) ?? request.headers.host ?? ''
+  return forwardedHeader(request, 'x-forwarded-host', isTrustedProxy) ?? request.headers.host ?? ''
 }
 
-/** What counts as one client: an IPv4 address, or the /64 of an IPv6 one, which a single household has. */
+/** Returns the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address (one site usually has a /64). */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = (address.split('%')[0] ?? '').split('::')
@@ -40,8 +40,8 @@ export function networkOf(address: string): string {
     .join(':')}::/64`
 }
 
-/** The last value, which the nearest proxy has set. */
-function toldByProxy(request: IncomingMessage, header: string, isTrustedProxy: IsTrustedProxy): string | undefined {
+/** Returns the last value of a header, which the nearest proxy has set, if that proxy is trusted. */
+function forwardedHeader(request: IncomingMessage, header: string, isTrustedProxy: IsTrustedProxy): string | undefined {
   const value = request.headers[header]
   if (value === undefined || !isTrustedProxy(plain(request.socket.remoteAddress ?? ''))) return undefined
   return String(value).split(',').at(-1)?.trim()
@@ -56,7 +56,7 @@ function forwardedFor(request: IncomingMessage): string[] {
         .map((entry) => entry.trim())
 }
 
-/** An IPv4 address that came over an IPv6 socket is itself. */
+/** Returns an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2) as the IPv4 address. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }

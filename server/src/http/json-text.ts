@@ -1,23 +1,23 @@
-/** Deeper bodies are nobody's: what the API takes is at most a few levels deep. */
-const deepest = 32
+/** The API's own bodies are a few levels deep. The limit stops bodies made to exhaust the stack. */
+const maxDepth = 32
 
-/** What is wrong with a JSON text although it parses, told by the path of the member. */
+/** A problem of a JSON text that `JSON.parse` accepts. `path` names the member. */
 export type JsonTextProblem =
   | { readonly kind: 'duplicate'; readonly path: string }
-  | { readonly kind: 'too deep'; readonly deepest: number }
+  | { readonly kind: 'too deep'; readonly maxDepth: number }
 
 interface Level {
-  /** The keys so far; `undefined` in an array. */
+  /** The keys of the object so far; `undefined` in an array. */
   readonly keys: Set<string> | undefined
-  /** The key, or the place in an array, of what is being read. */
+  /** The key or array index of the value that is being read. */
   at: string | number
-  /** Whether the next string is a key. */
+  /** True when the next string is a key. */
   keyNext: boolean
 }
 
 /**
- * Looks for what `JSON.parse` lets pass: the same key twice in an object, of which other readers may take the other
- * value (RFC 8259 §4), and nesting that nothing here needs. `text` must be valid JSON.
+ * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the
+ * other value (RFC 8259 §4), or excessive nesting. `text` must be valid JSON.
  */
 export function jsonTextProblem(text: string): JsonTextProblem | undefined {
   const levels: Level[] = []
@@ -52,7 +52,7 @@ export function jsonTextProblem(text: string): JsonTextProblem | undefined {
         }
         break
     }
-    if (levels.length > deepest) return { kind: 'too deep', deepest }
+    if (levels.length > maxDepth) return { kind: 'too deep', maxDepth }
   }
   return undefined
 }
@@ -61,7 +61,7 @@ function pathOf(levels: readonly Level[]): string {
   return levels.map((level) => String(level.at)).join('.')
 }
 
-/** Where the string that begins at `start` has its closing quote. */
+/** Returns the index of the closing quote of the string that begins at `start`. */
 function stringEnd(text: string, start: number): number {
   for (let at = start + 1; ; at++) {
     const character = text[at]

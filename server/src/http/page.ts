@@ -1,40 +1,40 @@
 import { type ReferenceExpression, type SelectQueryBuilder, sql } from 'kysely'
 import { z } from 'zod'
 
-/** Which part of a list is asked for. Lists are newest first, and ids sort by time. */
+/** The requested part of a list. Lists are newest first; ids sort by time. */
 export interface PageRequest {
   readonly limit: number
-  /** The id that the page before ended with. */
+  /** The last id of the previous page. */
   readonly after: string | undefined
 }
 
-/** One page, and the id that the next one starts after. */
+/** One page. `next` is the last id on it, or `null` when it is the last page. */
 export interface Page<Body> {
   readonly body: Body
   readonly next: string | null
 }
 
-const mostItems = 1000
+const maxItems = 1000
 
 const limit = z
   .string()
   .regex(/^\d{1,9}$/, 'must be a whole number')
   .transform(Number)
-  .refine((value) => value >= 1 && value <= mostItems, `must be 1 to ${mostItems}`)
+  .refine((value) => value >= 1 && value <= maxItems, `must be 1 to ${maxItems}`)
 
-// Opaque to clients: only what a Link header has given is accepted.
+// Opaque to clients, which must take it from a Link header.
 const cursor = z.string().regex(/^[a-z]{1,10}_[0-7][0-9a-hjkmnp-tv-z]{25}$/, 'must come from a Link header')
 
 /** The query parameters of every list. */
 export const pageQuery = z.object({ limit: limit.optional(), cursor: cursor.optional() })
 
-/** Reads them; without `limit` a page holds as much as any page may. */
+/** Returns the page that parsed query parameters ask for. The default of `limit` is its maximum. */
 export function pageRequest(query: z.output<typeof pageQuery>): PageRequest {
-  return { limit: query.limit ?? mostItems, after: query.cursor }
+  return { limit: query.limit ?? maxItems, after: query.cursor }
 }
 
 /**
- * Reads one page of a list, newest first. It reads one row more than the page holds, which tells whether there is another.
+ * Reads one page of a list, newest first. One extra row is read to know whether another page follows.
  *
  * @param id the column to page by; `next` is the `id` of the page's last row
  */
@@ -53,7 +53,7 @@ export async function readPage<DB, TB extends keyof DB, Row extends { readonly i
   return { rows, next: rows.at(-1)?.id ?? null }
 }
 
-/** The `Link` header's value (RFC 8288) for the page after `next`: the same request with another cursor. */
+/** Returns the `Link` header (RFC 8288) to the page after `next`: the same request with another cursor. */
 export function nextLink(path: string, query: Readonly<Record<string, unknown>>, next: string): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   const parameters = new URLSearchParams([...given.filter(([name]) => name !== 'cursor'), ['cursor', next]])

@@ -1,19 +1,19 @@
 import { ApiError } from '../contract/errors.ts'
 import type { Route, Scope } from '../contract/routes.ts'
 
-/** Who asks, as found by authentication: an API key of an account, or a signed-in user of it. */
+/** The authenticated caller: an API key of an account, or a signed-in user. */
 export interface Principal {
   readonly accountId: string
   /** `name` is the key's, or the user's e-mail address. */
   readonly actor: { readonly type: 'key' | 'user'; readonly id: string; readonly name: string }
   readonly scopes: ReadonlySet<Scope>
-  /** The projects that a key is bound to; `null` for all of the account. */
+  /** The projects that a key is bound to; `null` for all projects of the account. */
   readonly projectIds: ReadonlySet<string> | null
-  /** The rate limit of its account; `null` for users, whose requests are not counted. */
+  /** The rate limit of the account; `null` for users, whose requests are not counted. */
   readonly requestsPerHour: number | null
 }
 
-/** A project that the principal may see: the way to everything inside it. */
+/** A project that belongs to the principal's account. Everything inside a project is reached through it. */
 export interface TenantProject {
   readonly id: string
   readonly accountId: string
@@ -23,12 +23,12 @@ export interface TenantProject {
   readonly createdAt: Date
 }
 
-/** Whether the principal may touch a project of its account, judged by the key alone. */
+/** True unless the principal is a key that is bound to other projects. */
 export function mayUseProject(principal: Principal, projectId: string): boolean {
   return principal.projectIds === null || principal.projectIds.has(projectId)
 }
 
-/** Throws `forbidden` unless the principal has the access that is asked for and is not bound to other projects. */
+/** Throws `forbidden` unless the principal has the required access and is not bound to other projects. */
 export function authorize(
   principal: Principal,
   { access, wholeAccount }: Pick<Route, 'access' | 'wholeAccount'>,
@@ -49,10 +49,10 @@ export function authorize(
   }
 }
 
-/** Whether `authorize` lets the principal through. */
-export function isAuthorized(...asked: Parameters<typeof authorize>): boolean {
+/** True when `authorize` does not throw. */
+export function isAuthorized(...request: Parameters<typeof authorize>): boolean {
   try {
-    authorize(...asked)
+    authorize(...request)
     return true
   } catch {
     return false

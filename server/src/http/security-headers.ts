@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa'
 import { type IsTrustedProxy, isSecure } from './client-address.ts'
 
-/** On every answer: nothing in it is a page, belongs into another site, or may be kept. */
+/** Headers of every answer. By default an answer is no page, must not be embedded by other sites, and is not cached. */
 export const apiHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
@@ -10,12 +10,10 @@ export const apiHeaders = {
   'Cache-Control': 'no-store',
 } as const
 
-/** For a year; only said over HTTPS, where browsers believe it (RFC 6797 §7.2). */
+/** One year. Sent over HTTPS only: browsers ignore it elsewhere (RFC 6797 §8.1). */
 const strictTransport = 'max-age=31536000'
 
-/**
- * Sets the headers before anything else is done, so that what serves pages can widen them.
- */
+/** Sets the headers first, so that middleware that serves pages can override them. */
 export function securityHeaders(isTrustedProxy: IsTrustedProxy): Middleware {
   return async (ctx, next) => {
     ctx.set(apiHeaders)

@@ -1,27 +1,27 @@
 import { z } from 'zod'
 import { type FieldProblem, invalidRequest } from '../contract/errors.ts'
 
-/** An answer names no more than this many. */
-const mostProblems = 20
+/** The most problems that one error names. */
+const maxProblems = 20
 
-/** Parses a request body; throws `invalid_request` that names every offending field by its path. */
+/** Parses a request body. Throws an `invalid_request` that names every offending field by its path. */
 export function parseBody(schema: z.ZodType, body: unknown): unknown {
   const parsed = schema.safeParse(body)
   const found = parsed.success ? [] : parsed.error.issues.map(problemOf)
-  const told = new Set(found.map(({ field }) => field))
-  const problems = [...found, ...nulProblems(schema, body).filter(({ field }) => !told.has(field))]
-  const [first, ...others] = problems.slice(0, mostProblems)
+  const reported = new Set(found.map(({ field }) => field))
+  const problems = [...found, ...nulProblems(schema, body).filter(({ field }) => !reported.has(field))]
+  const [first, ...others] = problems.slice(0, maxProblems)
   if (first !== undefined) throw invalidRequest(first, ...others)
   return parsed.data
 }
 
 function problemOf(issue: z.core.$ZodIssue): FieldProblem {
-  // A bad key of a record is reported at the record, with the reasons one level down.
+  // Zod reports an invalid key of a record at the record, with the reasons in nested issues.
   const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message
   return { field: issue.path.length === 0 ? 'body' : issue.path.map(String).join('.'), message }
 }
 
-/** Strings that PostgreSQL cannot keep, in what the schema knows of a body. */
+/** Returns the declared fields that contain a NUL character, which PostgreSQL cannot store. */
 function nulProblems(schema: z.ZodType, body: unknown): FieldProblem[] {
   if (typeof body !== 'object' || body === null) return []
   const known = schema instanceof z.ZodObject ? schema.shape : undefined
@@ -31,7 +31,7 @@ function nulProblems(schema: z.ZodType, body: unknown): FieldProblem[] {
 
 const nulMessage = 'must not contain a NUL character'
 
-// As deep as a body may be: the reader of bodies has a limit.
+// The recursion is bounded: bodies that are nested too deeply were refused when they were read.
 function fieldsWithNul(value: unknown, field: string): string[] {
   if (typeof value === 'string') return value.includes('\0') ? [field] : []
   if (typeof value !== 'object' || value === null) return []
@@ -41,13 +41,13 @@ function fieldsWithNul(value: unknown, field: string): string[] {
   ])
 }
 
-/** The same for query parameters; each may be given once. */
+/** Parses query parameters, each of which may be given once. Throws `invalid_request`. */
 export function parseQuery(
   schema: z.ZodObject,
   query: Readonly<Record<string, string | string[] | undefined>>,
 ): unknown {
-  const twice = Object.keys(schema.shape).filter((name) => Array.isArray(query[name]))
-  const [first, ...others] = twice.map((field) => ({ field, message: 'must be given once' }))
+  const repeated = Object.keys(schema.shape).filter((name) => Array.isArray(query[name]))
+  const [first, ...others] = repeated.map((field) => ({ field, message: 'must be given once' }))
   if (first !== undefined) throw invalidRequest(first, ...others)
   return parseBody(schema, { ...query })
 }

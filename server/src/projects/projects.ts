@@ -1,32 +1,21 @@
-import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
+import { ApiError, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Principal, TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { enqueue } from '../platform/jobs.ts'
-import { type Plans, plansForTier } from '../platform/plans.ts'
+import { type ChoiceDependencies, checkPlan, checkRegion } from './choices.ts'
 import { removeProjectTask } from './removal.ts'
+import { type ResourceCounts, resourcesOf } from './resources.ts'
 import type { ProjectsTables } from './tables.ts'
 
-export interface ProjectsDependencies {
+export interface ProjectsDependencies extends ChoiceDependencies, ResourceCounts {
   readonly database: Database
-  /** Regions that may be named; empty for any. */
-  readonly regions: readonly string[]
   readonly defaultRegion: string
-  readonly plans: Plans
-  /** The tier of an account, asked inside the transaction. */
-  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
-  /** How many resources a project has. */
-  readonly countDeployments: (projectId: string) => Promise<number>
-  /** Bytes that its files take. */
-  readonly storedBytes: (projectId: string) => Promise<number>
-  readonly countDatabases: (projectId: string) => Promise<number>
-  /** What its apps were asked in the last day. */
+  /** Reads the requests to a project's apps in the last day. */
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
 }
-
-type Resources = ResponseBody<'projects.get'>['resources']
 
 export interface Projects {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
@@ -44,76 +33,34 @@ export interface Projects {
     project: TenantProject,
     changes: BodyOutput<'projects.update'>,
   ): Promise<ResponseBody<'projects.update'>>
-  /** From now on nobody finds it; a job removes what is in it. Throws `invalid_request` while it has databases or files. */
+  /**
+   * Marks a project as deleting: from then on it is not found, and a job removes its resources. Throws `invalid_request`
+   * while it has databases or files.
+   */
   delete(transaction: Transaction, project: TenantProject): Promise<void>
   traffic(project: TenantProject): Promise<ResponseBody<'projects.traffic'>>
 }
 
-/** Open to every tier, so that nobody need be asked. */
+/** Every tier may use it. */
 const defaultPlan = 'free'
 
 export function createProjects(dependencies: ProjectsDependencies): Projects {
-  const db = dependencies.database.withTables<ProjectsTables>()
-
-  const choosePlan = async (transaction: Transaction, principal: Principal, plan: string): Promise<string> => {
-    const allowed = plansForTier(dependencies.plans, await dependencies.tierOf(transaction, principal.accountId))
-    if (!allowed.includes(plan)) {
-      throw invalidRequest({ field: 'plan', message: `must be one of: ${allowed.join(', ')}` })
-    }
-    return plan
-  }
-
-  const chooseRegion = (region: string): string => {
-    if (dependencies.regions.length > 0 && !dependencies.regions.includes(region)) {
-      throw invalidRequest({ field: 'region', message: `must be one of: ${dependencies.regions.join(', ')}` })
-    }
-    return region
-  }
-
-  const resourcesOf = async (projectId: string): Promise<Resources> => {
-    const [deployments, databases, bytes] = await Promise.all([
-      dependencies.countDeployments(projectId),
-      dependencies.countDatabases(projectId),
-      dependencies.storedBytes(projectId),
-    ])
-    return { deployments, databases, storage_gb: bytes / 1e9 }
-  }
+  const { database } = dependencies
 
   const describe = async ({ id, name, region, plan, createdAt }: TenantProject) => {
-    return { id, name, region, plan, resources: await resourcesOf(id), created_at: createdAt.toISOString() }
-  }
-
-  /** Counting them takes the longer the more there are, so all of an account's are counted as they come and go. */
-  const countVisible = async ({ accountId, projectIds }: Principal): Promise<number> => {
-    const { total } =
-      projectIds === null
-        ? await db
-            .selectFrom('project_counts')
-            .select(({ fn }) => fn.sum<string | null>('total').as('total'))
-            .where('account_id', '=', accountId)
-            .executeTakeFirstOrThrow()
-        : await db
-            .selectFrom('projects')
-            .select(({ fn }) => fn.countAll<string>().as('total'))
-            .where('account_id', '=', accountId)
-            .where('id', 'in', [...projectIds])
-            .executeTakeFirstOrThrow()
-    return Number(total ?? 0)
+    const resources = await resourcesOf(dependencies, id)
+    return { id, name, region, plan, resources, created_at: createdAt.toISOString() }
   }
 
   return {
-    async list(principal, page) {
-      const own = db.selectFrom('projects').where('account_id', '=', principal.accountId)
-      const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
-      const [{ rows, next }, total] = await Promise.all([
-        readPage(visible.select(['id', 'name', 'region', 'status', 'created_at']), page, 'id'),
-        countVisible(principal),
-      ])
-      const projects = rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
-      return { body: { projects, total }, next }
-    },
+    list: (principal, page) => listProjects(database, principal, page),
 
     async create(transaction, principal, input) {
+      const region = checkRegion(dependencies, input.region ?? dependencies.defaultRegion)
+      const plan =
+        input.plan === undefined
+          ? defaultPlan
+          : await checkPlan(dependencies, transaction, principal.accountId, input.plan)
       const { created_at, ...row } = await transaction
         .withTables<ProjectsTables>()
         .insertInto('projects')
@@ -121,8 +68,8 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
           id: newId('project'),
           account_id: principal.accountId,
           name: input.name,
-          region: chooseRegion(input.region ?? dependencies.defaultRegion),
-          plan: input.plan === undefined ? defaultPlan : await choosePlan(transaction, principal, input.plan),
+          region,
+          plan,
           status: 'active',
         })
         .returning(['id', 'name', 'region', 'plan', 'created_at'])
@@ -133,7 +80,10 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
     get: (project) => describe(project),
 
     async update(transaction, principal, project, changes) {
-      const plan = changes.plan === undefined ? project.plan : await choosePlan(transaction, principal, changes.plan)
+      const plan =
+        changes.plan === undefined
+          ? project.plan
+          : await checkPlan(dependencies, transaction, principal.accountId, changes.plan)
       const name = changes.name ?? project.name
       await transaction
         .withTables<ProjectsTables>()
@@ -144,27 +94,63 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
       return describe({ ...project, name, plan })
     },
 
-    async delete(transaction, project) {
-      const { numUpdatedRows } = await transaction
-        .withTables<ProjectsTables>()
-        .updateTable('projects')
-        .set({ status: 'deleting' })
-        .where('id', '=', project.id)
-        .where('status', '=', 'active')
-        .executeTakeFirst()
-      if (numUpdatedRows === 0n) throw notFound()
-      // Looked at now, when nobody can add to it any more.
-      const resources = await resourcesOf(project.id)
-      if (resources.databases > 0 || resources.storage_gb > 0) {
-        throw new ApiError(
-          'invalid_request',
-          'The project has databases or files. Delete them first: what they hold does not come back.',
-          { resources },
-        )
-      }
-      await enqueue(transaction, { task: removeProjectTask, payload: { project_id: project.id } })
-    },
+    delete: (transaction, project) => deleteProject(dependencies, transaction, project.id),
 
     traffic: (project) => dependencies.trafficOf(project.id),
   }
+}
+
+async function listProjects(
+  database: Database,
+  principal: Principal,
+  page: PageRequest,
+): Promise<Page<ResponseBody<'projects.list'>>> {
+  const own = database.withTables<ProjectsTables>().selectFrom('projects').where('account_id', '=', principal.accountId)
+  const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
+  const [{ rows, next }, total] = await Promise.all([
+    readPage(visible.select(['id', 'name', 'region', 'status', 'created_at']), page, 'id'),
+    countVisible(database, principal),
+  ])
+  const projects = rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
+  return { body: { projects, total }, next }
+}
+
+/** Counts the projects that a principal may see. An account's total is maintained by triggers: counting rows is slow. */
+async function countVisible(database: Database, { accountId, projectIds }: Principal): Promise<number> {
+  const db = database.withTables<ProjectsTables>()
+  const { total } =
+    projectIds === null
+      ? await db
+          .selectFrom('project_counts')
+          .select(({ fn }) => fn.sum<string | null>('total').as('total'))
+          .where('account_id', '=', accountId)
+          .executeTakeFirstOrThrow()
+      : await db
+          .selectFrom('projects')
+          .select(({ fn }) => fn.countAll<string>().as('total'))
+          .where('account_id', '=', accountId)
+          .where('id', 'in', [...projectIds])
+          .executeTakeFirstOrThrow()
+  return Number(total ?? 0)
+}
+
+async function deleteProject(counts: ResourceCounts, transaction: Transaction, projectId: string): Promise<void> {
+  const { numUpdatedRows } = await transaction
+    .withTables<ProjectsTables>()
+    .updateTable('projects')
+    .set({ status: 'deleting' })
+    .where('id', '=', projectId)
+    .where('status', '=', 'active')
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) throw notFound()
+  // Counted after the status has changed: from here on nobody can add resources.
+  const resources = await resourcesOf(counts, projectId)
+  if (resources.databases > 0 || resources.storage_gb > 0) {
+    throw new ApiError(
+      'invalid_request',
+      'The project has databases or files. Delete them first: their content cannot be restored.',
+      { resources },
+    )
+  }
+  await enqueue(transaction, { task: removeProjectTask, payload: { project_id: projectId } })
 }

@@ -6,14 +6,14 @@ export const removeProjectTask = 'projects.remove'
 
 export interface RemovalDependencies {
   readonly database: Database
-  /** What each feature does to remove all that it has of a project; may be called again after a half-way end. */
+  /** One function for each feature, which removes its resources of a project. Safe to repeat after an interruption. */
   readonly removers: readonly ((projectId: string) => Promise<void>)[]
 }
 
-/** Removes everything in a project, feature by feature, and then the project. Called again, it goes on where it was. */
+/** Removes all resources of a project, feature by feature, and then the project. Safe to repeat after an interruption. */
 export async function removeProject({ database, removers }: RemovalDependencies, projectId: string): Promise<void> {
   for (const remove of removers) await remove(projectId)
-  // What was being created meanwhile still points to the project: then this fails, and the job's next try removes it.
+  // Fails when a resource was created meanwhile and refers to the project. The job's next attempt removes it.
   await database
     .withTables<ProjectsTables>()
     .deleteFrom('projects')

@@ -11,7 +11,7 @@ export type ProjectsTables = {
     status: 'active' | 'deleting'
     created_at: Generated<Date>
   }
-  /** How many active projects an account has is the sum of its slots; triggers of the database keep it. */
+  /** The number of an account's active projects, as the sum over its slots. Triggers in the database maintain it. */
   project_counts: {
     account_id: string
     slot: number

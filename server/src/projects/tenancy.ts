@@ -5,39 +5,41 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
 
-/** Which project belongs to whom: the one place where tenants are told apart. */
+/** Looks up projects within their accounts: the one place that separates tenants. */
 export interface Tenancy {
-  /** The project if it belongs to this account, else `undefined`; whether it exists elsewhere is not to be seen. */
+  /** Returns the project if it belongs to this account. Returns `undefined` for projects of other accounts alike. */
   find(accountId: string, projectId: string): Promise<TenantProject | undefined>
-  /** Keeps an active project from being deleted until the transaction ends; false when it is not active. */
+  /** Keeps an active project from being deleted until the transaction ends. Returns false when it is not active. */
   hold(transaction: Transaction, projectId: string): Promise<boolean>
   /** The account of a project; for the server's own work, never for a request. */
   accountOf(projectId: string): Promise<string>
-  /** The name of a project's plan; for the server's own work, too. */
+  /** Returns the name of a project's plan. For jobs, never for a request. */
   planOf(projectId: string): Promise<string>
 }
 
 export function createTenancy({ database }: { database: Database }): Tenancy {
   const projects = database.withTables<ProjectsTables>().selectFrom('projects').where('status', '=', 'active')
 
-  // Nearly every request asks this.
-  const ask = createBatcher(async (asked: readonly { readonly accountId: string; readonly projectId: string }[]) => {
-    const rows = await projects
-      .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
-      .where('id', '=', sql<string>`any(${asked.map(({ projectId }) => projectId)}::text[])`)
-      .execute()
-    const found = new Map(rows.map((row) => [row.id, row]))
-    return asked.map(({ accountId, projectId }): TenantProject | undefined => {
-      const project = found.get(projectId)
-      return project?.accountId === accountId ? project : undefined
-    })
-  })
+  // Nearly every request needs its project: concurrent ones share a query.
+  const findBatch = createBatcher(
+    async (keys: readonly { readonly accountId: string; readonly projectId: string }[]) => {
+      const rows = await projects
+        .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
+        .where('id', '=', sql<string>`any(${keys.map(({ projectId }) => projectId)}::text[])`)
+        .execute()
+      const found = new Map(rows.map((row) => [row.id, row]))
+      return keys.map(({ accountId, projectId }): TenantProject | undefined => {
+        const project = found.get(projectId)
+        return project?.accountId === accountId ? project : undefined
+      })
+    },
+  )
 
   return {
     async find(accountId, projectId) {
-      // What cannot be an id is not asked for: the database would choke on some of it.
+      // PostgreSQL rejects some strings, so it is not queried with malformed ids.
       if (!isId('project', projectId)) return undefined
-      return ask({ accountId, projectId })
+      return findBatch({ accountId, projectId })
     },
     async hold(transaction, projectId) {
       const row = await transaction

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /account', () => {
-  it('tells every key of its account, with the window of now', async () => {
+  it('shows the account of the key, with the current window', async () => {
     const { id } = await server.accounts.create({ name: 'Small shop', plan: 'pro' })
     const caller = withKey(server, await server.key({ accountId: id, preset: 'deploy' }))
     await succeed(caller, 'account.get', {})
@@ -23,7 +23,7 @@ describe('GET /account', () => {
     expect(account.rate_limit.reset).toBeGreaterThan(Date.now() / 1000 + 3500)
   })
 
-  it('tells a user of an account that no key has used in the hour', async () => {
+  it('shows a user an account that no key has used in the last hour', async () => {
     const { id } = await server.accounts.create({ name: 'Quiet', plan: 'free', requestsPerHour: 7 })
     const { client } = await server.signIn({ accountId: id })
     expect(await client.account.get()).toEqual({

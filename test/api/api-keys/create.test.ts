@@ -13,7 +13,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const problem = (field: string) => ({ code: 'invalid_request', details: { field } })
 
 describe('POST /api-keys', () => {
-  it('makes a key that works, and shows it this one time', async () => {
+  it('creates a key that works, and shows it only once', async () => {
     const made = await user.client.apiKeys.create({ body: { name: ' ci ', preset: 'deploy', expires_in_days: 90 } })
     expect(made).toMatchObject({
       name: 'ci',
@@ -45,14 +45,14 @@ describe('POST /api-keys', () => {
     expect(response.headers.get('cache-control')).toBe('no-store')
   })
 
-  it('takes scopes one by one, and tells the preset that they make', async () => {
+  it('accepts single scopes, and reports the preset that they match', async () => {
     const some = await user.client.apiKeys.create({ body: { name: 'a', scopes: ['webhooks:read', 'webhooks:read'] } })
     expect(some).toMatchObject({ preset: null, scopes: ['webhooks:read'], expires_at: null })
     const all = await user.client.apiKeys.create({ body: { name: 'a', scopes: [...allScopes].reverse() } })
     expect(all.preset).toBe('full')
   })
 
-  it("binds a key to the account's own projects alone", async () => {
+  it("binds a key only to the account's own projects", async () => {
     const { id } = await user.client.projects.create({ body: { name: 'p' } })
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read', project_ids: [id, id] } })
     expect(made.project_ids).toEqual([id])

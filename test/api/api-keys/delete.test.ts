@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('DELETE /api-keys/:id', () => {
-  it('ends a key at once, and a second time changes nothing', async () => {
+  it('revokes a key at once, and a second time changes nothing', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     const client = server.clientFor(made.key)
     await client.projects.list()
@@ -24,7 +24,7 @@ describe('DELETE /api-keys/:id', () => {
     expect(await revoked()).toBe(first)
   })
 
-  it('holds for every request that comes after it, however many are under way', async () => {
+  it('applies to every request that arrives after it, however many are in progress', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     const ask = async () => {
       const headers = { authorization: `Bearer ${made.key}` }
@@ -37,7 +37,7 @@ describe('DELETE /api-keys/:id', () => {
     for (const status of await Promise.all(before)) expect([200, 401]).toContain(status)
   })
 
-  it('answers 404 with the body of an id that never existed, and the key goes on', async () => {
+  it('answers 404 with the body of an id that never existed, and the key keeps working', async () => {
     const { id, key } = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     await expectNotFound(server, 'apiKeys.delete', { id }, signedIn(server, user))
     await server.clientFor(key).projects.list()

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /api-keys', () => {
-  it('lists what was answered to the creation without the key, revoked and expired ones included', async () => {
+  it('lists the fields of the creation without the key itself, revoked and expired keys included', async () => {
     const { key: _, ...made } = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     const listed = async () =>
       (await succeed(signedIn(server, user), 'apiKeys.list', {})).api_keys.find(({ id }) => id === made.id)
@@ -21,7 +21,7 @@ describe('GET /api-keys', () => {
     expect(await listed()).toEqual({ ...made, expires_at: expect.any(String), revoked_at: expect.any(String) })
   })
 
-  it('lists the keys of the account alone, newest first, page by page', async () => {
+  it('lists only the keys of the account, newest first, page by page', async () => {
     const { id } = await server.accounts.create({ name: 'lister', plan: 'free' })
     const lister = await server.signIn({ accountId: id })
     const made = []

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('POST /api-keys/:id/rotate', () => {
-  it('gives a key with the same rights, and lets the old one go on for a day', async () => {
+  it('returns a key with the same rights, and keeps the old one valid for a day', async () => {
     const { id: projectId } = await user.client.projects.create({ body: { name: 'p' } })
     const old = await user.client.apiKeys.create({
       body: { name: 'ci', scopes: ['projects:read'], project_ids: [projectId], expires_in_days: 90 },
@@ -27,7 +27,7 @@ describe('POST /api-keys/:id/rotate', () => {
     expect(Date.parse(listed?.expires_at ?? '')).toBeCloseTo(Date.now() + 86_400_000, -5)
   })
 
-  it('ends the old key at once without an overlap, and never gives it more time than it had', async () => {
+  it('ends the old key at once without an overlap, and never extends its life', async () => {
     const old = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read', expires_in_days: 1 } })
     await user.client.apiKeys.rotate({ params: { id: old.id }, body: { overlap_hours: 168 } })
     const listed = (await user.client.apiKeys.list()).api_keys.find(({ id }) => id === old.id)

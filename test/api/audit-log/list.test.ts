@@ -37,11 +37,11 @@ describe('GET /audit-log', () => {
       project_id: null,
       resource_id: id,
     })
-    // Written in the transaction of the change: both have its time.
+    // The entry is written in the transaction of the change, so both have the same time.
     expect(entry?.at).toBe(created_at)
   })
 
-  it('says which user did it, and which resource was meant where the answer is empty', async () => {
+  it('names the user, and the resource of the path when the answer is empty', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     expect(await latest()).toMatchObject({
       actor: { type: 'user', id: user.userId, name: user.email },
@@ -52,7 +52,7 @@ describe('GET /audit-log', () => {
     expect(await latest()).toMatchObject({ operation: 'apiKeys.delete', resource_id: made.id })
   })
 
-  it('names the project of what is inside one', async () => {
+  it('names the project of a resource inside one', async () => {
     const project = await server.client.projects.create({ body: { name: 'p' } })
     const deployment = await server.client.deployments.create({
       params: { project_id: project.id },
@@ -65,7 +65,7 @@ describe('GET /audit-log', () => {
     })
   })
 
-  it('holds nothing of what was read or refused', async () => {
+  it('has no entries for reads and refused requests', async () => {
     const before = await latest()
     await server.client.projects.list()
     await user.client.account.get()
@@ -75,7 +75,7 @@ describe('GET /audit-log', () => {
     expect(await latest()).toEqual(before)
   })
 
-  it('holds no secret', async () => {
+  it('contains no secret', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     const rows = await server.database.query<{ row: string }>('select audit_entries::text as row from audit_entries')
     for (const secret of [made.key, server.apiKey, user.password, user.cookie().split('=')[1] ?? '']) {
@@ -83,7 +83,7 @@ describe('GET /audit-log', () => {
     }
   })
 
-  it('is seen by the users of its own account alone, page by page', async () => {
+  it('shows users only the entries of their own account, page by page', async () => {
     const { id } = await server.accounts.create({ name: 'other', plan: 'free' })
     const other = await server.signIn({ accountId: id })
     for (const name of ['one', 'two']) await other.client.projects.create({ body: { name } })

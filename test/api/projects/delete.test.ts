@@ -22,7 +22,7 @@ const gone = (id: string) =>
   )
 
 describe('DELETE /projects/:project_id', () => {
-  it('stops its apps and leaves nothing of them, and no other project is touched', async () => {
+  it('stops and removes its apps, and touches no other project', async () => {
     await using repo = await repository(nodeApp('hello'))
     const [doomed, kept] = await Promise.all(
       ['doomed', 'kept'].map((name) => server.client.projects.create({ body: { name } })),
@@ -42,7 +42,7 @@ describe('DELETE /projects/:project_id', () => {
     expect(rows).toEqual([])
   })
 
-  it('is not found any more from that moment on, and is shown as deleting until it is gone', async () => {
+  it('hides the project at once, and lists it as deleting until it is removed', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'p' } })
     await server.client.projects.delete({ params: { project_id: id } })
     for (const attempt of [
@@ -57,7 +57,7 @@ describe('DELETE /projects/:project_id', () => {
     await gone(id)
   })
 
-  it('is refused while the project has files, and they stay', async () => {
+  it('is refused while the project has files, which remain', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'with files' } })
     const body = new FormData()
     body.append('file', new Blob(['content']), 'a.txt')

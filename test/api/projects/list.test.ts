@@ -22,7 +22,7 @@ describe('GET /projects', () => {
     })
   })
 
-  it('tells the number of all, whichever way they come and go and however many do so at once', async () => {
+  it('reports the total correctly over concurrent creations and deletions', async () => {
     const account = await server.accounts.create({ name: 'counter', plan: 'free' })
     const client = server.clientFor(await server.key({ accountId: account.id }))
     const total = async () => (await client.projects.list({ query: { limit: 1 } })).total
@@ -35,7 +35,7 @@ describe('GET /projects', () => {
     expect(await total()).toBe(5)
   })
 
-  it('shows a bound key its own projects alone', async () => {
+  it('shows a bound key only its own projects', async () => {
     const one = await server.client.projects.create({ body: { name: 'one' } })
     await server.client.projects.create({ body: { name: 'two' } })
     const client = server.clientFor(await server.key({ projectIds: [one.id] }))
@@ -44,7 +44,7 @@ describe('GET /projects', () => {
     expect(listed.total).toBe(1)
   })
 
-  it('pages through all of them by the Link header, neither skipping nor repeating while others are made', async () => {
+  it('pages through all of them by the Link header, neither skipping nor repeating while others are created', async () => {
     const account = await server.accounts.create({ name: 'pager', plan: 'enterprise' })
     const client = server.clientFor(await server.key({ accountId: account.id }))
     const before: string[] = []

@@ -17,7 +17,7 @@ const totalOf = async (id: string) =>
     { requests: 0, errors: 0 },
   )
 
-/** Answers at /count how many requests came to it through the gateway, the server's own at the switch among them. */
+/** An app that answers at /count how many requests the gateway sent to it, including the server's own at the switch. */
 const countingApp = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': `let count = 0
@@ -31,7 +31,7 @@ require('node:http').createServer((request, response) => {
 }
 
 describe('GET /projects/:project_id/traffic', () => {
-  it('answers with 24 whole hours, the one that goes on last, also where nobody asked anything', async () => {
+  it('answers with 24 whole hours, the current one last, including hours without requests', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'quiet' } })
     const before = Date.now()
     const traffic = await trafficOf(id)
@@ -48,7 +48,7 @@ describe('GET /projects/:project_id/traffic', () => {
     }
   })
 
-  it('counts the requests to an app and what went wrong, over a restart of the server, until the project goes', async () => {
+  it('counts requests to an app and errors, across a restart of the server, until the project is deleted', async () => {
     await using source = await repository(countingApp)
     const { id } = await server.client.projects.create({ body: { name: 'busy' } })
     const other = await server.client.projects.create({ body: { name: 'another' } })
@@ -60,7 +60,7 @@ describe('GET /projects/:project_id/traffic', () => {
     expect((await ask('/missing')).status).toBe(404)
     expect((await ask('/error')).status).toBe(500)
     expect((await ask('/error')).status).toBe(500)
-    // Not repeated by the gateway, because it may have been worked on.
+    // The gateway does not repeat it, because the app may have processed it.
     expect((await ask('/broken', 'POST')).status).toBe(502)
     const seen = Number((await ask('/count')).text)
     expect(seen).toBeGreaterThanOrEqual(5)
@@ -80,7 +80,7 @@ describe('GET /projects/:project_id/traffic', () => {
     await expect.poll(rows).toEqual([])
   })
 
-  it('keeps some days and no more', async () => {
+  it('keeps only some days', async () => {
     await using source = await repository(countingApp)
     const { id } = await server.client.projects.create({ body: { name: 'old' } })
     await deployAndSettle(server.client, id, { name: 'web', git_url: source.url })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('PATCH /projects/:project_id', () => {
-  it('changes what is given and leaves the rest', async () => {
+  it('changes the given fields and leaves the others', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'old', region: 'eu-1' } })
     const params = { project_id: id }
     expect(await server.client.projects.update({ params, body: { name: ' new ' } })).toMatchObject({

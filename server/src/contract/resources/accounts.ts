@@ -10,57 +10,61 @@ export type Preset = (typeof presetNames)[number]
 const scopes = scopeResources.flatMap((resource): Scope[] => [`${resource}:read`, `${resource}:write`])
 
 export const account = z.object({
-  id: z.string(),
+  id: z.string().describe('`acct_…`.'),
   name: z.string(),
   plan: z.enum(['free', 'pro', 'enterprise']),
-  /** The window of now; `reset` is Unix seconds as in the header, and `null` before its first request. */
+  /** The current window. */
   rate_limit: z.object({
-    limit: z.int(),
+    limit: z.int().describe('The requests that the window allows.'),
     used: z.int().nonnegative(),
     remaining: z.int().nonnegative(),
-    reset: z.int().nullable(),
+    reset: z.int().nullable().describe('The end in Unix seconds; `null` when no key was used in the last hour.'),
   }),
 })
 
 export const apiKey = z.object({
-  id: z.string(),
+  id: z.string().describe('`key_…`.'),
   name: z.string(),
-  /** The preset with exactly these scopes, if there is one. */
-  preset: z.enum(presetNames).nullable(),
+  preset: z.enum(presetNames).nullable().describe('The preset with exactly these scopes, or `null`.'),
   scopes: z.array(z.enum(scopes)),
-  project_ids: z.array(z.string()).nullable(),
-  /** The beginning of the key, to recognise it by. */
-  hint: z.string().nullable(),
+  project_ids: z.array(z.string()).nullable().describe('The projects that the key is bound to; `null` for all.'),
+  hint: z.string().nullable().describe('The beginning of the key, to recognise it by.'),
   created_at: timestamp,
-  last_used_at: timestamp.nullable(),
+  last_used_at: timestamp.nullable().describe('To the minute.'),
   expires_at: timestamp.nullable(),
   revoked_at: timestamp.nullable(),
 })
 
-/** The key itself is in the answers to creation and rotation and nowhere else. */
-export const apiKeyCreated = apiKey.extend({ key: z.string() })
+/** Only the answers to creation and rotation contain the key itself. */
+export const apiKeyCreated = apiKey.extend({ key: z.string().describe('The key itself. It is not shown again.') })
 
-const longestLifeDays = 3650
+const maxLifeDays = 3650
 
 const newApiKey = z
   .object({
     name: name,
-    preset: z.enum(presetNames, { error: `must be one of: ${presetNames.join(', ')}` }).optional(),
+    preset: z
+      .enum(presetNames, { error: `must be one of: ${presetNames.join(', ')}` })
+      .optional()
+      .describe('A named set of scopes. Give either `preset` or `scopes`.'),
     scopes: z
       .array(z.enum(scopes, { error: `must be one of: ${scopes.join(', ')}` }))
       .min(1, 'must name at least one scope')
       .max(100, 'must be at most 100 scopes')
-      .optional(),
+      .optional()
+      .describe('The permissions, instead of `preset`. Write implies read.'),
     project_ids: z
       .array(z.string())
       .min(1, 'must name at least one project')
       .max(100, 'must be at most 100 projects')
-      .nullish(),
+      .nullish()
+      .describe('Binds the key to these projects; `null` (the default) for all projects of the account.'),
     expires_in_days: z
       .int({ error: 'must be a whole number' })
       .min(1, 'must be at least 1')
-      .max(longestLifeDays, `must be at most ${longestLifeDays}`)
-      .nullish(),
+      .max(maxLifeDays, `must be at most ${maxLifeDays}`)
+      .nullish()
+      .describe('Without it the key does not expire.'),
   })
   .superRefine(({ preset, scopes }, context) => {
     if (preset === undefined && scopes === undefined) {
@@ -72,17 +76,22 @@ const newApiKey = z
   })
   .meta({ examples: [{ name: 'GitHub Actions', preset: 'deploy', expires_in_days: 90 }] })
 
-/** A week. */
-const longestOverlapHours = 168
+/** One week. */
+const maxOverlapHours = 168
 
 export const auditEntry = z.object({
-  id: z.string(),
+  id: z.string().describe('`aud_…`.'),
   at: timestamp,
-  /** `command` is the command line on the server; whoever failed to sign in under an unknown name has none. */
-  actor: z.object({ type: z.enum(['key', 'user', 'command']), id: z.string().nullable(), name: z.string().nullable() }),
-  address: z.string().nullable(),
+  actor: z
+    .object({
+      type: z.enum(['key', 'user', 'command']).describe('`command` is the command line on the server.'),
+      id: z.string().nullable().describe('`null` for the command line and for an unknown e-mail address.'),
+      name: z.string().nullable().describe('The name of the key, or the e-mail address of the user.'),
+    })
+    .describe('The caller.'),
+  address: z.string().nullable().describe("The client's network address."),
   request_id: z.string().nullable(),
-  operation: z.string(),
+  operation: z.string().describe('Such as `projects.create`, or `session.create_failed` for a failed sign-in.'),
   project_id: z.string().nullable(),
   resource_id: z.string().nullable(),
 })
@@ -90,43 +99,44 @@ export const auditEntry = z.object({
 export const accountOperations = {
   'account.get': {
     summary: 'Read the account',
-    description: 'The account that the key or the user belongs to, with its plan and its rate limit.',
+    description: 'The account of the key or the user, with its plan and its rate limit.',
     response: account,
   },
   'apiKeys.list': {
     summary: 'List API keys',
-    description: 'All API keys of the account, newest first, revoked and expired ones included.',
+    description: 'All API keys of the account, newest first, including revoked and expired ones.',
     response: z.object({ api_keys: z.array(apiKey) }),
   },
   'apiKeys.create': {
     summary: 'Create an API key',
-    description:
-      'Give `preset` or `scopes`. With `project_ids` the key is bound to these projects. Without `expires_in_days` it ' +
-      'does not expire. The key is in this answer and is never shown again.',
+    description: 'Creates a key with the given permissions.',
     body: newApiKey,
     response: apiKeyCreated,
   },
   'apiKeys.delete': {
     summary: 'Revoke an API key',
-    description: 'Holds at once. The key stays in the list with the time of its revocation.',
+    description: 'The key stops working at once, and logs that are followed with it break off. It stays in the list.',
   },
   'apiKeys.rotate': {
     summary: 'Rotate an API key',
     description:
-      'Makes a new key with the same name, rights and lifetime. The old one goes on for `overlap_hours`, 24 unless ' +
-      'told otherwise. The new key is in this answer and is never shown again.',
+      'Creates a new key with the same name, rights and lifetime. The old one remains valid for `overlap_hours`. A key ' +
+      'that is revoked or expired cannot be rotated (400).',
     body: z.object({
       overlap_hours: z
         .int({ error: 'must be a whole number' })
         .min(0, 'must be at least 0')
-        .max(longestOverlapHours, `must be at most ${longestOverlapHours}`)
-        .default(24),
+        .max(maxOverlapHours, `must be at most ${maxOverlapHours}`)
+        .default(24)
+        .describe('The time for which the old key remains valid.'),
     }),
     response: apiKeyCreated,
   },
   'auditLog.list': {
     summary: 'List the audit log',
-    description: 'Who changed what and when, newest first, and every attempt to sign in.',
+    description:
+      'All changes and attempts to sign in, newest first. Entries are written in the transaction of the change, contain ' +
+      'nothing of a body, and are kept for a year unless the configuration says otherwise.',
     response: z.object({ entries: z.array(auditEntry) }),
   },
 } as const satisfies Declarations<'account' | 'apiKeys' | 'auditLog'>

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
-/** RFC 3339, UTC, milliseconds. */
+/** A timestamp in RFC 3339, UTC, with milliseconds. */
 export const timestamp = z.iso.datetime({ precision: 3 })
 
-// Control characters are category Cc; a lone surrogate is not well-formed Unicode.
+/** Matches text without control characters (Unicode category Cc). */
 export const printable = /^\P{Cc}*$/u
 
 /** 1 to 100 characters of well-formed Unicode without control characters, trimmed. */
@@ -21,7 +21,7 @@ export const slug = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens, at most 63')
 
-/** How a missing or mistyped required field is told. */
-export const required = (what: string) => ({
-  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : `must be ${what}`),
+/** The messages for a required field that is missing or has another type. */
+export const required = (type: string) => ({
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : `must be ${type}`),
 })

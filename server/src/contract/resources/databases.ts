@@ -6,16 +6,17 @@ export const databaseStatuses = ['provisioning', 'available', 'failed', 'deletin
 export type DatabaseStatus = (typeof databaseStatuses)[number]
 
 const identity = z.object({
-  id: z.string(),
+  id: z.string().describe('`db_…`; also the name of the database and of its role in PostgreSQL.'),
   name: z.string(),
   type: z.enum(['postgresql']),
-  /** The major version of the engine. */
-  version: z.string(),
+  version: z.string().describe('The major version of the engine.'),
 })
 
-/** Exactly the fields of the specification; the one answer, besides the rotation's, that holds the password. */
+/** Exactly the fields of the specification. Only this answer and that of the rotation contain the password. */
 export const databaseCreated = identity.extend({
-  connection_string: z.string(),
+  connection_string: z
+    .string()
+    .describe('`postgresql://<user>:<password>@<host>:<port>/<database>`. Final at once, and not shown again.'),
   status: z.enum(databaseStatuses),
 })
 
@@ -26,34 +27,31 @@ export const database = identity.extend({
 })
 
 export const databaseFailure = z.object({
-  /** Stable and machine-readable, such as `engine_unavailable`. */
-  code: z.string(),
-  /** What happened and what to do. */
-  message: z.string(),
+  code: z.string().describe('Stable and machine-readable, such as `engine_unavailable`.'),
+  message: z.string().describe('The cause and the remedy, for people.'),
 })
 export type DatabaseFailure = z.infer<typeof databaseFailure>
 
-/** One database, read by its id. Figures are `null` while its engine cannot be asked. */
+/** One database, read by its id. */
 export const databaseDetail = database.extend({
   project_id: z.string(),
-  /** `local`: reached from the server's machine alone, as by apps that are deployed there. */
-  access: z.enum(['local', 'network']),
-  size_bytes: z.int().nonnegative().nullable(),
+  access: z
+    .enum(['local', 'network'])
+    .describe("`local` when it can be reached only from the server's machine, where the apps run."),
+  size_bytes: z.int().nonnegative().nullable().describe('`null` while the engine cannot be reached.'),
   max_size_bytes: z.int().nonnegative(),
-  connections: z.int().nonnegative().nullable(),
+  connections: z.int().nonnegative().nullable().describe('`null` while the engine cannot be reached.'),
   max_connections: z.int().nonnegative(),
-  /** Larger than its plan allows: it takes no writes until it is smaller again. */
-  read_only: z.boolean(),
+  read_only: z.boolean().describe('True while it is larger than its plan allows: it accepts no writes.'),
   failure: databaseFailure.nullable(),
-  /** Until when a deleted one can be restored. */
-  restorable_until: timestamp.nullable(),
+  restorable_until: timestamp.nullable().describe('The time until which a deleted database can be restored.'),
 })
 
 export const snapshotStatuses = ['creating', 'available', 'failed'] as const
 export type SnapshotStatus = (typeof snapshotStatuses)[number]
 
 export const snapshot = z.object({
-  id: z.string(),
+  id: z.string().describe('`snap_…`.'),
   database_id: z.string(),
   status: z.enum(snapshotStatuses),
   size_bytes: z.int().nonnegative().nullable(),
@@ -64,22 +62,29 @@ export const snapshot = z.object({
 export const databaseOperations = {
   'databases.list': {
     summary: 'List databases',
-    description: 'All databases of the project, newest first, deleted ones included that can still be restored.',
+    description: 'All databases of the project, newest first, including deleted ones that can still be restored.',
     response: z.object({ databases: z.array(database) }),
   },
   'databases.create': {
     summary: 'Create a database',
     description:
-      'A PostgreSQL database with a role of its own. `connection_string` is final and in this answer alone; it works ' +
-      "when `status` is `available`. A database in the server's own engine is reached from the server's machine alone, " +
-      'one in an external engine over the network, too. With `snapshot_id` the database begins with what that snapshot of the same ' +
-      'project holds.',
+      'Creates a PostgreSQL database with its own role. The `connection_string` works when `status` is `available`. A ' +
+      "database in the server's own engine can be reached only from the server's machine, one in an external engine also " +
+      'over the network.',
     body: z.object({
       name: name,
       type: z.enum(['postgresql'], { error: 'must be postgresql' }).optional(),
-      version: z.string({ error: 'must be a string, such as "18"' }).optional(),
-      plan: slug.optional(),
-      snapshot_id: z.string({ error: 'must be a string' }).optional(),
+      version: z
+        .string({ error: 'must be a string, such as "18"' })
+        .optional()
+        .describe(
+          'The major version. Defaults to the newest available; the error for any other lists the available ones.',
+        ),
+      plan: slug.optional().describe('Defaults to `starter`; as far as the plan of the account allows.'),
+      snapshot_id: z
+        .string({ error: 'must be a string' })
+        .optional()
+        .describe('A snapshot of the same project and version, whose content the new database starts with.'),
     }),
     response: databaseCreated,
   },
@@ -90,18 +95,19 @@ export const databaseOperations = {
   },
   'databases.delete': {
     summary: 'Delete a database',
-    description: 'Nobody can log in any more. What it holds is kept for a while, in which it can be restored.',
+    description:
+      'Refuses all logins at once. The data is kept until `restorable_until`; until then the database can be restored.',
   },
   'databases.restore': {
     summary: 'Restore a deleted database',
-    description: 'Brings back what was deleted, under the same connection string, as long as it is kept.',
+    description: 'Restores a deleted database with the same connection string, until `restorable_until`.',
     response: databaseDetail,
   },
   'databases.rotatePassword': {
     summary: 'Rotate the password of a database',
     description:
-      'Gives the role a new password and answers with the new connection string. The old password ends at once; ' +
-      'connections that are open stay open.',
+      'Sets a new password and answers with the new connection string. The old password stops working at once; open ' +
+      'connections stay open. While one of them changes the role in an open transaction, the rotation is refused (400).',
     response: databaseCreated,
   },
 } as const satisfies Declarations<'databases'>
@@ -115,8 +121,8 @@ export const snapshotOperations = {
   'snapshots.create': {
     summary: 'Take a snapshot',
     description:
-      'Copies the database inside its engine. Its connections are ended, and new ones refused, for the time of the copy. ' +
-      'The oldest snapshots give way when there are more than are kept.',
+      'Copies the database inside its engine. Its connections are ended, and new ones refused, while the copy is made. ' +
+      'The oldest snapshots are removed when there are more than are kept.',
     response: snapshot,
   },
   'snapshots.get': {
@@ -126,13 +132,13 @@ export const snapshotOperations = {
   },
   'snapshots.delete': {
     summary: 'Delete a snapshot',
-    description: 'Frees its space.',
+    description: 'Removes the snapshot and frees its space.',
   },
   'snapshots.restore': {
     summary: 'Restore a snapshot',
     description:
-      'Puts the database back to what the snapshot holds; what was written since is lost. The connection string stays ' +
-      'the same. To restore into a new database, create one with `snapshot_id`.',
+      'Replaces the content of the database by that of the snapshot; everything written since is lost. The connection ' +
+      'string stays the same. To restore into a new database, create one with `snapshot_id`.',
     response: databaseDetail,
   },
 } as const satisfies Declarations<'snapshots'>

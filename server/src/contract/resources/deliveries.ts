@@ -5,22 +5,17 @@ import { timestamp } from './common.ts'
 
 export const deliveryStatuses = ['pending', 'succeeded', 'failed'] as const
 
-/** One event on its way to one receiver. */
+/** One event that is sent to one endpoint. */
 export const delivery = z.object({
-  id: z.string(),
+  id: z.string().describe('`dlv_…`.'),
   webhook_id: z.string(),
-  /** The value of `webhook-id`, the same over all attempts. */
-  event_id: z.string(),
+  event_id: z.string().describe('The value of the header `webhook-id`, the same for all attempts.'),
   event: z.string(),
   status: z.enum(deliveryStatuses),
-  /** How many attempts were made. */
-  attempts: z.int().nonnegative(),
-  /** `null` when there is no further one. */
-  next_attempt_at: timestamp.nullable(),
-  /** HTTP status of the last attempt's answer; `null` without an answer. */
-  last_status: z.int().nullable(),
-  /** Why the last attempt got no complete answer. */
-  last_error: z.string().nullable(),
+  attempts: z.int().nonnegative().describe('The number of attempts so far.'),
+  next_attempt_at: timestamp.nullable().describe('`null` when no further attempt is due.'),
+  last_status: z.int().nullable().describe("The HTTP status of the last attempt's answer; `null` without an answer."),
+  last_error: z.string().nullable().describe('The reason why the last attempt got no complete answer.'),
   created_at: timestamp,
   finished_at: timestamp.nullable(),
 })
@@ -31,26 +26,32 @@ export const deliveryAttempt = z.object({
   number: z.int().positive(),
   at: timestamp,
   duration_ms: z.int().nonnegative(),
-  /** The request as sent, but for its signature; the body is the delivery's `payload`. */
-  request: z.object({ url: z.string(), headers }),
-  /** At most 16 KiB of the answer's body, as text. */
-  response: z.object({ status: z.int(), headers, body: z.string() }).nullable(),
+  request: z
+    .object({ url: z.string(), headers })
+    .describe("The request as sent, without its signature. Its body is the delivery's `payload`."),
+  response: z
+    .object({
+      status: z.int(),
+      headers,
+      body: z.string().describe('As text, at most 16 KiB.'),
+    })
+    .nullable()
+    .describe('The answer; `null` without a complete one.'),
   error: z.string().nullable(),
 })
 
 export const deliveryDetail = delivery.extend({
-  /** The exact body of every request. */
-  payload: z.string(),
-  /** The last 50, newest first. */
-  latest_attempts: z.array(deliveryAttempt),
+  payload: z.string().describe('The exact body of every request.'),
+  latest_attempts: z.array(deliveryAttempt).describe('The last 50, newest first.'),
 })
 
 const eventNames = Object.keys(events) as EventName[]
 
 export const deliveryOperations = {
   'deliveries.list': {
-    summary: 'List the deliveries of a webhook receiver',
-    description: 'Newest first; of one `status` or one `event` if given. Kept for as long as the operator has set.',
+    summary: 'List the deliveries of a webhook endpoint',
+    description:
+      'Newest first, filtered by `status` and `event`. The operator configures how long deliveries are kept.',
     query: z.object({
       status: z.enum(deliveryStatuses, { error: `must be one of: ${deliveryStatuses.join(', ')}` }).optional(),
       event: z.enum(eventNames, { error: `must be one of: ${eventNames.join(', ')}` }).optional(),
@@ -59,13 +60,14 @@ export const deliveryOperations = {
   },
   'deliveries.get': {
     summary: 'Read a delivery',
-    description: 'One delivery with the requests and the answers of its attempts.',
+    description: 'One delivery with the requests and answers of its attempts.',
     response: deliveryDetail,
   },
   'deliveries.redeliver': {
     summary: 'Send a delivery again',
     description:
-      'Sent at once, whatever came of it so far, with the same id and body, and tried again as with any event.',
+      'Sends the delivery at once, whether it succeeded or failed before, with the same `webhook-id` and body. Its ' +
+      'schedule of attempts starts anew. The endpoint must be enabled.',
     response: delivery,
   },
 } as const satisfies Declarations<'deliveries'>

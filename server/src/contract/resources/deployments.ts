@@ -7,23 +7,21 @@ export type DeploymentStatus = (typeof deploymentStatuses)[number]
 
 /** Exactly the fields of the specification. */
 export const deployment = z.object({
-  id: z.string(),
-  name: z.string(),
+  id: z.string().describe('`dep_…`.'),
+  name: z.string().describe('The name of the app.'),
   status: z.enum(deploymentStatuses),
-  url: z.string(),
+  url: z.string().describe('The address of the app, known at once and the same for all its releases.'),
   created_at: timestamp,
 })
 
-/** The step that a deployment failed in. */
+/** The stages that a deployment can fail in. */
 export const deploymentStages = ['fetch', 'plan', 'build', 'start', 'switch', 'run'] as const
 export type DeploymentStage = (typeof deploymentStages)[number]
 
 export const deploymentFailure = z.object({
   stage: z.enum(deploymentStages),
-  /** Stable and machine-readable, such as `unknown_branch`. */
-  code: z.string(),
-  /** What happened and what to do. */
-  message: z.string(),
+  code: z.string().describe('Stable and machine-readable, such as `unknown_branch`.'),
+  message: z.string().describe('The cause and the remedy, for people.'),
 })
 export type DeploymentFailure = z.infer<typeof deploymentFailure>
 
@@ -32,26 +30,26 @@ export const deploymentDetail = deployment.extend({
   project_id: z.string(),
   git_url: z.string(),
   branch: z.string().nullable(),
-  commit: z.string().nullable(),
-  /** Of its variables, sorted; values are never told. */
-  env_var_names: z.array(z.string()),
-  /** Of the deployments of its app the one that was created, rolled back to or restarted last. */
-  latest_id: z.string(),
+  commit: z.string().nullable().describe('The full hash of the commit that was fetched.'),
+  env_var_names: z.array(z.string()).describe('The names of its variables, sorted. Values are never returned.'),
+  latest_id: z.string().describe('The deployment of the same app that was created, rolled back to or restarted last.'),
   failure: deploymentFailure.nullable(),
-  started_at: timestamp.nullable(),
-  finished_at: timestamp.nullable(),
+  started_at: timestamp.nullable().describe('The time when work on it began; `null` while it waits.'),
+  finished_at: timestamp.nullable().describe('The time when work on it ended; `null` before.'),
 })
 
 const variableName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a name of letters, digits and underscores that starts with no digit')
 
-/** Set by the platform itself, so that a value of the app's own would never be seen. */
+/** Variables that the platform sets. It would override values that an app gives. */
 export const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID', 'FAIRLEAD_CACHE'] as const
 
-/** That an app can have. */
+const reserved = reservedVariables.map((variable) => `\`${variable}\``).join(', ')
+
+/** The most variables of one app. */
 export const mostVariables = 200
-/** The kernel takes 128 KiB for one, in UTF-8. */
+/** Linux limits one variable to 128 KiB, and a character takes up to 4 bytes in UTF-8. */
 const longestVariable = 32_000
 
 const variableValue = z
@@ -60,7 +58,7 @@ const variableValue = z
   .refine((value) => !value.includes('\0'), 'must not contain a NUL character')
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
 
-// Counted before they are looked at one by one.
+// The number is checked first, so that a huge object is not validated entry by entry.
 const variables = z
   .custom<Readonly<Record<string, string>>>((given) => Object.keys(Object(given)).length <= mostVariables, {
     error: `must be at most ${mostVariables} variables`,
@@ -68,9 +66,9 @@ const variables = z
   })
   .pipe(z.record(variableName, variableValue, { error: 'must be an object of strings' }))
   .superRefine((given, context) => {
-    for (const reserved of reservedVariables) {
-      if (Object.hasOwn(given, reserved)) {
-        context.addIssue({ code: 'custom', path: [reserved], message: 'is set by the platform; choose another name' })
+    for (const variable of reservedVariables) {
+      if (Object.hasOwn(given, variable)) {
+        context.addIssue({ code: 'custom', path: [variable], message: 'is set by the platform; choose another name' })
       }
     }
   })
@@ -79,7 +77,7 @@ const variableNames = z
   .array(variableName, { error: 'must be an array of names' })
   .max(mostVariables, `must be at most ${mostVariables} names`)
 
-/** The full name of a commit (SHA-1 or SHA-256); a short one could mean another commit tomorrow. */
+/** The full hash of a commit (SHA-1 or SHA-256). An abbreviated one can become ambiguous. */
 const commit = z
   .string({ error: 'must be a string' })
   .regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/i, 'must be the full hash of a commit: 40 or 64 hexadecimal digits')
@@ -90,9 +88,9 @@ const gitToken = z
   .max(1000, 'must be at most 1000 characters')
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
 
-/** What a log shows at most, and unless told otherwise, in lines. */
+/** The most lines of a log in one answer, and the default. */
 export const mostLogLines = 100_000
-const usualLogLines = 1_000
+const defaultLogLines = 1_000
 
 const logsQuery = z.object({
   tail: z
@@ -100,13 +98,21 @@ const logsQuery = z.object({
     .regex(/^\d{1,6}$/, 'must be a whole number')
     .transform(Number)
     .refine((lines) => lines <= mostLogLines, `must be at most ${mostLogLines}`)
-    .default(usualLogLines),
-  since: z.iso.datetime({ offset: true, error: 'must be a time such as 2026-07-01T12:00:00Z (RFC 3339)' }).optional(),
-  stream: z.enum(['build', 'runtime'], { error: 'must be build or runtime' }).optional(),
+    .default(defaultLogLines)
+    .describe(`The number of lines, at most ${mostLogLines}. Defaults to ${defaultLogLines}.`),
+  since: z.iso
+    .datetime({ offset: true, error: 'must be a time such as 2026-07-01T12:00:00Z (RFC 3339)' })
+    .optional()
+    .describe('Only lines written then or later (RFC 3339 with a time zone).'),
+  stream: z
+    .enum(['build', 'runtime'], { error: 'must be build or runtime' })
+    .optional()
+    .describe('Only the log of the build or of the app.'),
   timestamps: z
     .enum(['true', 'false'], { error: 'must be true or false' })
     .transform((value) => value === 'true')
-    .default(false),
+    .default(false)
+    .describe('True starts each line with its time and its stream. Defaults to false.'),
 })
 
 export const deploymentOperations = {
@@ -118,19 +124,44 @@ export const deploymentOperations = {
   'deployments.create': {
     summary: 'Deploy an app',
     description:
-      'Fetches, builds and starts the repository. `name` names the app: a second deployment of the same name is a new ' +
-      'release of that app and takes over its address. Without `branch` the default branch is deployed; with `commit` ' +
-      'that very commit. `git_token` lets a private repository be read over https; it is kept encrypted until the fetch ' +
-      'is over, and never shown. `keep_env_vars` names variables whose values are taken from the deployment of the same ' +
-      'app that was created, rolled back to or restarted last; a value in `env_vars` goes before it.',
+      'Fetches, builds and starts a repository. A project may have as many apps as its plan allows; one more is refused ' +
+      '(400).',
     body: z.object({
-      name: name,
-      git_url: z.string(required('a string')).max(2048, 'must be at most 2048 characters'),
-      branch: z.string().max(255, 'must be at most 255 characters').optional(),
-      commit: commit.optional(),
-      git_token: gitToken.optional(),
-      env_vars: variables.optional(),
-      keep_env_vars: variableNames.optional(),
+      name: name.describe(
+        'Names the app: a second deployment of the same name is a new release of that app and takes over its address.',
+      ),
+      git_url: z
+        .string(required('a string'))
+        .max(2048, 'must be at most 2048 characters')
+        .describe(
+          '`https://…`, `http://…`, `ssh://user@host/path` or `user@host:path`, without credentials. In local mode also ' +
+            '`file:///absolute/path`.',
+        ),
+      branch: z
+        .string()
+        .max(255, 'must be at most 255 characters')
+        .optional()
+        .describe("Defaults to the repository's default branch."),
+      commit: commit
+        .optional()
+        .describe("The full hash of a commit, 40 or 64 hexadecimal digits, to deploy instead of the branch's tip."),
+      git_token: gitToken
+        .optional()
+        .describe(
+          'For a private repository over https: a token, or `user:password`. Stored encrypted until the fetch is over, ' +
+            'and never returned.',
+        ),
+      env_vars: variables
+        .optional()
+        .describe(
+          `The app's variables. Stored encrypted, and never returned. The platform sets ${reserved}; they cannot be given.`,
+        ),
+      keep_env_vars: variableNames
+        .optional()
+        .describe(
+          'Names of variables whose values are copied from the deployment `latest_id` of this app. A value in `env_vars` ' +
+            'takes precedence. A name that it does not have is an error, and so is another `git_url`.',
+        ),
     }),
     volatile: ['git_token'],
     response: deployment,
@@ -144,45 +175,45 @@ export const deploymentOperations = {
   'deployments.delete': {
     summary: 'Delete a deployment',
     description:
-      'Removes it with its files and logs; the last one of an app frees the address of the app. One that is building ' +
-      'must be canceled before, one that runs must be stopped.',
+      'Removes a deployment with its files and logs. Removing the last one of an app frees the address of the app. A ' +
+      'deployment that is `building` must be canceled first, one that is `running` must be stopped first.',
   },
   'deployments.cancel': {
     summary: 'Cancel a deployment',
     description:
-      'Ends the work on a deployment that is building and frees everything that it holds. A release of the app that ' +
-      'runs goes on. Does nothing to one that is canceled already.',
+      'Aborts a deployment that is `building` and frees all its resources within 5 s; it becomes `canceled`. The running ' +
+      'release of the app is not affected. Canceling twice is no error.',
     response: deploymentDetail,
   },
   'deployments.rollback': {
     summary: 'Roll back to a deployment',
     description:
-      'Brings an earlier release of the app back without a build: the same files, variables and plan. It is `building` ' +
-      'until it answers and has the address. Whatever of the app is being built at the time is superseded. The five ' +
-      'newest releases besides the one that runs are kept for this.',
+      'Starts an earlier release of the app again without a build, with the same files, variables and build plan. It is ' +
+      '`building` until it answers and has the address, then `running`. Deployments of the app that are being built at the ' +
+      'time are superseded. The five newest releases besides the running one are kept for this.',
     response: deploymentDetail,
   },
   'deployments.stop': {
     summary: 'Stop a deployment',
     description:
-      'Ends the app after its running requests; its address answers 503 until a release of it is started again. Does ' +
-      'nothing to one that is stopped already.',
+      'Stops a `running` deployment after its open requests are answered; it becomes `stopped`. The address of the app ' +
+      'answers 503 until a release is started again. Stopping twice is no error.',
     response: deploymentDetail,
   },
   'deployments.restart': {
     summary: 'Restart a deployment',
     description:
-      'Ends the processes of a release that runs, is stopped or could not be kept running, and starts it anew, without ' +
-      'a build. It is `building` until it answers; meanwhile its address answers 503.',
+      'Replaces the processes of a kept release that runs, is stopped or crashed, without a build. It is `building` until ' +
+      'it answers, then `running`; meanwhile its address answers 503. Refused (400) while another release of the app is ' +
+      'building or running.',
     response: deploymentDetail,
   },
   'deployments.logs': {
     summary: 'Read the log of a deployment',
     description:
-      'The last `tail` lines of the build and of the app, or of the one named by `stream`; with `since` only those ' +
-      'written then or later; with `timestamps` each begins with its time and its stream. With ' +
-      '`Accept: text/event-stream` the lines are followed as they come, as server-sent events from `Last-Event-ID` on, ' +
-      'each with its time; the event `end` tells that no further line will come. Values of the variables are masked.',
+      'The last `tail` lines as text, those of the build first. With `Accept: text/event-stream` new lines follow as ' +
+      'server-sent events, starting after `Last-Event-ID`; the event `end` says that no more lines will come. Values of ' +
+      'variables are masked.',
     query: logsQuery,
   },
 } as const satisfies Declarations<'deployments'>

@@ -2,16 +2,18 @@ import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
 import { name, slug, timestamp } from './common.ts'
 
+const id = z.string().describe('`proj_…`.')
+
 export const projectItem = z.object({
-  id: z.string(),
+  id,
   name: z.string(),
   region: z.string(),
   created_at: timestamp,
-  status: z.enum(['active', 'deleting']),
+  status: z.enum(['active', 'deleting']).describe('`deleting` until all its resources are removed.'),
 })
 
 export const projectCreated = z.object({
-  id: z.string(),
+  id,
   name: z.string(),
   region: z.string(),
   plan: z.string(),
@@ -22,54 +24,63 @@ export const project = projectCreated.extend({
   resources: z.object({
     deployments: z.int().nonnegative(),
     databases: z.int().nonnegative(),
-    storage_gb: z.number().nonnegative(),
+    storage_gb: z.number().nonnegative().describe('The size of all files, in 10⁹ bytes.'),
   }),
 })
 
-/** An hour of what the apps of a project were asked. */
+/** The requests to the apps of a project in one hour. */
 const trafficHour = z.object({
-  /** When it began: a whole hour of UTC. */
-  hour: timestamp,
+  hour: timestamp.describe('The start: a whole hour of UTC.'),
   requests: z.int().nonnegative(),
-  /** Of those, how many were answered with 500 or above. */
-  errors: z.int().nonnegative(),
+  errors: z.int().nonnegative().describe('The requests that were answered with a status of 500 or above.'),
 })
 
 export const projectOperations = {
   'projects.list': {
     summary: 'List projects',
     description: 'All projects of the account, newest first.',
-    response: z.object({ projects: z.array(projectItem), total: z.int().nonnegative() }),
+    response: z.object({
+      projects: z.array(projectItem),
+      total: z.int().nonnegative().describe('The number of projects on all pages.'),
+    }),
   },
   'projects.create': {
     summary: 'Create a project',
-    description: 'A project is the container for deployments. `region` and `plan` have defaults.',
-    body: z.object({ name: name, region: slug.optional(), plan: slug.optional() }),
+    description: 'A project contains deployments, databases and files.',
+    body: z.object({
+      name: name.describe('Need not be unique.'),
+      region: slug.optional().describe('A slug such as `eu-1`. Defaults to the region in the configuration.'),
+      plan: slug
+        .optional()
+        .describe('`free` (the default), `starter`, `pro` or `enterprise`, as far as the plan of the account allows.'),
+    }),
     response: projectCreated,
   },
   'projects.get': {
     summary: 'Read a project',
-    description: 'One project with the number of its resources.',
+    description: 'One project with a count of its resources.',
     response: project,
   },
   'projects.update': {
     summary: 'Change a project',
-    description: 'What is left out stays. The region cannot be changed: what runs in the project runs there.',
+    description: 'Fields that are left out keep their values. The region cannot be changed.',
     body: z.object({ name: name.optional(), plan: slug.optional() }),
     response: project,
   },
   'projects.delete': {
     summary: 'Delete a project',
     description:
-      'Its apps are stopped and removed with their deployments and receivers; until that is done the list shows it as ' +
-      '`deleting`. A project that has databases or files is not deleted: delete them first.',
+      'Stops its apps and removes them with their deployments, and its webhook endpoints. Until that is done, the list ' +
+      'shows the project as `deleting`; nothing else finds it. A project that has databases or files is not deleted (400): ' +
+      'delete them first.',
   },
   'projects.traffic': {
     summary: 'Read the traffic of a project',
     description:
-      'How many requests the apps of the project got, and how many of them were answered with a status of 500 or above, ' +
-      'by the app or, when no release of it answers, by the server. 24 entries: the hour that goes on comes last, those ' +
-      'without any request are there, too. What has just happened is counted within seconds.',
+      'The requests to the apps of the project, and how many of them were answered with a status of 500 or above by the ' +
+      'app or, when no release of it answers, by the server. There are 24 entries, the oldest first and the current hour ' +
+      "last; hours without requests are included. Requests are counted within seconds. The server's own checks of new " +
+      'releases count, too.',
     response: z.object({ traffic: z.array(trafficHour) }),
   },
 } as const satisfies Declarations<'projects'>

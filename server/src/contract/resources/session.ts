@@ -3,21 +3,22 @@ import type { DashboardRouteName } from '../dashboard-routes.ts'
 import type { Declaration } from '../declaration.ts'
 import { printable, required, timestamp } from './common.ts'
 
-const shortestPassword = 12
-const longestPassword = 200
+const minPasswordLength = 12
+const maxPasswordLength = 200
 
-/** NFC, so that a password is the same from every keyboard (NIST SP 800-63B §3.1.1.2). */
+/** Normalised to NFC, so that a password is the same from every keyboard (NIST SP 800-63B §3.1.1.2). */
 const password = z
   .string(required('a string'))
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
   .transform((value) => value.normalize('NFC'))
 
 const newPassword = password
-  .refine((value) => [...value].length >= shortestPassword, `must be at least ${shortestPassword} characters`)
-  .refine((value) => value.length <= longestPassword, `must be at most ${longestPassword} characters`)
+  .refine((value) => [...value].length >= minPasswordLength, `must be at least ${minPasswordLength} characters`)
+  .refine((value) => value.length <= maxPasswordLength, `must be at most ${maxPasswordLength} characters`)
+  .describe('12 to 200 characters.')
 
-/** What is only compared may be anything that is not too long to hash. */
-const givenPassword = password.refine((value) => value.length <= longestPassword, 'is too long')
+/** A password that is only compared. The limit bounds the time to hash it. */
+const givenPassword = password.refine((value) => value.length <= maxPasswordLength, 'is too long')
 
 const email = z
   .string(required('a string'))
@@ -29,7 +30,7 @@ const newEmail = email.pipe(z.email('must be an e-mail address'))
 
 const token = z.string(required('a string')).max(100, 'is not a token of a setup link')
 
-/** Who is signed in. */
+/** The signed-in user. */
 const signedIn = z.object({
   user: z.object({ id: z.string(), email: z.string() }),
   account: z.object({ id: z.string(), name: z.string(), plan: z.enum(['free', 'pro', 'enterprise']) }),
@@ -38,8 +39,7 @@ const signedIn = z.object({
 
 export const session = z.object({
   id: z.string(),
-  /** Whether it is the one that asks. */
-  current: z.boolean(),
+  current: z.boolean().describe('True for the session of this request.'),
   address: z.string(),
   user_agent: z.string().nullable(),
   created_at: timestamp,
@@ -50,28 +50,30 @@ export const session = z.object({
 export const dashboardDeclarations = {
   'setup.check': {
     summary: 'Look at a setup link',
-    description: 'The account that a user would be made in; 404 when the link is used, expired or was never made.',
+    description: 'The account that the user would belong to; 404 when the link is used, expired or unknown.',
     body: z.object({ token }),
     response: z.object({ account: z.object({ id: z.string(), name: z.string() }), expires_at: timestamp }),
   },
   'setup.complete': {
-    summary: 'Make a user by a setup link',
-    description: 'Uses the link up, makes the user and signs in.',
+    summary: 'Create a user by a setup link',
+    description: 'Uses up the link, creates the user and signs in.',
     body: z.object({ token, email: newEmail, password: newPassword }),
     response: signedIn,
   },
   'session.create': {
     summary: 'Sign in',
-    description: 'Answers with the cookie of a new session. A session that the browser had before ends.',
+    description:
+      'Sets the cookie of a new session, and ends the session that the browser had before. 401 when the address or the ' +
+      'password is wrong, without saying which.',
     body: z.object({ email, password: givenPassword }),
     response: signedIn,
   },
   'session.get': {
-    summary: 'Who is signed in',
-    description: 'The user, the account, the session.',
+    summary: 'Read the signed-in user',
+    description: 'The user, the account and the session.',
     response: signedIn,
   },
-  'session.delete': { summary: 'Sign out', description: 'Ends the session of the cookie.' },
+  'session.delete': { summary: 'Sign out', description: 'Ends the session and removes the cookie.' },
   'password.change': {
     summary: 'Change the password',
     description: 'Ends all other sessions of the user.',
@@ -82,5 +84,5 @@ export const dashboardDeclarations = {
     description: 'The sessions of the user, newest first.',
     response: z.object({ sessions: z.array(session) }),
   },
-  'sessions.revoke': { summary: 'End a session', description: 'One of the user; it holds at once.' },
+  'sessions.revoke': { summary: 'End a session', description: 'Ends one session of the user at once.' },
 } as const satisfies Record<DashboardRouteName, Declaration>

@@ -4,117 +4,141 @@ import type { Declarations } from '../declaration.ts'
 import { required, timestamp } from './common.ts'
 import { delivery } from './deliveries.ts'
 
-/** Why a receiver is disabled: by its user, by its answer 410, or after days of nothing but failures. */
+/** The reasons for which an endpoint is disabled: by its owner, by an answer of 410, or after days of failures alone. */
 export const disabledReasons = ['user', 'gone', 'failures'] as const
 export type DisabledReason = (typeof disabledReasons)[number]
 
 export const webhook = z.object({
-  id: z.string(),
+  id: z.string().describe('`wh_…`.'),
   url: z.string(),
   events: z.array(z.string()),
-  project_id: z.string().nullable(),
-  /** Deliveries a second at most; `null` for no limit. */
-  rate: z.int().nullable(),
+  project_id: z.string().nullable().describe('`null` for all projects of the account.'),
+  rate: z.int().nullable().describe('The most deliveries a second; `null` for no limit.'),
   status: z.enum(['enabled', 'disabled']),
-  /** `null` while it is enabled. */
-  disabled_reason: z.enum(disabledReasons).nullable(),
+  disabled_reason: z
+    .enum(disabledReasons)
+    .nullable()
+    .describe(
+      '`user` (by `PATCH`), `gone` (it answered 410), `failures` (five days and at least 20 attempts without a success), ' +
+        'or `null` while it is enabled.',
+    ),
   created_at: timestamp,
 })
 
-/** The signing secret is in the answers to creation and rotation and nowhere else. */
-export const webhookWithSecret = webhook.extend({ secret: z.string() })
+/** Only the answers to creation and rotation contain the signing secret. */
+export const webhookWithSecret = webhook.extend({
+  secret: z.string().describe('`whsec_…`, the signing secret. It is not shown again.'),
+})
 
 const eventNames = Object.keys(events)
 const groups = [...new Set(eventNames.filter((name) => name.includes('.')).map((name) => `${name.split('.')[0]}.*`))]
 
-/** What a receiver may ask for: everything, all events of a group, or one event. */
+/** The patterns that an endpoint can subscribe to: everything, all events of a group, or one event. */
 export const eventPatterns = ['*', ...groups, ...eventNames] as const
 
-const url = z.string(required('a string')).max(2048, 'must be at most 2048 characters')
+const url = z
+  .string(required('a string'))
+  .max(2048, 'must be at most 2048 characters')
+  .describe(
+    '`https://…` or `http://…` without credentials. A public server refuses private addresses and, of the ports below ' +
+      '1024, all but 80 and 443.',
+  )
+
+const projectId = z
+  .string()
+  .nullish()
+  .describe('Limits the endpoint to the events of this project; `null` (the default) for the whole account.')
 
 const patterns = z
   .array(z.enum(eventPatterns, { error: `must be one of: ${eventPatterns.join(', ')}` }))
   .min(1, 'must name at least one event')
   .max(eventPatterns.length, 'must name each event once')
+  .describe('Names, groups such as `deployment.*`, and `*`. Defaults to `["*"]`.')
 
-const mostPerSecond = 1000
+const maxPerSecond = 1000
 const rate = z
   .int('must be a whole number')
   .min(1, 'must be at least 1')
-  .max(mostPerSecond, `must be at most ${mostPerSecond}`)
+  .max(maxPerSecond, `must be at most ${maxPerSecond}`)
+  .describe('The most deliveries a second; `null` (the default) for no limit.')
 
-const mostOverlapHours = 168
+const maxOverlapHours = 168
 
 export const webhookOperations = {
   'webhooks.list': {
-    summary: 'List webhook receivers',
-    description: 'All webhook receivers of the account, newest first, without their secrets.',
+    summary: 'List webhook endpoints',
+    description: 'All webhook endpoints of the account, newest first, without their secrets.',
     response: z.object({ webhooks: z.array(webhook) }),
   },
   'webhooks.create': {
-    summary: 'Create a webhook receiver',
+    summary: 'Create a webhook endpoint',
     description:
-      'Events are sent to `url`, signed as Standard Webhooks says. With `project_id` only the events of that project ' +
-      'are sent. The signing secret is in this answer and is never shown again.',
+      'Sends events to `url`, signed as Standard Webhooks specifies. An account may have 100 endpoints unless the ' +
+      "operator's plans say otherwise; one more is refused (400) with the limit in `details.max_webhooks`.",
     body: z.object({
       url,
       events: patterns.optional(),
-      project_id: z.string().nullish(),
+      project_id: projectId,
       rate: rate.nullish(),
     }),
     response: webhookWithSecret,
   },
   'webhooks.get': {
-    summary: 'Read a webhook receiver',
-    description: 'One webhook receiver, without its secret.',
+    summary: 'Read a webhook endpoint',
+    description: 'One webhook endpoint, without its secret.',
     response: webhook,
   },
   'webhooks.update': {
-    summary: 'Change a webhook receiver',
+    summary: 'Change a webhook endpoint',
     description:
-      'Changes the fields that are given. What waits for a disabled receiver is sent once it is enabled again; events ' +
-      'that happen meanwhile are not for it. Enabling forgets earlier failures.',
+      'Fields that are left out keep their values. Deliveries that are pending when an endpoint is disabled are sent ' +
+      'once it is enabled again; events that happen meanwhile are not sent to it. Enabling resets the count of failures.',
     body: z.object({
       url: url.optional(),
       events: patterns.optional(),
-      project_id: z.string().nullish(),
+      project_id: projectId,
       rate: rate.nullish(),
       status: z.enum(['enabled', 'disabled'], { error: 'must be enabled or disabled' }).optional(),
     }),
     response: webhook,
   },
   'webhooks.delete': {
-    summary: 'Delete a webhook receiver',
-    description: 'Nothing is sent to it any more, waiting deliveries included.',
+    summary: 'Delete a webhook endpoint',
+    description: 'Sends nothing more to it; pending deliveries are dropped.',
   },
   'webhooks.rotateSecret': {
-    summary: "Rotate a webhook receiver's secret",
+    summary: 'Rotate the secret of a webhook endpoint',
     description:
-      'Makes a new signing secret. For `overlap_hours` (24 unless given) every webhook carries a signature of the secret ' +
-      'before, too; one that is older still ends at once. The new secret is in this answer and is never shown again.',
+      'Creates a new signing secret. For `overlap_hours` every webhook is also signed with the previous secret; older ' +
+      'secrets end at once.',
     body: z.object({
       overlap_hours: z
         .number('must be a number')
         .min(0, 'must be at least 0')
-        .max(mostOverlapHours, `must be at most ${mostOverlapHours}`)
-        .default(24),
+        .max(maxOverlapHours, `must be at most ${maxOverlapHours}`)
+        .default(24)
+        .describe('The time for which the previous secret signs as well.'),
     }),
     response: webhookWithSecret,
   },
   'webhooks.test': {
     summary: 'Send a test event',
-    description: 'Sends a `ping` whatever the receiver asked for, and tries again as with any event.',
+    description: 'Sends a `ping`, whatever `events` says, with the usual retries. The endpoint must be enabled.',
     response: delivery,
   },
   'webhooks.recover': {
-    summary: 'Send again what failed',
-    description: 'All deliveries that failed for good since the given time start anew, with the same ids and bodies.',
+    summary: 'Send failed deliveries again',
+    description:
+      'Restarts all deliveries that failed permanently since the given time, with the same ids and bodies. The endpoint ' +
+      'must be enabled.',
     body: z.object({
       since: z.iso.datetime({
         offset: true,
         error: (issue) => (issue.input === undefined ? 'is required' : 'must be a time such as 2026-01-31T12:00:00Z'),
       }),
     }),
-    response: webhook.extend({ recovered: z.int().nonnegative() }),
+    response: webhook.extend({
+      recovered: z.int().nonnegative().describe('The number of deliveries that are sent again.'),
+    }),
   },
 } as const satisfies Declarations<'webhooks'>

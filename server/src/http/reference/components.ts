@@ -2,14 +2,14 @@ import { type ErrorCode, errorStatuses } from '../../contract/errors.ts'
 import { pageQuery } from '../page.ts'
 import { schemaOf } from './schemas.ts'
 
-/** A reference to one of the document's components. */
+/** Returns a reference to one of the document's components. */
 export function ref(part: 'schemas' | 'parameters' | 'headers' | 'responses', name: string): { readonly $ref: string } {
   return { $ref: `#/components/${part}/${name}` }
 }
 
 const meanings: Readonly<Record<ErrorCode, { readonly description: string; readonly message: string }>> = {
   invalid_request: {
-    description: 'The request is not right; `details` names the fields.',
+    description: 'The request is not valid; `details` names the fields.',
     message: 'name: is required',
   },
   unauthorized: {
@@ -21,11 +21,11 @@ const meanings: Readonly<Record<ErrorCode, { readonly description: string; reado
     message: 'This API key lacks the permission projects:write.',
   },
   not_found: {
-    description: 'There is no such resource, or it belongs to somebody else.',
+    description: 'There is no such resource, or it belongs to another account.',
     message: 'There is no such resource, or you may not see it.',
   },
   rate_limit_exceeded: {
-    description: 'Too many requests; `Retry-After` tells when to go on.',
+    description: 'Too many requests; `Retry-After` says how long to wait.',
     message: 'Too many requests.',
   },
   server_error: {
@@ -44,14 +44,14 @@ const errorSchema = {
       type: 'object',
       properties: {
         code: { type: 'string', enum: Object.keys(errorStatuses) },
-        message: { type: 'string', description: 'For people: what is wrong and what to do.' },
+        message: { type: 'string', description: 'The cause and the remedy, for people.' },
         details: {
           type: 'object',
           properties: {
             field: { ...field, description: 'The first offending field, by its path.' },
             errors: {
               type: 'array',
-              description: 'All of them.',
+              description: 'All offending fields.',
               items: {
                 type: 'object',
                 properties: { field, message: { type: 'string' } },
@@ -87,21 +87,21 @@ function errorResponse(code: ErrorCode): unknown {
 const header = (type: string, description: string) => ({ description, schema: { type } })
 const cursor = schemaOf(pageQuery, 'input').properties?.['cursor']
 
-/** What the operations share. */
+/** The components that operations share. */
 export const components = {
   parameters: {
     limit: {
       name: 'limit',
       in: 'query',
       required: false,
-      description: 'How many items a page holds; without it as many as a page may.',
+      description: 'The most items on a page. Defaults to the maximum.',
       schema: { type: 'integer', minimum: 1, maximum: 1000, examples: [100] },
     },
     cursor: {
       name: 'cursor',
       in: 'query',
       required: false,
-      description: 'Where the page begins; taken from the `Link` header of the page before.',
+      description: 'The start of the page, taken from the `Link` header of the previous page.',
       schema: cursor,
     },
     IdempotencyKey: {
@@ -109,12 +109,12 @@ export const components = {
       in: 'header',
       required: false,
       description:
-        'For 24 hours, a repetition with the same key does nothing and gets the first answer. The same key with another request is an error.',
+        'For 24 hours, a repetition with the same key changes nothing and gets the first answer. The same key with another request is an error.',
       schema: { type: 'string', minLength: 1, maxLength: 255, examples: ['6b0f2f4e-8c0e-4a55-9a3e-2f0a2d6f6f10'] },
     },
   },
   headers: {
-    RequestId: header('string', "The server's name for this request; its log has it, too."),
+    RequestId: header('string', "The server's name for this request, which its log also contains."),
     RateLimitLimit: header('integer', 'Requests in a window of one hour.'),
     RateLimitRemaining: header('integer', 'Requests left in this window.'),
     RateLimitReset: header('integer', 'When the window ends, in Unix seconds.'),
@@ -127,7 +127,7 @@ export const components = {
   schemas: { Error: errorSchema },
 } as const
 
-/** How a request says who asks: with an API key, or by the cookie of a signed-in user where an operation is theirs. */
+/** Returns the ways to authenticate: an API key or, for the operations of signed-in users, the session cookie. */
 export function securitySchemes(options: { readonly forUsers: boolean }): Readonly<Record<string, unknown>> {
   const apiKey = {
     type: 'http',

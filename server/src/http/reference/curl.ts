@@ -1,6 +1,6 @@
 import type { OperationObject, Parameter } from './openapi.ts'
 
-/** The request as a command for a POSIX shell, with `$API` and `$KEY`. */
+/** Returns the request as a curl command for a POSIX shell, with the variables `$API` and `$KEY`. */
 export function curlOf(
   method: string,
   path: string,
@@ -24,7 +24,7 @@ export function curlOf(
   return lines.join(' \\\n')
 }
 
-/** JSON within single quotes. */
+/** Returns JSON that can stand between single quotes. */
 function quoted(example: unknown): string {
   return JSON.stringify(example, null, 2).replaceAll("'", `'\\''`).replaceAll('\n', '\n  ')
 }

@@ -1,7 +1,7 @@
 import { type IdKind, idPrefixes } from '../../contract/ids.ts'
 import type { Schema } from './schemas.ts'
 
-/** What stands for a text that its schema says no more of than its name. */
+/** Examples of strings by field name, for schemas without an example. */
 const texts: Readonly<Record<string, string>> = {
   name: 'shop',
   region: 'eu-1',
@@ -23,12 +23,12 @@ const texts: Readonly<Record<string, string>> = {
   connection_string: 'postgresql://shop:password@db.example.com:5432/shop',
 }
 
-/** An identifier of a kind, such as `proj_01h455vb4pex5vsknk084sn02q`. */
+/** Returns an identifier of a kind, such as `proj_01h455vb4pex5vsknk084sn02q`. */
 export function exampleId(kind: IdKind): string {
   return `${idPrefixes[kind]}_01h455vb4pex5vsknk084sn02q`
 }
 
-/** A value that fits: the schema's own example where it has one. `kind` is what an `id` in it identifies. */
+/** Returns a value that fits a schema: its own example if it has one. `kind` is what an `id` in it identifies. */
 export function exampleOf(schema: Schema, kind: IdKind, name = ''): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   for (const given of [schema.const, schema.default, schema.enum?.[0]]) if (given !== undefined) return given
@@ -67,7 +67,7 @@ function textExample(schema: Schema, kind: IdKind, name: string): string {
   return texts[name] ?? (/(^|_)url$/.test(name) ? 'https://shop.example.com' : 'value')
 }
 
-/** `deliveries` are of the kind `delivery`. */
+/** Returns the kind that a plural names: `delivery` for `deliveries`. */
 function kindOfItems(name: string): IdKind | undefined {
   const one = name.replace(/ies$/, 'y').replace(/s$/, '')
   return isKind(one) ? one : undefined
@@ -77,7 +77,7 @@ function isKind(name: string): name is IdKind {
   return Object.hasOwn(idPrefixes, name)
 }
 
-/** The one type that is not null. */
+/** Returns the type of a schema that is not null. */
 export function typeOf(schema: Schema): string | undefined {
   return Array.isArray(schema.type) ? schema.type.find((type) => type !== 'null') : schema.type
 }

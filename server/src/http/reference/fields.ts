@@ -2,15 +2,19 @@ import { typeOf } from './examples.ts'
 import type { Schema } from './schemas.ts'
 
 export interface Field {
-  /** Such as `resources.deployments` or `projects[].id`. */
+  /** A path such as `resources.deployments` or `projects[].id`. */
   readonly path: string
   readonly type: string
   readonly required: boolean
-  /** The description and the limits. */
-  readonly text: string
+  /** The description, followed by the allowed values. */
+  readonly description: string
+  /** The allowed lengths or numbers. */
+  readonly range: string
+  /** The pattern and the default. */
+  readonly details: string
 }
 
-/** Every field of a schema in one list, those of objects within it by their paths. */
+/** Returns every field of a schema in one list, those of nested objects by their paths. */
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, given]): Field[] => {
     const path = prefix + name
@@ -19,7 +23,9 @@ export function fieldsOf(schema: Schema, prefix = ''): Field[] {
       path,
       type: typeText(given),
       required: schema.required?.includes(name) ?? false,
-      text: textOf(given),
+      description: sentences(given.description, choicesOf(given)),
+      range: rangeOf(given),
+      details: sentences(patternOf(given), defaultOf(given)),
     }
     const items = member.items
     const within = items === undefined ? fieldsOf(member, `${path}.`) : fieldsOf(items, `${path}[].`)
@@ -38,28 +44,28 @@ function typeText(schema: Schema): string {
   return schema.format === 'date-time' ? 'timestamp' : type
 }
 
-function textOf(schema: Schema): string {
+function choicesOf(schema: Schema): string {
   const choices = schema.enum ?? schema.items?.enum
-  return [
-    schema.description ?? '',
-    choices === undefined ? '' : `One of ${choices.map((value) => `\`${value}\``).join(', ')}.`,
-    limits(schema),
-    schema.default === undefined ? '' : `Default \`${JSON.stringify(schema.default)}\`.`,
-  ]
-    .filter((text) => text !== '')
-    .join(' ')
+  return choices === undefined ? '' : `One of ${choices.map((value) => `\`${value}\``).join(', ')}.`
 }
 
-function limits({ minLength, maxLength, minimum, maximum, pattern }: Schema): string {
+function rangeOf({ minLength, maxLength, minimum, maximum }: Schema): string {
   const length = range(minLength, maxLength)
   const value = range(minimum, maximum)
-  return [
-    length === '' ? '' : `${length} characters.`,
-    value === '' ? '' : `${value}.`,
-    pattern === undefined ? '' : `Matches \`${pattern}\`.`,
-  ]
-    .filter((text) => text !== '')
-    .join(' ')
+  return sentences(length === '' ? '' : `${length} characters.`, value === '' ? '' : `${value}.`)
+}
+
+function patternOf({ pattern }: Schema): string {
+  return pattern === undefined ? '' : `Matches \`${pattern}\`.`
+}
+
+function defaultOf(schema: Schema): string {
+  return schema.default === undefined ? '' : `Default \`${JSON.stringify(schema.default)}\`.`
+}
+
+/** Joins the sentences that are not empty. */
+export function sentences(...all: readonly (string | undefined)[]): string {
+  return all.filter((text) => text !== undefined && text !== '').join(' ')
 }
 
 function range(from: number | undefined, to: number | undefined): string {

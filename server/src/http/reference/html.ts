@@ -1,11 +1,11 @@
-/** Text that is HTML already. */
+/** A string of HTML, which is not escaped again. */
 export interface Html {
   readonly html: string
 }
 
 type Part = string | number | Html | readonly Html[]
 
-/** A template of HTML: what is put in is escaped, unless it is HTML itself. */
+/** A template tag for HTML. Escapes every value that is not HTML itself. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { html: String.raw({ raw: strings }, ...parts.map(render)) }
 }
@@ -29,7 +29,7 @@ function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? character)
 }
 
-/** Escaped text in which `code` between backticks is set as code. */
+/** Returns escaped text with everything between backticks set as code. */
 export function prose(text: string): Html {
   const pieces = text.split('`').map((piece, at) => (at % 2 === 1 ? html`<code>${piece}</code>` : html`${piece}`))
   return html`${pieces}`

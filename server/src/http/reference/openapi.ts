@@ -1,7 +1,8 @@
 import { errorStatuses } from '../../contract/errors.ts'
-import { type IdKind, idPrefixes } from '../../contract/ids.ts'
+import { idPrefixes } from '../../contract/ids.ts'
 import { type Operation, operations } from '../../contract/operations.ts'
-import { takesIdempotencyKey } from '../idempotency.ts'
+import { kindOf, paramKind, paramNames } from '../../contract/path-parameters.ts'
+import { takesIdempotencyKey } from '../operations/idempotency.ts'
 import { pageQuery } from '../page.ts'
 import { components, ref, securitySchemes } from './components.ts'
 import { exampleId, exampleOf } from './examples.ts'
@@ -53,27 +54,29 @@ export interface OpenApi {
   }
 }
 
-const description = `A cloud platform that a team runs itself: projects, deployments from git, and webhooks.
+const introduction = `A cloud platform that a team runs itself: projects, deployments from git, and webhooks.
 
-Every request carries an API key. Bodies are JSON objects in UTF-8, at most 1 MiB; fields that an operation does not know
-are ignored. Lists are newest first and come in pages. Every error has the same shape and one of six codes.`
+Every request carries an API key. Bodies are JSON objects in UTF-8, at most 1 MiB; unknown fields are
+ignored. Lists are newest first and come in pages. Every error has the same shape and one of six codes.`
 
-/**
- * The whole API as OpenAPI 3.1, from the table that the routes are made of.
- * `kindOf` tells what the identifiers of an operation identify.
- */
-export function openApiDocument(kindOf: (operation: Operation) => IdKind): OpenApi {
+/** Returns the whole API as OpenAPI 3.1, generated from the same table as the routes. */
+export function openApiDocument(): OpenApi {
   const paths: Record<string, Record<string, OperationObject>> = {}
   const schemas: Record<string, Schema> = {}
   for (const operation of operations) {
     const path = operation.path.replace(/:(\w+)/g, '{$1}')
     paths[path] ??= {}
-    paths[path][operation.method.toLowerCase()] = describe(operation, kindOf(operation), schemas)
+    paths[path][operation.method.toLowerCase()] = describe(operation, schemas)
   }
   const groups = [...new Set(operations.map(groupOf))]
   return {
     openapi: '3.1.1',
-    info: { title: 'Fairlead API', version: '1', description, license: { name: 'MIT', identifier: 'MIT' } },
+    info: {
+      title: 'Fairlead API',
+      version: '1',
+      description: introduction,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
     servers: [{ url: '/v1', description: 'This server' }],
     tags: groups.map((name) => ({ name, description: `${titleOf(name)}.` })),
     paths,
@@ -85,8 +88,9 @@ export function openApiDocument(kindOf: (operation: Operation) => IdKind): OpenA
   }
 }
 
-function describe(operation: Operation, kind: IdKind, schemas: Record<string, Schema>): OperationObject {
-  /** Keeps a schema under a name of its own, so that generated clients have a name for the type. */
+function describe(operation: Operation, schemas: Record<string, Schema>): OperationObject {
+  const kind = kindOf(operation)
+  /** Adds a schema to the components, so that generated clients have a name for the type. */
   const named = (part: 'Body' | 'Answer', schema: Schema): Content => {
     const name = titleOf(operation.name).replaceAll(' ', '') + part
     schemas[name] = schema
@@ -99,8 +103,8 @@ function describe(operation: Operation, kind: IdKind, schemas: Record<string, Sc
     summary: operation.summary,
     description: `${operation.description}\n\n${accessText(operation)}`,
     ...accessOf(operation),
-    parameters: parametersOf(operation, kind),
-    // No body at all is read as an empty object.
+    parameters: parametersOf(operation),
+    // A missing body is read as an empty object.
     ...(body === undefined ? {} : { requestBody: { required: !operation.body?.safeParse({}).success, content: body } }),
     ...(operation.upload ? { requestBody: { required: true, content: uploadContent } } : {}),
     responses: {
@@ -122,15 +126,15 @@ function accessText({ access }: Operation): string {
   return access === 'any' ? 'Any valid API key may do this.' : `The API key needs the permission \`${access}\`.`
 }
 
-function parametersOf(operation: Operation, kind: IdKind): (Parameter | Reference)[] {
-  const inPath = [...operation.path.matchAll(/:(\w+)/g)].map(([, name = '']): Parameter => {
-    const named = name === 'id' ? kind : (name.slice(0, -'_id'.length) as IdKind)
+function parametersOf(operation: Operation): (Parameter | Reference)[] {
+  const inPath = paramNames(operation.path).map((name): Parameter => {
+    const kind = paramKind(operation, name)
     return {
       name,
       in: 'path',
       required: true,
-      description: `The identifier of the ${named}, \`${idPrefixes[named]}_…\`.`,
-      schema: { type: 'string', examples: [exampleId(named)] },
+      description: `The identifier of the ${kind}, \`${idPrefixes[kind]}_…\`.`,
+      schema: { type: 'string', examples: [exampleId(kind)] },
     }
   })
   const own = Object.entries(operation.query === undefined ? {} : (schemaOf(operation.query, 'input').properties ?? {}))
@@ -166,14 +170,14 @@ function successOf(operation: Operation, named: (part: 'Answer', schema: Schema)
     ...(operation.status === 201 ? { Location: ref('headers', 'Location') } : {}),
     ...(takesIdempotencyKey(operation) ? { 'Idempotent-Replayed': ref('headers', 'IdempotentReplayed') } : {}),
   }
-  const said = { 200: 'Done.', 201: 'Created.', 204: 'Done; there is no body.' }[operation.status]
-  if (operation.text) return { description: said, headers, content: { 'text/plain': { schema: { type: 'string' } } } }
-  if (operation.response === undefined) return { description: said, headers }
-  return { description: said, headers, content: named('Answer', schemaOf(operation.response, 'output')) }
+  const description = { 200: 'Done.', 201: 'Created.', 204: 'Done; there is no body.' }[operation.status]
+  if (operation.text) return { description, headers, content: { 'text/plain': { schema: { type: 'string' } } } }
+  if (operation.response === undefined) return { description, headers }
+  return { description, headers, content: named('Answer', schemaOf(operation.response, 'output')) }
 }
 
 function errorsOf(operation: Operation): (keyof typeof errorStatuses)[] {
-  // A change may also be refused because of the state that it finds.
+  // A change without parameters can still be refused because of the resource's state.
   const checked = operation.query ?? operation.list
   const invalid = checked !== undefined || operation.method !== 'GET'
   return [
@@ -190,7 +194,7 @@ function groupOf({ name }: Operation): string {
   return name.split('.')[0] ?? name
 }
 
-/** `webhooks.rotate_secret` as `Webhooks Rotate Secret`. */
+/** Returns the name of an operation as a title: `webhooks.rotateSecret` becomes `Webhooks Rotate Secret`. */
 export function titleOf(name: string): string {
   const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z0-9]+/)
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')

@@ -11,7 +11,7 @@ interface Entry {
   readonly operation: OperationObject
 }
 
-/** The reference of the API as one page that needs no script: everything on it is in the document. */
+/** Returns the API reference as one page. It works without scripts: the document contains everything. */
 export function referencePage(document: OpenApi): string {
   const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Entry => ({ method: method.toUpperCase(), path, operation })),
@@ -69,12 +69,12 @@ function verb(method: string): Html {
 function basics(title: string, description: string): Html {
   return html`<section id="basics"><h1>${title}</h1>
 ${description.split('\n\n').map((paragraph) => html`<p>${prose(paragraph)}</p>`)}
-<p>The base address is that of this server with <code>/v1</code> at its end. The examples take two variables:</p>
+<p>The base address is that of this server followed by <code>/v1</code>. The examples use two variables:</p>
 ${sample('Shell', 'API=http://127.0.0.1:3000/v1\nKEY=fl_…', 'base')}
 <h2>Repeating a request</h2>
-<p>${prose('Send an `Idempotency-Key` of your own making with every `POST`. When no answer comes, send the same request with the same key again: nothing is done twice, and the answer is the first one, marked `Idempotent-Replayed: true`. Keys are remembered for 24 hours.')}</p>
+<p>${prose('Send an `Idempotency-Key` that you choose with every `POST`. If no answer arrives, send the same request with the same key again: nothing is done twice, and you get the first answer, marked `Idempotent-Replayed: true`. Keys are remembered for 24 hours.')}</p>
 <h2>Long lists</h2>
-<p>${prose('A list holds up to 1000 items, or as many as `limit` says. While there are more, the header `Link` has the address of the next page, marked `rel="next"`.')}</p>
+<p>${prose('A page holds up to `limit` items, 1000 by default. While there are more, the header `Link` has the address of the next page, marked `rel="next"`.')}</p>
 </section>`
 }
 
@@ -120,8 +120,8 @@ function nameOf(response: Response | { readonly $ref: string }): string {
 }
 
 function parameterTable(parameters: readonly Parameter[]): Html {
-  const rows = parameters.map(({ name, in: place, required, description, schema }) =>
-    row(name, place, required, description, exampleText(schema)),
+  const rows = parameters.map(({ name, in: location, required, description, schema }) =>
+    row(name, location, required, description, exampleText(schema)),
   )
   return html`<dl class="fields">${rows}</dl>`
 }
@@ -130,10 +130,11 @@ function exampleText(schema: Schema): string {
   return schema.examples === undefined ? '' : `Such as \`${String(exampleOf(schema, 'project'))}\`.`
 }
 
-/** What is required is only told of what is sent. */
+/** Shows which fields are required only for bodies that are sent. */
 function fieldTable(schema: Schema, document: OpenApi, sent = false): Html {
-  const rows = fieldsOf(resolve<Schema>(schema, document)).map(({ path, type, required, text }) =>
-    row(path, type, sent && required, text),
+  const rows = fieldsOf(resolve<Schema>(schema, document)).map(
+    ({ path, type, required, description, range, details }) =>
+      row(path, type, sent && required, description, range, details),
   )
   return html`<dl class="fields">${rows}</dl>`
 }
@@ -152,7 +153,7 @@ function sample(title: string, code: string, copies?: string): Html {
   }</figure>`
 }
 
-/** What a reference within the document stands for. */
+/** Returns the component that a reference within the document points to. */
 function resolve<T>(value: unknown, document: OpenApi): T {
   const target = (value as { $ref?: string }).$ref
   if (target === undefined) return value as T

@@ -1,22 +1,21 @@
 import { readFileSync } from 'node:fs'
 import type { Middleware } from 'koa'
-import { kindOf } from '../mount.ts'
 import { openApiDocument } from './openapi.ts'
 import { referencePage } from './page.ts'
 
-/** Beside `src` and `dist`, so that it is found from either. */
+/** Beside `src` and `dist`: the path is the same from either. */
 const assets = new URL('../../../assets/', import.meta.url)
 
-/** Nothing from another host, nothing inline, no frame around it. */
+/** Allows nothing from other hosts, nothing inline, and no framing. */
 const pagePolicy =
   "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /**
- * `/openapi.json`, the page `/docs` that is made of it, and the schema of an app's `fairlead.json`. Open to everybody:
- * they say nothing of this installation.
+ * Serves `/openapi.json`, the page `/docs` that is generated from it, and the schema of an app's `fairlead.json`. They are
+ * open to everybody, because they contain nothing about this installation.
  */
 export function reference(): Middleware {
-  const document = openApiDocument(kindOf)
+  const document = openApiDocument()
   const files = new Map([
     ['/openapi.json', { type: 'application/json', body: JSON.stringify(document) }],
     ['/docs', { type: 'text/html', body: referencePage(document) }],

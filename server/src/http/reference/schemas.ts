@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A JSON Schema (2020-12) as OpenAPI 3.1 holds it, in the parts that are used here. */
+/** The parts of JSON Schema (2020-12) that the OpenAPI 3.1 document uses. */
 export interface Schema {
   type?: string | string[]
   format?: string
@@ -26,7 +26,7 @@ export interface Schema {
   [key: string]: unknown
 }
 
-/** What a client sends (`input`) or gets (`output`), from the schema that the server checks by. */
+/** Returns what a client sends (`input`) or gets (`output`) as JSON Schema, from the schema that the server validates with. */
 export function schemaOf(type: z.ZodType, io: 'input' | 'output'): Schema {
   const { $schema: _, ...schema } = convert(type, io)
   return schema
@@ -38,18 +38,18 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
       const json = jsonSchema as Schema
-      // Of a check before the real thing nothing is known but the real thing.
+      // A check that precedes the actual schema has no JSON Schema; use that of the actual schema.
       if (zodSchema instanceof z.ZodPipe && Object.keys(json).length === 0 && io === 'input') {
         Object.assign(json, schemaOf(zodSchema.out as z.ZodType, io))
       }
-      // Left out where something is transformed, for they might be of what comes out; ours are of what goes in.
+      // Zod omits examples of transformed types, since they could be outputs. Ours are inputs.
       const examples = z.globalRegistry.get(zodSchema as z.core.$ZodType)?.['examples']
       if (Array.isArray(examples)) json.examples = examples
-      // The format says it all; the pattern behind it is 300 characters.
+      // The format says enough; its pattern has 300 characters.
       if (json.format !== undefined) delete json.pattern
       if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
       if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
-      // What an answer holds today may be more tomorrow.
+      // Answers may gain fields.
       if (json.additionalProperties === false) delete json.additionalProperties
     },
   }) as Schema

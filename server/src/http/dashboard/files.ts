@@ -4,8 +4,8 @@ import { join, relative, sep } from 'node:path'
 import type { Middleware } from 'koa'
 import { lookup } from 'mrmime'
 
-/** Where the build puts the dashboard; the same from the sources and from what is compiled of them. */
-export const dashboardDirectory = join(import.meta.dirname, '../../dist/dashboard')
+/** The folder that the build writes the dashboard to. The path is the same from `src` and from `dist`. */
+export const dashboardDirectory = join(import.meta.dirname, '../../../dist/dashboard')
 
 interface StaticFile {
   readonly type: string
@@ -15,8 +15,8 @@ interface StaticFile {
 }
 
 /**
- * Serves the built dashboard: files with a hash in their name for ever, and the page itself for every other address,
- * so that deep links work. It answers GET and HEAD of what nothing before it has taken.
+ * Serves the built dashboard to GET and HEAD requests that nothing before it has answered. Files have a hash in their
+ * name and are cached for ever. Every other path gets the app shell, so that deep links work.
  */
 export async function dashboardFiles(directory: string): Promise<Middleware> {
   const files = await readAll(directory)
@@ -34,7 +34,7 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
       ctx.body = (encoding === 'br' ? file.brotli : encoding === 'gzip' ? file.gzip : undefined) ?? file.plain
       return
     }
-    // Whoever does not want a page is told that there is nothing here.
+    // Requests that do not accept HTML get a 404, not the app shell.
     if (ctx.path.startsWith('/assets/') || !ctx.get('Accept').includes('text/html')) return next()
     const nonce = randomBytes(16).toString('base64')
     ctx.set('Cache-Control', 'no-store')
@@ -44,7 +44,7 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
   }
 }
 
-/** Nothing from elsewhere, nothing inline; style elements with the nonce are those that keep the page behind a dialog still. */
+/** Allows nothing from other hosts and nothing inline, except the style elements that stop scrolling behind a dialog. */
 function policy(nonce: string): string {
   return [
     "default-src 'none'",

@@ -1,21 +1,19 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { RouterContext } from '@koa/router'
-import { type Operation, operations } from '../contract/operations.ts'
-import type { TextAnswer } from './call.ts'
-import { nextLink, type Page } from './page.ts'
+import { type Operation, operations } from '../../contract/operations.ts'
+import type { TextAnswer } from '../call.ts'
+import { nextLink, type Page } from '../page.ts'
 
-/** What a handler's result becomes on the wire; plain data, so that it can be kept for a repetition. */
+/** A handler's result as it is sent. Plain data, so that it can be stored and sent again to a repeated request. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Of a JSON answer. */
+  /** Present on JSON answers. */
   readonly body?: unknown
   readonly text?: TextAnswer
 }
 
-/**
- * Strips a result to the declared response. `strict` makes an undeclared field an error instead; for tests.
- */
+/** Strips a handler's result to the declared response. With `strict` an undeclared field is an error instead; for tests. */
 export function renderAnswer(
   operation: Operation,
   result: unknown,
@@ -32,7 +30,7 @@ export function renderAnswer(
   const { body, next } = operation.list ? (result as Page<unknown>) : { body: result, next: null }
   const stripped = operation.response.parse(body)
   if (request.strict && !isDeepStrictEqual(stripped, body)) {
-    throw new Error(`${operation.name} answered with something that it does not declare: ${JSON.stringify(body)}`)
+    throw new Error(`${operation.name} answered with fields that it does not declare: ${JSON.stringify(body)}`)
   }
   const headers = {
     ...(next === null ? {} : { Link: nextLink(request.path, request.query, next) }),
@@ -41,7 +39,7 @@ export function renderAnswer(
   return { status, headers, body: stripped }
 }
 
-/** Where what was made can be read: the path of the group's `get`. */
+/** Returns the path of the created resource: that of the group's `get` operation. */
 function locationOf(
   { name, path }: Operation,
   request: { readonly path: string; readonly params: Readonly<Record<string, string>> },

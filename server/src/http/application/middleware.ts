@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
-import { ApiError } from '../contract/errors.ts'
-import type { Metrics } from '../platform/metrics.ts'
+import { ApiError } from '../../contract/errors.ts'
+import type { Metrics } from '../../platform/metrics.ts'
 
 const requestIdForm = /^[\w\-=]{1,255}$/
 
-/** Takes the caller's `X-Request-Id` if it is well-formed, else makes one; it is on the answer and in the log. */
+/** Takes the client's `X-Request-Id` if it is well-formed, else makes one. The answer and the log carry it. */
 export function requestId(): Middleware {
   return async (ctx, next) => {
     const given = ctx.get('X-Request-Id')
@@ -16,7 +16,7 @@ export function requestId(): Middleware {
   }
 }
 
-/** One line for each answered request, and its time in the metrics. */
+/** Writes one log line for each answered request and adds its duration to the metrics. */
 export function accessLog(logger: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {
     const start = performance.now()
@@ -31,7 +31,7 @@ export function accessLog(logger: Logger, metrics: Metrics): Middleware {
   }
 }
 
-/** What is said of a request in the log. Queries are left out, and paths outside the API: they may be secrets. */
+/** The facts of a request that are logged. Queries and paths outside the API are left out: they may hold secrets. */
 function facts(ctx: Context): Readonly<Record<string, unknown>> {
   const path = /^\/(v1|dashboard\/api)\//.test(ctx.path)
     ? ctx.path.slice(0, 300)
@@ -39,13 +39,13 @@ function facts(ctx: Context): Readonly<Record<string, unknown>> {
   return { request_id: ctx.state['requestId'], method: ctx.method, path, address: ctx.state['address'] }
 }
 
-/** Turns everything that is thrown into the specification's error body; what is not an `ApiError` stays in the log. */
+/** Answers every thrown error with the specification's error body. Errors other than `ApiError` are only logged. */
 export function errorAnswers(logger: Logger): Middleware {
   return async (ctx, next) => {
     try {
       await next()
       if (ctx.status === 404 && ctx.body === undefined) {
-        throw new ApiError('not_found', 'There is no such operation; see /docs for those that there are.')
+        throw new ApiError('not_found', 'There is no such operation; /docs lists all operations.')
       }
     } catch (error) {
       answerWith(ctx, error instanceof ApiError ? error : internalError(ctx, error, logger))

@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Context } from 'koa'
-import { ApiError, notFound } from '../contract/errors.ts'
-import type { Metrics } from '../platform/metrics.ts'
+import { ApiError, notFound } from '../../contract/errors.ts'
+import type { Metrics } from '../../platform/metrics.ts'
 
-/** Answers `/metrics` to whoever has the token (constant-time comparison); without a token there is no such page. */
+/** Answers `/metrics` to a request with the token, compared in constant time; 404 when no token is configured. */
 export async function answerMetrics(ctx: Context, metrics: Metrics, token: string | undefined): Promise<void> {
   if (token === undefined) throw notFound()
   const given = /^Bearer +(\S+)$/i.exec(ctx.get('Authorization'))?.[1] ?? ''

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { ApiError } from '../contract/errors.ts'
-import { apiHeaders } from './security-headers.ts'
+import { ApiError } from '../../contract/errors.ts'
+import { apiHeaders } from '../security-headers.ts'
 
-/** How long a client may go on sending after its answer: cut off at once, it might not see the answer. */
+/** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
 const lingerMs = 10_000
 
-/** Requests that Node answers or drops by itself are owed the specification's error body all the same. */
-export function answerWhatKoaNeverSees(server: Server): void {
+/**
+ * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
+ * of the specification.
+ */
+export function answerBrokenRequests(server: Server): void {
   const answering = new WeakMap<Duplex, ServerResponse>()
   server.on('request', (request, response) => answering.set(request.socket, response))
 
@@ -21,17 +24,20 @@ export function answerWhatKoaNeverSees(server: Server): void {
     if (response === undefined || response.writableFinished || response.closed) {
       end(socket, describe(error.code))
     } else if (response.req.complete) {
-      // What is broken comes after a request that still gets its answer.
+      // The malformed bytes follow a complete request: let its answer go out first.
       response.once('close', () => socket.destroy())
     } else {
-      // The body breaks off: whoever reads it must hear of it.
+      // The body is malformed: destroy the request so that its reader gets an error.
       if (!response.headersSent) end(socket, describe(error.code))
       response.req.destroy()
     }
   })
   server.on('connect', (_request, socket) => end(socket, 'This is not a proxy.'))
   server.on('checkExpectation', (_request, response) => {
-    const refused = new ApiError('invalid_request', 'The header Expect asks for what this server does not do.')
+    const refused = new ApiError(
+      'invalid_request',
+      'This server does not support the expectation in the header Expect.',
+    )
     const body = JSON.stringify(refused.toBody())
     response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
     response.end(body)

@@ -1,20 +1,23 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 
-/** How long a client may go on sending after its answer: cut off at once, it might not see the answer. */
+/** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
 const lingerMs = 10_000
 
-/** The rest of a body that was refused or not asked for is read away after the answer, but not for ever. */
+/**
+ * Drains what is left of a request body after the answer was sent, for a limited time, so that clients that are still
+ * sending get to read the answer.
+ */
 export function unreadBodies(): Middleware {
   return async (ctx, next) => {
-    ctx.res.once('finish', () => readAway(ctx.req))
+    ctx.res.once('finish', () => drain(ctx.req))
     await next()
-    // Also a client that asked for it is not cut off while it sends.
+    // Keep the connection even if the client asked to close it: it is still sending.
     if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
   }
 }
 
-function readAway(request: IncomingMessage): void {
+function drain(request: IncomingMessage): void {
   if (request.complete || request.destroyed) return
   const late = setTimeout(() => request.socket.destroy(), lingerMs)
   request.once('close', () => clearTimeout(late))

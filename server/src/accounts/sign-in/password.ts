@@ -1,0 +1,52 @@
+import { invalidRequest } from '../../contract/errors.ts'
+import type { DashboardHandlers } from '../../http/dashboard/call.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Passwords } from '../passwords.ts'
+import type { Sessions } from '../sessions.ts'
+import type { Users } from '../users.ts'
+import type { CountAttempt } from './attempts.ts'
+import type { RecordFailure } from './failures.ts'
+import { type RecordEntry, userOf } from './record.ts'
+
+export interface PasswordDependencies {
+  readonly database: Database
+  readonly users: Pick<Users, 'byEmail' | 'setPassword'>
+  readonly sessions: Pick<Sessions, 'endOthers'>
+  readonly passwords: Passwords
+  readonly countAttempt: CountAttempt
+  readonly record: RecordEntry
+  readonly recordFailure: RecordFailure
+}
+
+/** The handler that changes a user's password and ends the user's other sessions. */
+export function passwordHandlers({
+  database,
+  users,
+  sessions,
+  passwords,
+  countAttempt,
+  record,
+  recordFailure,
+}: PasswordDependencies): Pick<DashboardHandlers, 'password.change'> {
+  return {
+    'password.change': async (call) => {
+      const { signedIn, body, request } = call
+      const user = userOf(signedIn)
+      const giveBack = countAttempt(call, user.email)
+      const stored = await users.byEmail(user.email)
+      if (stored === undefined || !(await passwords.verify(body.current_password, stored.passwordHash))) {
+        await recordFailure(request, 'password.change_failed', stored)
+        throw invalidRequest({ field: 'current_password', message: 'is wrong' })
+      }
+      giveBack()
+      const passwordHash = await passwords.hash(body.new_password)
+      await database.transaction().execute(async (transaction) => {
+        await users.setPassword(transaction, user.id, passwordHash)
+        await sessions.endOthers(transaction, user.id, signedIn.sessionId)
+        const entry = { operation: 'password.change', accountId: user.accountId, user, resourceId: user.id }
+        await record(transaction, request, entry)
+      })
+      return undefined
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import type { Audit } from '../../http/audit.ts'
+import type { DashboardHandlers } from '../../http/dashboard/call.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Accounts } from '../accounts.ts'
+import type { Passwords } from '../passwords.ts'
+import type { Sessions } from '../sessions.ts'
+import type { Users } from '../users.ts'
+import { createAttemptCounter } from './attempts.ts'
+import { createFailureRecorder } from './failures.ts'
+import { createNewSessions } from './new-session.ts'
+import { passwordHandlers } from './password.ts'
+import { createRecorder } from './record.ts'
+import { sessionHandlers } from './session.ts'
+import { setupHandlers } from './setup.ts'
+
+export interface SignInDependencies {
+  readonly database: Database
+  readonly accounts: Accounts
+  readonly users: Users
+  readonly sessions: Sessions
+  readonly passwords: Passwords
+  readonly audit: Audit
+  /** The account whose audit log gets failed attempts under unknown e-mail addresses. */
+  readonly operatorId: string
+}
+
+/** The handlers for setup, sign-in, sign-out, password and sessions. Every change is recorded in the audit log. */
+export function createSignIn(dependencies: SignInDependencies): DashboardHandlers {
+  const { database, accounts, users, sessions, passwords, audit, operatorId } = dependencies
+  const countAttempt = createAttemptCounter()
+  const record = createRecorder(audit)
+  const recordFailure = createFailureRecorder({ database, record, operatorId })
+  const newSessions = createNewSessions({ accounts, sessions, record })
+  return {
+    ...setupHandlers({ database, accounts, users, passwords, newSessions, countAttempt }),
+    ...sessionHandlers({
+      database,
+      users,
+      sessions,
+      passwords,
+      newSessions,
+      countAttempt,
+      record,
+      recordFailure,
+    }),
+    ...passwordHandlers({ database, users, sessions, passwords, countAttempt, record, recordFailure }),
+  }
+}

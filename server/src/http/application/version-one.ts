@@ -1,0 +1,34 @@
+import type { Middleware } from 'koa'
+import { ApiError } from '../../contract/errors.ts'
+import { createAttemptLimiter } from '../../platform/attempts.ts'
+import type { OperationsState } from '../operations/mount.ts'
+import type { Principal } from '../principal.ts'
+import { applyRateLimit, countFailure, type RateLimit } from '../rate-limit.ts'
+
+export interface KeyAccess {
+  /** Resolves to the principal of an `Authorization` header, or to `undefined`. */
+  readonly authenticate: (authorization: string) => Promise<Principal | undefined>
+  /** Counts a request against the limit of the principal's account. */
+  readonly countRequest: (accountId: string, requestsPerHour: number) => Promise<RateLimit>
+}
+
+/** Failed authentication attempts from one address. */
+const failuresAMinute = { most: 60, windowMs: 60_000 }
+
+/** `/v1`: authenticates the API key and counts the request, then calls `operations`. */
+export function versionOne(access: KeyAccess, operations: Middleware): Middleware<OperationsState> {
+  const failures = createAttemptLimiter(failuresAMinute)
+  return async (ctx, next) => {
+    const authenticate = () => access.authenticate(ctx.get('Authorization'))
+    const principal = await authenticate()
+    if (principal === undefined) {
+      countFailure(ctx, failures, ctx.state.address)
+      throw new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
+    }
+    Object.assign(ctx.state, { principal, authenticateAgain: authenticate })
+    if (principal.requestsPerHour !== null) {
+      applyRateLimit(ctx, await access.countRequest(principal.accountId, principal.requestsPerHour))
+    }
+    await operations(ctx, next)
+  }
+}

@@ -1,0 +1,149 @@
+import type { RouterContext } from '@koa/router'
+import type { z } from 'zod'
+import { notFound } from '../../contract/errors.ts'
+import { isId } from '../../contract/ids.ts'
+import type { Operation } from '../../contract/operations.ts'
+import { paramKind } from '../../contract/path-parameters.ts'
+import type { Transaction } from '../../platform/database.ts'
+import type { Audit } from '../audit.ts'
+import type { Call, Handlers, RequestFacts } from '../call.ts'
+import { pageQuery, pageRequest } from '../page.ts'
+import { isAuthorized, type Principal, type TenantProject } from '../principal.ts'
+import { parseBody, parseQuery } from '../validation.ts'
+import { type Answer, renderAnswer, sendAnswer } from './answer.ts'
+import type { Changes } from './changes.ts'
+import { claimOf } from './idempotency.ts'
+
+export interface OperationDependencies {
+  readonly handlers: Handlers
+  /** Resolves to the project if it belongs to the principal's account, otherwise to `undefined`. */
+  readonly findProject: (principal: Principal, projectId: string) => Promise<TenantProject | undefined>
+  /** Keeps a project from being deleted until the transaction ends; false when it is being deleted already. */
+  readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
+  /** True makes an undeclared field in a response an error instead of stripping it; for tests. */
+  readonly strict: boolean
+  readonly audit: Audit
+}
+
+/** The state that earlier middleware leaves on the context. */
+export interface RequestState {
+  principal: Principal
+  /** Authenticates again; resolves to `undefined` when the key or session is no longer valid. */
+  authenticateAgain: () => Promise<Principal | undefined>
+  requestId: string
+  address: string
+}
+
+/** A `Call` without its type parameter: looking a handler up by a computed name loses the link to its own types. */
+type AnyCall = { readonly [Part in keyof Call<'projects.get'>]: unknown }
+type AnyHandler = (call: AnyCall) => Promise<unknown>
+
+/** Answers a request to one operation whose permission was checked: validates it, calls the handler, sends the result. */
+export async function handleOperation(
+  ctx: RouterContext<RequestState>,
+  operation: Operation,
+  { handlers, findProject, holdProject, strict, audit }: OperationDependencies,
+  changes: Changes,
+): Promise<void> {
+  const { principal, requestId } = ctx.state
+  const { path } = ctx
+  const input = parseInput(ctx, operation)
+  const claim = claimOf(operation, {
+    header: ctx.req.headers['idempotency-key'],
+    principal,
+    path,
+    body: input.body,
+  })
+  const project = await projectOf(ctx, findProject)
+  checkIds(ctx.params, operation)
+
+  const handle = handlers[operation.name] as AnyHandler
+  const afterCommit: (() => void)[] = []
+  const record = (transaction: Transaction, resourceId: string | null) =>
+    audit(transaction, { ...auditedRequest(ctx, operation), projectId: project?.id ?? null, resourceId })
+  const call = async (transaction: Transaction | undefined): Promise<Answer> => {
+    // Without the hold, a resource created in a project that is deleted concurrently would be lost with it.
+    if (transaction !== undefined && project !== undefined && operation.method === 'POST') {
+      if (!(await holdProject(transaction, project.id))) throw notFound()
+    }
+    const result = await handle({
+      principal,
+      project,
+      params: ctx.params,
+      ...input,
+      transaction,
+      audit: operation.upload && record,
+      afterCommit: (callback: () => void) => void afterCommit.push(callback),
+      request: requestFacts(ctx, operation),
+    })
+    if (transaction !== undefined) await record(transaction, resourceIdOf(ctx.params, result))
+    return renderAnswer(operation, result, { path, params: ctx.params, query: ctx.query, strict })
+  }
+  const answer = isChange(operation) ? await changes({ id: requestId, claim }, call) : await call(undefined)
+  for (const callback of afterCommit) callback()
+  sendAnswer(ctx, answer)
+}
+
+/** Validates query and body. Throws `invalid_request`. */
+function parseInput(ctx: RouterContext<RequestState>, operation: Operation): Pick<AnyCall, 'page' | 'query' | 'body'> {
+  const page = operation.list && pageRequest(parseQuery(pageQuery, ctx.query) as z.output<typeof pageQuery>)
+  const query = operation.query && parseQuery(operation.query, ctx.query)
+  const body = operation.body && parseBody(operation.body, ctx.request.body)
+  return { page, query, body }
+}
+
+/** Resolves to the project of the path, if the path has one. Throws `not_found`. */
+async function projectOf(
+  ctx: RouterContext<RequestState>,
+  findProject: OperationDependencies['findProject'],
+): Promise<TenantProject | undefined> {
+  const projectId = ctx.params['project_id']
+  if (projectId === undefined) return undefined
+  const project = await findProject(ctx.state.principal, projectId)
+  if (project === undefined) throw notFound()
+  return project
+}
+
+function auditedRequest({ state }: { readonly state: RequestState }, { name }: Operation) {
+  return {
+    accountId: state.principal.accountId,
+    actor: state.principal.actor,
+    address: state.address,
+    requestId: state.requestId,
+    operation: name,
+  }
+}
+
+/** Returns the id of the changed resource: that of the answer, else the last one in the path. */
+function resourceIdOf(params: Readonly<Record<string, string>>, result: unknown): string | null {
+  return (result as { id?: string } | undefined)?.id ?? params['id'] ?? params['project_id'] ?? null
+}
+
+/** True for operations that run in a transaction: all but reads and uploads. */
+function isChange(operation: Operation): boolean {
+  return operation.method !== 'GET' && operation.upload === undefined
+}
+
+/** Throws `not_found` on a malformed id, before the database is queried with it: PostgreSQL rejects some strings. */
+function checkIds(params: Readonly<Record<string, string>>, operation: Operation): void {
+  for (const [param, value] of Object.entries(params)) {
+    if (!isId(paramKind(operation, param), value)) throw notFound()
+  }
+}
+
+function requestFacts(ctx: RouterContext<RequestState>, operation: Operation): RequestFacts {
+  return {
+    id: ctx.state.requestId,
+    address: ctx.state.address,
+    message: ctx.req,
+    get signal() {
+      const gone = new AbortController()
+      ctx.res.once('close', () => gone.abort())
+      return gone.signal
+    },
+    async mayGoOn() {
+      const principal = await ctx.state.authenticateAgain()
+      return principal !== undefined && isAuthorized(principal, operation, ctx.params['project_id'])
+    },
+  }
+}
