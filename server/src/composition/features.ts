@@ -49,7 +49,7 @@ import { startSending } from '../webhooks/sending.ts'
 import { createWebhooks } from '../webhooks/webhooks.ts'
 import { deployParts, keepApps } from './apps.ts'
 import type { Composition } from './composition.ts'
-import { databaseEngine } from './databases.ts'
+import { databaseAnnouncements, databaseEngine } from './databases.ts'
 import { countIn, readiness } from './health.ts'
 import { storageParts } from './storage.ts'
 
@@ -94,16 +94,7 @@ export async function compose(composition: Composition): Promise<void> {
     plans: config.plans,
     retentionMs: config.databases.retentionMs,
     tierOf,
-    announce: async (trx, { projectId, databaseId, ...happened }) => {
-      const accountId = await tenancy.accountOf(projectId)
-      const ids = { database_id: databaseId, project_id: projectId }
-      if (happened.event === 'database.failed') {
-        const { event, failure } = happened
-        await announce(trx, { accountId, projectId, event, data: { ...ids, failure } })
-      } else {
-        await announce(trx, { accountId, projectId, event: happened.event, data: ids })
-      }
-    },
+    announce: databaseAnnouncements(tenancy),
     logger,
   }
   const databases = createDatabases(databaseParts)
