@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { limitsOf, overLimitFor, snapshotsToDrop } from '../../server/src/databases/limits.ts'
+import { databaseLimits, restrictionFor } from '../../server/src/databases/plan-limits.ts'
+import { snapshotsToRemove } from '../../server/src/databases/snapshot-retention.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { connect, createdDatabase, query, untilDatabase } from '../harness/databases.ts'
 import { testServer } from '../harness/server.ts'
@@ -12,7 +13,7 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 describe('the limits of a plan', () => {
   it('follow from its sizes', () => {
     const shown = Object.entries(shippedPlans).map(([name, plan]) => {
-      const { bytes, connections, workMemoryMb, temporaryMb } = limitsOf(plan)
+      const { bytes, connections, workMemoryMb, temporaryMb } = databaseLimits(plan)
       return [name, bytes / 1e9, connections, workMemoryMb, temporaryMb]
     })
     expect(shown).toEqual([
@@ -24,19 +25,19 @@ describe('the limits of a plan', () => {
   })
 
   it('take writes above the size, logins far above it, and give both back below', () => {
-    const limits = limitsOf({ database_gb: 1, memory_mb: 512 })
-    expect(overLimitFor(1e9, limits, 'none')).toBe('none')
-    expect(overLimitFor(1e9 + 1, limits, 'none')).toBe('read_only')
-    expect(overLimitFor(0.99e9, limits, 'read_only')).toBe('read_only')
-    expect(overLimitFor(0.97e9, limits, 'read_only')).toBe('none')
-    expect(overLimitFor(1.51e9, limits, 'read_only')).toBe('closed')
-    expect(overLimitFor(1.48e9, limits, 'closed')).toBe('closed')
-    expect(overLimitFor(1.2e9, limits, 'closed')).toBe('read_only')
+    const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
+    expect(restrictionFor(1e9, limits, 'none')).toBe('none')
+    expect(restrictionFor(1e9 + 1, limits, 'none')).toBe('read_only')
+    expect(restrictionFor(0.99e9, limits, 'read_only')).toBe('read_only')
+    expect(restrictionFor(0.97e9, limits, 'read_only')).toBe('none')
+    expect(restrictionFor(1.51e9, limits, 'read_only')).toBe('no_login')
+    expect(restrictionFor(1.48e9, limits, 'no_login')).toBe('no_login')
+    expect(restrictionFor(1.2e9, limits, 'no_login')).toBe('read_only')
   })
 })
 
 describe('the snapshots that are kept', () => {
-  const limits = limitsOf({ database_gb: 1, memory_mb: 512 })
+  const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
   const now = new Date('2026-01-31T00:00:00Z')
   const snapshot = fc.record({
     id: fc.uuid(),
@@ -48,7 +49,7 @@ describe('the snapshots that are kept', () => {
     fc.assert(
       fc.property(fc.array(snapshot, { maxLength: 12 }), (given) => {
         const snapshots = given.toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime())
-        const gone = snapshotsToDrop(snapshots, limits, now)
+        const gone = snapshotsToRemove(snapshots, limits, now)
         const kept = snapshots.filter(({ id }) => !gone.includes(id))
         expect(kept.length).toBeLessThanOrEqual(5)
         expect(kept[0]).toBe(snapshots[0])
