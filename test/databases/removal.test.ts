@@ -12,7 +12,7 @@ import { testServer } from '../harness/server.ts'
 
 const logger = pino({ level: 'silent' })
 
-it('all databases of a project go for good, however often that is asked for', async () => {
+it('all databases of a project are removed for good, also when removed twice', async () => {
   await using operator = await postgresByHand()
   await using server = await testServer({ FAIRLEAD_DATABASES_URL: operator.url })
   const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
@@ -36,9 +36,9 @@ it('all databases of a project go for good, however often that is asked for', as
     logger,
   })
   const { signal } = new AbortController()
-  // The server puts the deleted one aside, which must not come between.
-  const aside = `select from pg_database where datname = 'deleted_${deleted.id}'`
-  await expect.poll(() => operator.query(aside)).toHaveLength(1)
+  // Waits until the server's own job has archived the deleted database.
+  const archived = `select from pg_database where datname = 'deleted_${deleted.id}'`
+  await expect.poll(() => operator.query(archived)).toHaveLength(1)
   await reconciler.removeProject(project, signal)
   await reconciler.removeProject(project, signal)
   await engine.close()

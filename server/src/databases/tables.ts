@@ -12,7 +12,7 @@ export type DatabasesTables = {
     created_at: Generated<Date>
   }
   databases: {
-    /** Also the name of the database and of its role in the engine. */
+    /** The id, and the name of the database and its role in the engine. */
     id: string
     project_id: string
     name: string
@@ -38,7 +38,7 @@ export type DatabasesTables = {
     created_at: Generated<Date>
   }
   snapshots: {
-    /** Also the name of the copy in the engine. */
+    /** The id, and the name of the copy in the engine. */
     id: string
     database_id: string
     status: SnapshotStatus | 'deleting'

@@ -11,7 +11,7 @@ import { createInstance, type Instance } from './instance.ts'
 export interface ClustersOptions {
   /** Holds one folder for each version. */
   readonly directory: string
-  /** For copies of binaries that `user` could not reach. */
+  /** The folder for copies of binaries that `user` cannot reach. */
   readonly runtimeDirectory: string
   /** The user that the clusters run as when the server is root, otherwise `null`. */
   readonly user: OsUser | null

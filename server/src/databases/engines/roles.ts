@@ -26,7 +26,7 @@ export interface Roles {
   drop(name: string, signal: AbortSignal): Promise<void>
 }
 
-/** By default every role may connect to a new database. */
+/** Revokes the default grant first: every role may connect to a new database. */
 const allowConnections = (name: string) =>
   `revoke all on database ${id(name)} from public; alter database ${id(name)} allow_connections true`
 

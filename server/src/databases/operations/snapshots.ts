@@ -60,27 +60,7 @@ export function createSnapshots({ database }: { readonly database: Database }): 
       await enqueueSnapshot(transaction, id, databaseId)
     },
 
-    async restore(transaction, project, databaseId, id) {
-      await lockDatabase(transaction, project, databaseId)
-      const { status } = await find(transaction, project, databaseId, id)
-      if (status !== 'available') throw invalidRequest({ field: 'id', message: 'this snapshot is not available' })
-      const started = await transaction
-        .withTables<DatabasesTables>()
-        .updateTable('databases')
-        .set({
-          status: 'provisioning',
-          source_snapshot_id: id,
-          restore_id: randomUUID(),
-          failure: null,
-          provisioning_since: new Date(),
-        })
-        .where('id', '=', databaseId)
-        .where('status', 'in', ['available', 'failed'])
-        .where('available_at', 'is not', null)
-        .executeTakeFirst()
-      if (started.numUpdatedRows === 0n) throw notAvailable()
-      await enqueueReconcile(transaction, databaseId)
-    },
+    restore: restoreSnapshot,
   }
 }
 
@@ -103,6 +83,33 @@ async function find(
   const row = await visible(db, databaseId).where('id', '=', id).executeTakeFirst()
   if (row === undefined) throw notFound()
   return row
+}
+
+async function restoreSnapshot(
+  transaction: Transaction,
+  project: TenantProject,
+  databaseId: string,
+  id: string,
+): Promise<void> {
+  await lockDatabase(transaction, project, databaseId)
+  const { status } = await find(transaction, project, databaseId, id)
+  if (status !== 'available') throw invalidRequest({ field: 'id', message: 'this snapshot is not available' })
+  const started = await transaction
+    .withTables<DatabasesTables>()
+    .updateTable('databases')
+    .set({
+      status: 'provisioning',
+      source_snapshot_id: id,
+      restore_id: randomUUID(),
+      failure: null,
+      provisioning_since: new Date(),
+    })
+    .where('id', '=', databaseId)
+    .where('status', 'in', ['available', 'failed'])
+    .where('available_at', 'is not', null)
+    .executeTakeFirst()
+  if (started.numUpdatedRows === 0n) throw notAvailable()
+  await enqueueReconcile(transaction, databaseId)
 }
 
 function shown({ id, database_id, status, size_bytes, failure, created_at }: SnapshotRow): Snapshot {

@@ -26,7 +26,7 @@ export async function checkSizes(dependencies: SizeCheckDependencies, signal: Ab
   for (const [version, ofVersion] of Map.groupBy(rows, (row) => row.version)) {
     const port = ofVersion[0]?.port
     if (port === undefined) continue
-    // Also starts an instance that could not be started before.
+    // Starts an instance that could not be started before.
     const instance = await engine.open({ version, port }, signal)
     const sizes = await instance.statistics.sizes(ofVersion.map(({ id }) => id))
     for (const row of ofVersion) {
