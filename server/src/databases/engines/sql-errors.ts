@@ -13,7 +13,7 @@ export const isDuplicate = (error: unknown): boolean => alreadyExists.has(codeOf
 const maxAttempts = 5
 
 /**
- * Repeats a statement that lost against a concurrent one. Of two transactions that change the same role or database,
+ * Repeats a statement that failed because of a concurrent one. Of two transactions that change the same role or database,
  * PostgreSQL makes one wait and then fail; a request and a job may do so. The statements say how the role or database
  * shall be, so the second one can be run after the first.
  */

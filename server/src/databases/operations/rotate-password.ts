@@ -17,15 +17,15 @@ export interface RotationDependencies {
   readonly plans: Plans
   readonly secrets: SecretBox
   /**
-   * Writes outside of the request's transaction, over connections that no transaction waits with: one that waited for
-   * the pool of the transactions could wait for itself.
+   * Writes outside of the request's transaction, on connections of its own: when all transactions of a pool ask that pool
+   * for a second connection, none of them ever gets it.
    */
   readonly autonomous: Database
 }
 
 /** How long a request waits for the engine. */
 const engineTimeoutMs = 10_000
-/** When a job repairs a rotation that may have been interrupted. */
+/** The delay of the job that repairs a rotation that may have been interrupted. */
 const repairAfterMs = 30_000
 
 /** Gives a database a new password, first in the engine, then in its row. */
