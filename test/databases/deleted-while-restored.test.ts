@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('a database that is deleted while it is put back to a snapshot can be restored, also without the snapshot', async () => {
+it('a database that is deleted while a snapshot is restored into it can be restored, also without the snapshot', async () => {
   const { client } = server
   const project = (await client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
   const { id, connection_string } = await createdDatabase(client, project)
@@ -19,7 +19,7 @@ it('a database that is deleted while it is put back to a snapshot can be restore
   await client.snapshots.restore({ params: ofSnapshot })
   await client.databases.delete({ params })
   await client.snapshots.delete({ params: ofSnapshot })
-  // It is put aside by then: its role is let in nowhere.
+  // Rejected logins show that the deletion's job has archived it.
   await expect
     .poll(() => query(connection_string, 'select').then(String, (error: { code: string }) => error.code), {
       timeout: 30_000,

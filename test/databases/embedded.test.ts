@@ -7,7 +7,7 @@ import { connect, createdDatabase, query, untilDatabase } from '../harness/datab
 import { fairlead, processesIn, type ServerProcess, serverProcess } from '../harness/process.ts'
 import { isRoot, temporaryDirectory } from '../harness/temporary.ts'
 
-/** What there is of users' databases in the cluster of version 18, seen by an administrator. */
+/** Lists the databases and roles of users in the cluster of version 18, as an administrator. */
 async function inCluster(dataDirectory: string): Promise<{ databases: string[]; roles: string[] }> {
   const host = join(dataDirectory, 'databases', '18', 'socket')
   const port = Number((await readdir(host)).find((name) => /^\.s\.PGSQL\.\d+$/.test(name))?.slice('.s.PGSQL.'.length))
@@ -54,7 +54,7 @@ async function untilAllAvailable(client: Client, project: string): Promise<void>
 }
 
 describe("the cluster of users' databases", () => {
-  it('starts when it is needed, stops with the server, and is there with everything at the next start', async () => {
+  it('starts when it is needed, stops with the server, and has all its data at the next start', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const folder = join(data, 'databases')
@@ -80,7 +80,7 @@ describe("the cluster of users' databases", () => {
     expect(await query(address, 'select n from kept')).toEqual([[1]])
   })
 
-  it('comes back when it ends unexpectedly', async () => {
+  it('is started again when it ends unexpectedly', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const key = await prepared(data)
@@ -99,7 +99,7 @@ describe("the cluster of users' databases", () => {
 })
 
 describe('fifty provisionings', () => {
-  it('survive kill -9 in their middle: each is there once, and nothing else', async () => {
+  it('survive kill -9 in their middle: each database exists once, and nothing else does', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const key = await prepared(data)

@@ -6,7 +6,7 @@ import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '.
 import { postgresByHand } from '../harness/postgres-by-hand.ts'
 import { testServer } from '../harness/server.ts'
 
-/** Where Debian and its kin put a PostgreSQL that was not brought by Fairlead. */
+/** The system's own PostgreSQL, in the folder where Debian and its derivatives install it. */
 const systemPrograms = ['15', '16', '17'].map((major) => `/usr/lib/postgresql/${major}/bin`).find(existsSync)
 
 const servers: { name: string; programs?: string }[] = [
@@ -15,7 +15,7 @@ const servers: { name: string; programs?: string }[] = [
 ]
 
 describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
-  it('databases live as they do in the embedded one', async () => {
+  it('databases work as they do in the embedded one', async () => {
     await using operator = await postgresByHand(programs)
     const [[version]] = (await operator.query('select current_setting($$server_version_num$$)::int / 10000')) as [
       [number],
@@ -51,7 +51,7 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
     expect(await operator.query("select from pg_roles where rolname ~ '^db_'")).toEqual([])
   })
 
-  it('an administrator who is no superuser will do', async () => {
+  it('an administrator who is no superuser is enough', async () => {
     await using operator = await postgresByHand(programs)
     await operator.query("create role helper login createdb createrole password 'helper'")
     await operator.query('grant pg_signal_backend to helper')
@@ -69,7 +69,7 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
   })
 })
 
-it('a database that cannot be made fails with a reason, is announced so, and can be deleted', async () => {
+it('a database that cannot be created fails with a reason, is announced as failed, and can be deleted', async () => {
   await using operator = await postgresByHand()
   await operator.query("create role helper login createdb createrole password 'helper'")
   const url = new URL(operator.url)
@@ -80,7 +80,7 @@ it('a database that cannot be made fails with a reason, is announced so, and can
   const project = (await server.client.projects.create({ body: { name: 'p' } })).id
   const params = { project_id: project }
   const { id } = await server.client.databases.create({ params, body: { name: 'db' } })
-  // As if it had been tried for long.
+  // Pretends that the job has been retried for an hour.
   await server.database.query("update databases set provisioning_since = now() - interval '1 hour' where id = $1", [id])
   const failure = { code: 'server_error', message: expect.stringContaining('log') }
   const found = await untilFailed(server.client, project, id)
@@ -103,7 +103,7 @@ async function untilFailed(client: Client, projectId: string, id: string) {
   }
 }
 
-it("an operator's server that is not there is told to who asks for a database", async () => {
+it("an operator's server that is not reachable is reported to the client that creates a database", async () => {
   await using server = await testServer({ FAIRLEAD_DATABASES_URL: 'postgresql://admin:secret@127.0.0.1:1/postgres' })
   const project = (await server.client.projects.create({ body: { name: 'p' } })).id
   const client = server.clientFor(server.apiKey)

@@ -24,7 +24,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const untouched = async () =>
   expect(await query(victim.connection_string, 'select word from secrets')).toEqual([['treasure']])
 
-/** What is refused, each statement by itself; `$victim`, `$self` and `$snapshot` are names. */
+/** Statements that must be refused, each run by itself. `$victim`, `$self` and `$snapshot` stand for names. */
 const corpus = {
   'programs and files of the server': [
     "copy (select 1) to program 'cat > /tmp/fairlead-was-here'",
@@ -145,7 +145,7 @@ describe.each(Object.entries(corpus))('a hostile tenant gets nothing of %s', (_,
 })
 
 describe('a hostile tenant', () => {
-  it('gets into no other database, whatever it is called', async () => {
+  it('can connect to no other database', async () => {
     const own = new URL(attacker.connection_string)
     for (const database of [victim.id, snapshot, 'postgres', 'template1', 'template0', 'fairlead']) {
       own.pathname = `/${database}`
@@ -153,7 +153,7 @@ describe('a hostile tenant', () => {
     }
   })
 
-  it('gets in as nobody else', async () => {
+  it('can log in as no other role', async () => {
     const address = new URL(attacker.connection_string)
     for (const [user, database] of [
       [victim.id, victim.id],
@@ -166,14 +166,14 @@ describe('a hostile tenant', () => {
     }
   })
 
-  it("is let in by a grant of the other's no more than before", async () => {
+  it("cannot connect to another's database even with a grant", async () => {
     await query(victim.connection_string, `grant connect on database ${victim.id} to public`)
     const address = new URL(attacker.connection_string)
     address.pathname = `/${victim.id}`
     await expect(connect(address.href)).rejects.toMatchObject({ code: '28000' })
   })
 
-  it('cannot stream the log of changes', async () => {
+  it('cannot stream the write-ahead log', async () => {
     const client = new pg.Client({
       connectionString: attacker.connection_string,
       replication: 'true',
@@ -182,7 +182,7 @@ describe('a hostile tenant', () => {
     await expect(client.connect()).rejects.toMatchObject({ severity: 'FATAL' })
   })
 
-  it('sees neither what others ask nor from where, and cannot end it', async () => {
+  it('sees neither the statements of others nor their addresses, and cannot end them', async () => {
     await using busy = await connect(victim.connection_string)
     const asking = busy.query("select 'treasure', pg_sleep(1)")
     const { rows } = await (await connect(victim.connection_string)).query(
@@ -198,11 +198,11 @@ describe('a hostile tenant', () => {
     await asking
   })
 
-  it('takes no more connections than its plan has, and everybody else still gets theirs', async () => {
+  it('gets no more connections than its plan allows, and others still get theirs', async () => {
     await using cleanup = new AsyncDisposableStack()
     const open = async () => cleanup.use(await connect(attacker.connection_string))
-    // One after the other: PostgreSQL counts those on their way in, and of many at once it may refuse too many. Sessions
-    // that have said goodbye, and attempts that were refused, may still be counted for a moment.
+    // Connects one after the other: PostgreSQL counts connections that are being opened, so of many at once it may refuse
+    // too many. Closed sessions and refused attempts may be counted for a moment too.
     for (let count = 0; count < 10; ) {
       const refusal = await open().then(
         () => undefined,
@@ -220,7 +220,7 @@ describe('a hostile tenant', () => {
     await untouched()
   })
 
-  it('keeps nobody out with connections that say nothing', async () => {
+  it('cannot lock others out with connections that send nothing', async () => {
     const { hostname, port } = new URL(attacker.connection_string)
     const sockets: Socket[] = []
     try {
@@ -236,7 +236,7 @@ describe('a hostile tenant', () => {
     }
   })
 
-  it('loses its sessions when it takes the locks of all, who go on', async () => {
+  it('loses its sessions when it takes all locks, and others can continue', async () => {
     const flood = 'do $$ begin for n in 1..10000000 loop perform pg_advisory_lock(n); end loop; end $$'
     const floods = await Promise.allSettled([1, 2, 3].map(() => keepAsking(attacker.connection_string, flood)))
     expect(floods.some((each) => each.status === 'rejected' && each.reason.code === '57P01')).toBe(true)
@@ -248,26 +248,30 @@ describe('a hostile tenant', () => {
     await untouched()
   })
 
-  it.runIf(process.platform === 'linux')('takes no more memory than a session may, and ends nobody by it', async () => {
-    await using witness = await connect(victim.connection_string)
-    const hog = "set work_mem = '2GB'; select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 900)"
-    await expect(query(attacker.connection_string, hog)).rejects.toMatchObject({ code: '53200' })
-    expect((await witness.query('select word from secrets')).rows).toEqual([{ word: 'treasure' }])
-  })
+  it.runIf(process.platform === 'linux')(
+    'cannot take more memory than a session may, nor end sessions of others by trying',
+    async () => {
+      await using witness = await connect(victim.connection_string)
+      const hog =
+        "set work_mem = '2GB'; select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 900)"
+      await expect(query(attacker.connection_string, hog)).rejects.toMatchObject({ code: '53200' })
+      expect((await witness.query('select word from secrets')).rows).toEqual([{ word: 'treasure' }])
+    },
+  )
 
-  it('fills no disk with temporary files', async () => {
+  it('cannot fill the disk with temporary files', async () => {
     const spill =
       "set work_mem = '64kB'; select count(*) from (select g, repeat('x', 500) t from generate_series(1, 400000) g order by t, g desc offset 1) s"
     await expect(query(attacker.connection_string, spill)).rejects.toMatchObject({ code: '53400' })
   })
 })
 
-/** Holds what it got, and asks for more, until its session is ended. */
+/** Keeps all locks that it got and takes more, until its session is ended. */
 async function keepAsking(connectionString: string, text: string): Promise<never> {
   await using client = await connect(connectionString)
   for (;;) {
     await client.query(text).catch((error: { code?: string }) => {
-      // All locks are taken: what the statement got is kept, and asked for again.
+      // out_of_memory: all locks are taken. The session keeps those that the statement got.
       if (error.code !== '53200') throw error
     })
   }

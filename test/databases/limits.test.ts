@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { limitsOf, overLimitFor, snapshotsToDrop } from '../../server/src/databases/limits.ts'
+import { databaseLimits, restrictionFor } from '../../server/src/databases/plan-limits.ts'
+import { snapshotsToRemove } from '../../server/src/databases/snapshot-retention.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { connect, createdDatabase, query, untilDatabase } from '../harness/databases.ts'
 import { testServer } from '../harness/server.ts'
@@ -12,7 +13,7 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 describe('the limits of a plan', () => {
   it('follow from its sizes', () => {
     const shown = Object.entries(shippedPlans).map(([name, plan]) => {
-      const { bytes, connections, workMemoryMb, temporaryMb } = limitsOf(plan)
+      const { bytes, connections, workMemoryMb, temporaryMb } = databaseLimits(plan)
       return [name, bytes / 1e9, connections, workMemoryMb, temporaryMb]
     })
     expect(shown).toEqual([
@@ -23,20 +24,20 @@ describe('the limits of a plan', () => {
     ])
   })
 
-  it('take writes above the size, logins far above it, and give both back below', () => {
-    const limits = limitsOf({ database_gb: 1, memory_mb: 512 })
-    expect(overLimitFor(1e9, limits, 'none')).toBe('none')
-    expect(overLimitFor(1e9 + 1, limits, 'none')).toBe('read_only')
-    expect(overLimitFor(0.99e9, limits, 'read_only')).toBe('read_only')
-    expect(overLimitFor(0.97e9, limits, 'read_only')).toBe('none')
-    expect(overLimitFor(1.51e9, limits, 'read_only')).toBe('closed')
-    expect(overLimitFor(1.48e9, limits, 'closed')).toBe('closed')
-    expect(overLimitFor(1.2e9, limits, 'closed')).toBe('read_only')
+  it('forbid writes above the size and logins far above it, and allow both again below', () => {
+    const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
+    expect(restrictionFor(1e9, limits, 'none')).toBe('none')
+    expect(restrictionFor(1e9 + 1, limits, 'none')).toBe('read_only')
+    expect(restrictionFor(0.99e9, limits, 'read_only')).toBe('read_only')
+    expect(restrictionFor(0.97e9, limits, 'read_only')).toBe('none')
+    expect(restrictionFor(1.51e9, limits, 'read_only')).toBe('no_login')
+    expect(restrictionFor(1.48e9, limits, 'no_login')).toBe('no_login')
+    expect(restrictionFor(1.2e9, limits, 'no_login')).toBe('read_only')
   })
 })
 
 describe('the snapshots that are kept', () => {
-  const limits = limitsOf({ database_gb: 1, memory_mb: 512 })
+  const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
   const now = new Date('2026-01-31T00:00:00Z')
   const snapshot = fc.record({
     id: fc.uuid(),
@@ -48,7 +49,7 @@ describe('the snapshots that are kept', () => {
     fc.assert(
       fc.property(fc.array(snapshot, { maxLength: 12 }), (given) => {
         const snapshots = given.toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime())
-        const gone = snapshotsToDrop(snapshots, limits, now)
+        const gone = snapshotsToRemove(snapshots, limits, now)
         const kept = snapshots.filter(({ id }) => !gone.includes(id))
         expect(kept.length).toBeLessThanOrEqual(5)
         expect(kept[0]).toBe(snapshots[0])
@@ -62,20 +63,20 @@ describe('the snapshots that are kept', () => {
 
 const rows = 'select repeat(md5(g::text), 20) from generate_series(1, 25000) g'
 
-/** The look at the sizes may come at any time, and ends the session that is still at it. */
+/** True when the size check ended the session, which may happen at any time. Throws every other error. */
 const isEnded = (error: { code?: string }): true => {
   if (error.code !== '57P01') throw error
   return true
 }
 
-/** Makes a table of 17 MB. A session that is ended takes its part of it along. */
+/** Creates a table of 17 MB. Tries again when the session is ended, because that rolls the table back. */
 async function fill(connectionString: string): Promise<void> {
   const text = `begin read write; create table if not exists big as ${rows}; commit`
   let ended = true
   while (ended) ended = await query(connectionString, text).then(() => false, isEnded)
 }
 
-/** Adds 17 MB to the table and stays until it is shut out. What is given up half way takes up its room all the same. */
+/** Adds 17 MB to the table and stays connected until the session is ended. Rolled-back rows take up space as well. */
 async function growUntilEnded(client: pg.Client): Promise<void> {
   const ended = new Promise((done) => client.once('end', done))
   await client.query(`begin read write; insert into big ${rows}; commit`).catch(isEnded)
@@ -83,7 +84,7 @@ async function growUntilEnded(client: pg.Client): Promise<void> {
 }
 
 describe('a database that grows beyond its plan', () => {
-  it('takes no writes, says so, and takes them again when it is smaller', async () => {
+  it('is read-only, is shown as such, and takes writes again when it is smaller', async () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'plans.json')
     await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.02 } }))
@@ -99,7 +100,7 @@ describe('a database that grows beyond its plan', () => {
     })
     expect(await query(connection_string, 'select count(*) from big')).toEqual([['25000']])
 
-    // The way back that the documentation names.
+    // The documentation tells users to make room this way.
     {
       await using client = await connect(connection_string)
       await client.query('set default_transaction_read_only = off')
@@ -109,7 +110,7 @@ describe('a database that grows beyond its plan', () => {
     await query(connection_string, 'create table more ()')
   })
 
-  it('lets nobody in when it is made to grow all the same', async () => {
+  it('refuses logins when it is made to grow all the same', async () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'plans.json')
     await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.012 } }))

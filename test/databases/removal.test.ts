@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createExternalEngine } from '../../server/src/databases/external.ts'
-import { createDatabaseWork } from '../../server/src/databases/work.ts'
+import { createExternalEngine } from '../../server/src/databases/engines/external.ts'
+import { createDatabaseReconciler } from '../../server/src/databases/reconciler/reconciler.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
@@ -12,7 +12,7 @@ import { testServer } from '../harness/server.ts'
 
 const logger = pino({ level: 'silent' })
 
-it('all databases of a project go for good, however often that is asked for', async () => {
+it('all databases of a project are removed for good, also when removed twice', async () => {
   await using operator = await postgresByHand()
   await using server = await testServer({ FAIRLEAD_DATABASES_URL: operator.url })
   const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
@@ -27,22 +27,20 @@ it('all databases of a project go for good, however often that is asked for', as
     [Symbol.asyncDispose]: () => handle.close(),
   })
   const engine = createExternalEngine({ url: operator.url, logger })
-  const work = createDatabaseWork({
+  const reconciler = createDatabaseReconciler({
     database: handle.db,
     secrets: createSecretBox(randomBytes(32)),
     engine,
     plans: shippedPlans,
-    retentionMs: 0,
-    tierOf: async () => 'free',
     announce: async () => undefined,
     logger,
   })
   const { signal } = new AbortController()
-  // The server puts the deleted one aside, which must not come between.
-  const aside = `select from pg_database where datname = 'deleted_${deleted.id}'`
-  await expect.poll(() => operator.query(aside)).toHaveLength(1)
-  await work.removeProject(project, signal)
-  await work.removeProject(project, signal)
+  // Waits until the server's own job has archived the deleted database.
+  const archived = `select from pg_database where datname = 'deleted_${deleted.id}'`
+  await expect.poll(() => operator.query(archived)).toHaveLength(1)
+  await reconciler.removeProject(project, signal)
+  await reconciler.removeProject(project, signal)
   await engine.close()
 
   expect(await operator.query("select datname from pg_database where datname ~ '_'")).toEqual([[stays.id]])

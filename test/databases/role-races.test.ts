@@ -14,16 +14,16 @@ const created = async () => {
   return { ...database, params: { project_id: project, id: database.id } }
 }
 
-it('a password is rotated while its user changes the role as well', async () => {
+it('a password is rotated while its user changes the role too', async () => {
   const { params, connection_string } = await created()
   await using user = await connect(connection_string)
   await user.query("begin; alter role current_user password 'mine'")
-  // Not by the client, which would ask again.
+  // Not sent by the client, which would retry.
   const rotating = fetch(`${server.url}/v1/projects/${params.project_id}/databases/${params.id}/rotate-password`, {
     method: 'POST',
     headers: { authorization: `Bearer ${server.apiKey}` },
   })
-  // Until the rotation waits for this transaction; the look ends of itself should it not come to that.
+  // Waits until the rotation waits for this transaction.
   await expect
     .poll(async () => (await user.query('select from pg_locks where not granted')).rowCount, {
       timeout: 20_000,
@@ -37,7 +37,7 @@ it('a password is rotated while its user changes the role as well', async () => 
   expect(await query(rotated.connection_string, 'select 1')).toEqual([[1]])
 })
 
-it('a transaction that keeps the role locked is told of, and does not keep others waiting', async () => {
+it('a transaction that keeps the role locked is reported, and does not keep requests waiting', async () => {
   const { params, connection_string } = await created()
   await using user = await connect(connection_string)
   await user.query("begin; alter role current_user password 'mine'")

@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import { type Relay, relay } from './relay.ts'
 
 export interface DatabaseProxy extends Relay {
-  /** Leads through the proxy; for `DATABASE_URL`. */
+  /** The address of the database through the proxy, for `DATABASE_URL`. */
   readonly url: string
 }
 
-/** Stands between a server and the database at `url`, which is on a Unix socket; `directory` gets another socket. */
+/** Starts a proxy to the database at `url`, which is on a Unix socket. The proxy listens on a socket in `directory`. */
 export async function databaseProxy(url: string, directory: string): Promise<DatabaseProxy> {
   const address = new URL(url)
   const name = `.s.PGSQL.${address.port}`

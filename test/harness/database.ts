@@ -4,12 +4,12 @@ import { inject } from 'vitest'
 import { templateName } from './global-setup.ts'
 
 export interface TestDatabase extends AsyncDisposable {
-  /** For `DATABASE_URL`. */
+  /** The address for `DATABASE_URL`. */
   readonly url: string
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
-/** A database of its own, cloned from the migrated template. */
+/** Creates a database for one test, cloned from the migrated template. */
 export async function testDatabase(): Promise<TestDatabase> {
   const cluster = inject('cluster')
   const name = `test_${randomBytes(8).toString('hex')}`

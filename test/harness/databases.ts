@@ -5,7 +5,7 @@ import pg from 'pg'
 export type Detail = ResponseBody<'databases.get'>
 export type Created = ResponseBody<'databases.create'>
 
-/** Asks for a database until it is in this state; rejects when it has failed instead. */
+/** Polls a database until it is in this state; rejects when it has failed instead. */
 export async function untilDatabase(
   client: Client,
   projectId: string,
@@ -31,7 +31,7 @@ export async function createdDatabase(
   return created
 }
 
-/** Takes a snapshot and waits until it is there. */
+/** Takes a snapshot, waits until it is available, and returns its id. */
 export async function takenSnapshot(client: Client, projectId: string, databaseId: string): Promise<string> {
   const params = { project_id: projectId, database_id: databaseId }
   const { id } = await client.snapshots.create({ params })
@@ -43,7 +43,7 @@ export async function takenSnapshot(client: Client, projectId: string, databaseI
   }
 }
 
-/** A connection as an app would make it. */
+/** Connects as an app would. */
 export async function connect(connectionString: string): Promise<pg.Client & AsyncDisposable> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
   client.on('error', () => undefined)
@@ -51,13 +51,13 @@ export async function connect(connectionString: string): Promise<pg.Client & Asy
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
-/** One query on a connection of its own; the rows as arrays of values. */
+/** Runs one query on a connection of its own and returns the rows as arrays of values. */
 export async function query(connectionString: string, text: string): Promise<unknown[][]> {
   await using client = await connect(connectionString)
   return (await client.query({ text, rowMode: 'array' })).rows
 }
 
-/** A database in a project of its own, and the parameters of its snapshots' paths. */
+/** Creates a database in a project of its own; `params` are the parameters of its snapshots' paths. */
 export async function newDatabase(client: Client) {
   const { id: project_id } = await client.projects.create({ body: { name: 'p' } })
   const { id: database_id, connection_string } = await createdDatabase(client, project_id)

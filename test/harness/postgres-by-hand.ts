@@ -8,7 +8,7 @@ import { locateBinaries, reachableBinaries } from '../../server/src/platform/pos
 import { freePort } from './ports.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
-/** PostgreSQL's programs look their user up, so that it must have an account. */
+/** The user needs an account, because PostgreSQL's programs look it up. */
 const user = isRoot ? { uid: 65_534, gid: 65_534 } : null
 
 export interface PostgresByHand extends AsyncDisposable {
@@ -18,9 +18,9 @@ export interface PostgresByHand extends AsyncDisposable {
 }
 
 /**
- * A PostgreSQL server as an operator would start it: on TCP, with passwords, and no more than that.
+ * Starts a PostgreSQL server as an operator would: on TCP, with passwords, and with no other settings.
  *
- * @param programs the folder of `initdb` and `postgres`; those that ship with Fairlead unless told otherwise
+ * @param programs the folder of `initdb` and `postgres`; by default those that ship with Fairlead
  */
 export async function postgresByHand(programs?: string): Promise<PostgresByHand> {
   await using cleanup = new AsyncDisposableStack()

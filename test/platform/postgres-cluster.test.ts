@@ -121,7 +121,7 @@ describe('an open cluster', () => {
     expect((await stat(shared.directory)).mode & 0o077).toBe(0)
   })
 
-  it('survives a power failure: it writes through to the disk', async () => {
+  it('survives a power failure: it flushes writes to the disk', async () => {
     const { connection } = cluster
     expect(await query(connection, 'SHOW fsync')).toEqual([{ fsync: 'on' }])
     expect(await query(connection, 'SHOW synchronous_commit')).toEqual([{ synchronous_commit: 'on' }])
@@ -140,7 +140,7 @@ describe('an open cluster', () => {
 
 describe('opening fails with a message that helps', () => {
   if (isRoot) {
-    it('when a folder above lets only root in', async () => {
+    it('when only root may enter a folder above', async () => {
       const closed = join(home.path, 'closed')
       await mkdir(closed, { mode: 0o700 })
       const directory = join(closed, 'postgres', 'data')
@@ -158,7 +158,7 @@ describe('opening fails with a message that helps', () => {
     })
   }
 
-  it('when another major version made the data', async () => {
+  it('when another major version created the data', async () => {
     await mkdir(home.directory, { recursive: true })
     await writeFile(join(home.directory, 'PG_VERSION'), '9\n')
     if (isRoot) await chmod(home.parent, 0o711)

@@ -82,18 +82,18 @@ it('keeps its membership when PostgreSQL restarts itself after the crash of a ba
   expect(await query(cluster.connection, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })
 
-it('can be closed while PostgreSQL cannot be brought back', async () => {
+it('can be closed while PostgreSQL cannot be started again', async () => {
   const { logger, heard } = listeningLogger()
   const cluster = await home.open({ supervise: true, logger })
   await appendFile(join(home.directory, 'postgresql.conf'), '\nno_such_setting = 1\n')
-  const failed = heard('PostgreSQL could not be brought back')
+  const failed = heard('PostgreSQL could not be started again')
   process.kill(await home.postmasterPid(), 'SIGKILL')
   await failed
   await cluster.close()
   await expect(home.postmasterPid()).rejects.toThrow('No postmaster')
 })
 
-it('recovers when its creation was cut short', async () => {
+it('recovers when its creation was interrupted', async () => {
   const opener = home.spawnOpener()
   const isCreating = async () => {
     const names = await readdir(home.parent).catch(() => [])
@@ -108,7 +108,7 @@ it('recovers when its creation was cut short', async () => {
   expect(await home.leftovers()).toEqual([])
 })
 
-it('ends with one postmaster when four processes meet the lock of a killed one', async () => {
+it('ends with one postmaster when four processes find the lock of a killed one', async () => {
   const owner = home.spawnOpener()
   await owner.opened()
   const pid = await home.postmasterPid()
@@ -125,14 +125,14 @@ it('ends with one postmaster when four processes meet the lock of a killed one',
   await expect(home.postmasterPid()).rejects.toThrow('No postmaster')
 })
 
-it('starts although the locks name a living process that is something else', async () => {
+it('starts although the locks name a living process of another program', async () => {
   const opener = home.spawnOpener()
   const { host } = await opener.opened()
   const pid = await home.postmasterPid()
   const files = [join(home.directory, 'postmaster.pid'), join(host, '.s.PGSQL.5432.lock')]
   const locks = await Promise.all(files.map((file) => readFile(file, 'utf8')))
   await opener.close()
-  // Same user as PostgreSQL, which would else recognise a stranger by itself.
+  // Runs as PostgreSQL's own user: PostgreSQL ignores a pid of another user by itself.
   const stranger = spawn('sleep', ['600'], { ...(user ?? {}), stdio: 'ignore' })
   try {
     await once(stranger, 'spawn')
@@ -172,7 +172,7 @@ it('waits for the backends that outlive a killed postmaster', async () => {
   busy.on('error', () => undefined)
   await busy.connect()
   const { rows } = await busy.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-  // A computing backend looks at nothing else until it is done.
+  // A backend that computes does not notice the end of its postmaster until it is done.
   const computing = busy
     .query(`DO $$ DECLARE deadline timestamptz := clock_timestamp() + interval '2 s';
       BEGIN WHILE clock_timestamp() < deadline LOOP END LOOP; END $$`)

@@ -29,7 +29,7 @@ describe('the binaries', () => {
     expect(await readdir(directory)).toEqual(expect.arrayContaining(['bin', 'lib', 'share']))
   })
 
-  it('are missed with a remedy where there are none', async () => {
+  it('are reported missing with a remedy where there are none', async () => {
     await expect(locateBinaries('win32', 'x64')).rejects.toThrow(/no embedded PostgreSQL for win32-x64.*DATABASE_URL/)
     const other = process.arch === 'x64' ? 'arm64' : 'x64'
     await expect(locateBinaries('linux', other)).rejects.toThrow(/npm install.*DATABASE_URL/)
@@ -79,11 +79,11 @@ describe('a process', () => {
     expect(holdsDirectory({ ...info, commandLine: 'postgres -D /data' }, '/data')).toBe(true)
   })
 
-  it('keeps its lock when nothing tells which folder it serves', () => {
+  it('keeps its lock when its folder is unknown', () => {
     expect(holdsDirectory({ ...info, commandLine: 'postgres' }, '/data')).toBe(true)
   })
 
-  it('is told apart from a later one with the same pid', async () => {
+  it('is distinguished from a later one with the same pid', async () => {
     const self = await inspectProcess(process.pid)
     expect(self?.startedAt).toBe((await inspectProcess(process.pid))?.startedAt)
     expect(self?.startedAt).not.toBe((await inspectProcess(process.ppid))?.startedAt)
@@ -119,7 +119,7 @@ describe('the socket', () => {
   const choose = (parent: string, temporary = '/tmp', platform = 'linux') =>
     chooseSocketDirectory({ directory: `${parent}/data`, parent, temporary, platform })
 
-  it('lies beside the cluster up to the longest address, and in the temporary directory beyond', () => {
+  it('is beside the cluster up to the longest address, and in the temporary directory beyond', () => {
     const own = '/socket/.s.PGSQL.5432'.length
     for (const [platform, limit] of [
       ['linux', 107],
@@ -135,7 +135,7 @@ describe('the socket', () => {
     expect(choose(`/${'ä'.repeat(60)}`)).toMatch(/^\/tmp\//)
   })
 
-  it('has the same place at every start, and another one for another cluster', () => {
+  it('has the same path at every start, and another one for another cluster', () => {
     const long = `/${'p'.repeat(120)}`
     expect(choose(long)).toBe(choose(long))
     expect(choose(long)).not.toBe(choose(`${long}2`))
@@ -146,7 +146,7 @@ describe('the socket', () => {
     expect(() => choose(long, long)).toThrow(/shorter --data-dir or set TMPDIR/)
   })
 
-  it('has a private folder, made once', async () => {
+  it('has a private folder, created once', async () => {
     const path = join(folder, 'socket')
     await makePrivateDirectory(path, user)
     await makePrivateDirectory(path, user)

@@ -10,14 +10,13 @@ import { createSessions } from '../accounts/sessions.ts'
 import { setupUrl } from '../accounts/setup-url.ts'
 import { createSignIn } from '../accounts/sign-in/sign-in.ts'
 import { createUsers } from '../accounts/users.ts'
-import { createDatabases } from '../databases/databases.ts'
-import { databaseHandlers } from '../databases/handlers.ts'
-import { dropTask, settleTask, snapshotTask } from '../databases/jobs.ts'
-import type { DatabaseParts } from '../databases/parts.ts'
-import { createSnapshots } from '../databases/snapshots.ts'
-import { openEngines } from '../databases/start.ts'
-import { watchDatabases } from '../databases/watch.ts'
-import { createDatabaseWork } from '../databases/work.ts'
+import { dropTask, reconcileTask, snapshotTask } from '../databases/job-queue.ts'
+import { createDatabases } from '../databases/operations/databases.ts'
+import { databaseHandlers } from '../databases/operations/handlers.ts'
+import { createSnapshots } from '../databases/operations/snapshots.ts'
+import { startDatabaseChecks } from '../databases/reconciler/checks.ts'
+import { openEngines } from '../databases/reconciler/open-engines.ts'
+import { createDatabaseReconciler } from '../databases/reconciler/reconciler.ts'
 import { workOn } from '../deployments/deployer.ts'
 import { createDeployments } from '../deployments/deployments.ts'
 import { deploymentHandlers } from '../deployments/handlers.ts'
@@ -49,7 +48,7 @@ import { startSending } from '../webhooks/sending.ts'
 import { createWebhooks } from '../webhooks/webhooks.ts'
 import { deployParts, keepApps } from './apps.ts'
 import type { Composition } from './composition.ts'
-import { databaseEngine } from './databases.ts'
+import { autonomousConnection, databaseAnnouncements, databaseEngine } from './databases.ts'
 import { countIn, readiness } from './health.ts'
 import { storageParts } from './storage.ts'
 
@@ -87,26 +86,16 @@ export async function compose(composition: Composition): Promise<void> {
       }),
   })
   const files = createFiles(storage)
-  const databaseParts: DatabaseParts = {
+  const engine = await databaseEngine(composition)
+  const databases = createDatabases({
     database,
     secrets,
-    engine: await databaseEngine(composition),
+    engine,
     plans: config.plans,
     retentionMs: config.databases.retentionMs,
     tierOf,
-    announce: async (trx, { projectId, databaseId, ...happened }) => {
-      const accountId = await tenancy.accountOf(projectId)
-      const ids = { database_id: databaseId, project_id: projectId }
-      if (happened.event === 'database.failed') {
-        const { event, failure } = happened
-        await announce(trx, { accountId, projectId, event, data: { ...ids, failure } })
-      } else {
-        await announce(trx, { accountId, projectId, event: happened.event, data: ids })
-      }
-    },
-    logger,
-  }
-  const databases = createDatabases(databaseParts)
+    autonomous: autonomousConnection(composition),
+  })
   const projects = createProjects({
     database,
     regions: config.regions,
@@ -150,12 +139,25 @@ export async function compose(composition: Composition): Promise<void> {
   const lifecycle = createLifecycle(parts, { appsConfig: config.apps })
   const logs = createLogs({ ...parts, stopping: stack.signal })
 
-  const databaseWork = createDatabaseWork(databaseParts)
-  await databaseWork.resume()
+  const databaseReconciler = createDatabaseReconciler({
+    database,
+    secrets,
+    engine,
+    plans: config.plans,
+    announce: databaseAnnouncements(tenancy),
+    logger,
+  })
+  await databaseReconciler.resume()
   // Before the apps, which look for their databases as soon as they start.
-  await openEngines(databaseParts, stack.signal)
-  const databaseWatch = watchDatabases(databaseParts, databaseWork)
-  stack.defer('databases', () => databaseWatch.stop())
+  await openEngines({ database, engine, logger }, stack.signal)
+  const databaseChecks = startDatabaseChecks({
+    database,
+    engine,
+    plans: config.plans,
+    logger,
+    reconciler: databaseReconciler,
+  })
+  stack.defer('databases', () => databaseChecks.stop())
 
   await keepApps(createKeeper(parts), parts, stack)
   const workers = await startWorkers({
@@ -173,9 +175,9 @@ export async function compose(composition: Composition): Promise<void> {
       {
         concurrency: databaseConcurrency,
         tasks: {
-          [settleTask]: (job, signal) => databaseWork.settle(String(job['database_id']), signal),
-          [dropTask]: (job, signal) => databaseWork.drop(String(job['database_id']), signal),
-          [snapshotTask]: (job, signal) => databaseWork.settleSnapshot(String(job['snapshot_id']), signal),
+          [reconcileTask]: (job, signal) => databaseReconciler.reconcile(String(job['database_id']), signal),
+          [dropTask]: (job, signal) => databaseReconciler.drop(String(job['database_id']), signal),
+          [snapshotTask]: (job, signal) => databaseReconciler.reconcileSnapshot(String(job['snapshot_id']), signal),
         },
       },
       {
@@ -184,7 +186,7 @@ export async function compose(composition: Composition): Promise<void> {
           [removeProjectTask]: (job, signal) => {
             const removers = [
               (id: string) => removeDeployments(parts, id),
-              (id: string) => databaseWork.removeProject(id, signal),
+              (id: string) => databaseReconciler.removeProject(id, signal),
               files.removeProject,
             ]
             return removeProject({ database, removers }, String(job['project_id']))
@@ -231,7 +233,7 @@ export async function compose(composition: Composition): Promise<void> {
     handlers: {
       ...projectHandlers(projects),
       ...deploymentHandlers({ deployments, lifecycle, logs }),
-      ...databaseHandlers(databases, createSnapshots(databaseParts)),
+      ...databaseHandlers(databases, createSnapshots({ database })),
       ...storageHandlers(files),
       ...webhookHandlers(webhooks, createDeliveries({ database })),
       ...accountHandlers({

@@ -1,17 +1,17 @@
 import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** 256 random bits in characters that need no escape in an address. */
+/** Returns a password of 256 random bits, in characters that need no escaping in a URL. */
 export function newPassword(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** PostgreSQL's own default. The password is random, so that more would add nothing. */
+/** PostgreSQL's default. More iterations would not make a random password any harder to guess. */
 const iterations = 4096
 
 /**
- * What PostgreSQL stores of a password (RFC 5803, SCRAM-SHA-256). It is computed here so that the password itself never
- * travels to the engine, where a statement may end up in a log.
+ * Computes the verifier that PostgreSQL stores for a password (RFC 5803, SCRAM-SHA-256). It is computed here so that the
+ * password itself is never sent to the engine, where a statement may end up in a log.
  */
 export async function scramVerifier(password: string, salt: Buffer = randomBytes(16)): Promise<string> {
   const salted = await promisify(pbkdf2)(password, salt, iterations, 32, 'sha256')
@@ -22,7 +22,7 @@ export async function scramVerifier(password: string, salt: Buffer = randomBytes
   return `SCRAM-SHA-256$${iterations}:${saltText}$${storedText}:${serverText}`
 }
 
-/** In the specification's form; the role and the database bear the same name. */
+/** Builds a connection string in the specification's form. The role and the database have the same name. */
 export function connectionString(options: {
   readonly name: string
   readonly password: string

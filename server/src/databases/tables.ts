@@ -12,7 +12,7 @@ export type DatabasesTables = {
     created_at: Generated<Date>
   }
   databases: {
-    /** Also the name of the database and of its role in the engine. */
+    /** The id, and the name of the database and its role in the engine. */
     id: string
     project_id: string
     name: string
@@ -24,25 +24,25 @@ export type DatabasesTables = {
     /** The role's password, encrypted. */
     password: Buffer
     status: DatabaseStatus
-    /** While provisioning: what the database is to hold. */
+    /** Set while provisioning: the snapshot whose content the database gets. */
     source_snapshot_id: string | null
-    /** While provisioning: names the one replacement of the content that is under way. */
+    /** Set while provisioning: identifies the restoration under way, so that a repeated job does not restore twice. */
     restore_id: string | null
-    over_limit: Generated<OverLimit>
+    restriction: Generated<Restriction>
     failure: Json<DatabaseFailure> | null
     provisioning_since: Generated<Date>
-    /** Null while it has never been usable, so that there is nothing in it to keep. */
+    /** Null until the database has been usable once; before that it holds nothing worth keeping. */
     available_at: Date | null
-    /** Of a deleted one: when its content goes. */
+    /** Set when deleted: the time at which its content is removed. */
     drop_at: Date | null
     created_at: Generated<Date>
   }
   snapshots: {
-    /** Also the name of the copy in the engine. */
+    /** The id, and the name of the copy in the engine. */
     id: string
     database_id: string
     status: SnapshotStatus | 'deleting'
-    /** Written as text: it may be beyond what a number holds. */
+    /** A bigint, which `pg` reads and writes as text. */
     size_bytes: string | null
     failure: Json<DatabaseFailure> | null
     creating_since: Generated<Date>
@@ -53,5 +53,5 @@ export type DatabasesTables = {
 export type DatabaseRow = Selectable<DatabasesTables['databases']>
 export type SnapshotRow = Selectable<DatabasesTables['snapshots']>
 
-/** What a database's size costs it: nothing, its writes, or its logins as well. */
-export type OverLimit = 'none' | 'read_only' | 'closed'
+/** The restriction of a database that is too large: none, no writes, or no logins either. */
+export type Restriction = 'none' | 'read_only' | 'no_login'

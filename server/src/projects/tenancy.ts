@@ -11,8 +11,11 @@ export interface Tenancy {
   find(accountId: string, projectId: string): Promise<TenantProject | undefined>
   /** Keeps an active project from being deleted until the transaction ends. Returns false when it is not active. */
   hold(transaction: Transaction, projectId: string): Promise<boolean>
-  /** The account of a project; for the server's own work, never for a request. */
-  accountOf(projectId: string): Promise<string>
+  /**
+   * Returns the account of a project, for jobs, never for a request. Reads it on the caller's connection: a job that asked
+   * the pool for a second one would wait for ever when every connection is held by a job that does the same.
+   */
+  accountOf(transaction: Transaction, projectId: string): Promise<string>
   /** Returns the name of a project's plan. For jobs, never for a request. */
   planOf(projectId: string): Promise<string>
 }
@@ -52,8 +55,8 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
         .executeTakeFirst()
       return row !== undefined
     },
-    async accountOf(projectId) {
-      const row = await database
+    async accountOf(transaction, projectId) {
+      const row = await transaction
         .withTables<ProjectsTables>()
         .selectFrom('projects')
         .select('account_id')

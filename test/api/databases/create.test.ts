@@ -5,7 +5,7 @@ import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {
-  // What is deleted is gone at once.
+  // Deleted databases are removed at once.
   server = await testServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
 })
 afterAll(() => server[Symbol.asyncDispose]())
@@ -33,7 +33,7 @@ describe('POST /projects/:project_id/databases', () => {
     const address = new URL(body['connection_string'] ?? '')
     expect(address.protocol).toBe('postgresql:')
     expect(address.hostname).toBe('127.0.0.1')
-    // 192 bits or more, in six bits a character.
+    // At least 192 bits, at six bits a character.
     expect(address.password).toMatch(/^[\w-]{32,}$/)
     await untilDatabase(server.client, project, body['id'] ?? '')
   })
@@ -104,7 +104,7 @@ describe('POST /projects/:project_id/databases', () => {
     })
   })
 
-  it('allows as many as the plan of the project, also when they are asked for at once', async () => {
+  it('allows as many as the plan of the project, also of concurrent requests', async () => {
     const project = await newProject('free')
     const asked = await Promise.allSettled(
       [1, 2, 3, 4].map((n) =>
@@ -117,7 +117,7 @@ describe('POST /projects/:project_id/databases', () => {
     })
   })
 
-  it('keeps no password that can be read', async () => {
+  it('stores no readable password', async () => {
     const { connection_string } = await createdDatabase(server.client, await newProject())
     const rows = await server.database.query<{ row: string }>('select databases::text as row from databases')
     const { password } = new URL(connection_string)
@@ -125,7 +125,7 @@ describe('POST /projects/:project_id/databases', () => {
     expect(JSON.stringify(server.log)).not.toContain(password)
   })
 
-  it('begins with what a snapshot holds; its role owns everything in it and nothing elsewhere', async () => {
+  it('starts with the content of a snapshot; its role owns everything in it and nothing elsewhere', async () => {
     const project = await newProject()
     const source = await createdDatabase(server.client, project)
     await query(
@@ -141,10 +141,10 @@ describe('POST /projects/:project_id/databases', () => {
     expect(await query(connection_string, 'select pg_get_userbyid(datdba) = datname from pg_database')).toContainEqual([
       true,
     ])
-    // The source goes on as it was, and its role lost nothing.
+    // The source is unchanged, and its role still owns everything in it.
     await query(source.connection_string, 'insert into s.notes values (2); drop function f()')
 
-    // The source goes for good, with its role, although the copy was made from it.
+    // The source and its role can be removed although a copy was made of it.
     await server.client.databases.delete({ params: { project_id: project, id: source.id } })
     const gone = untilDatabase(server.client, project, source.id, () => false)
     await expect(gone).rejects.toMatchObject({ code: 'not_found' })

@@ -13,7 +13,7 @@ const caller = () => withKey(server, server.apiKey)
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 
 describe('DELETE /projects/:project_id/databases/:id', () => {
-  it('lets nobody in any more, and keeps what it held for a while', async () => {
+  it('refuses logins, and keeps the content until the retention is over', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)
     await using open = await connect(connection_string)
@@ -26,12 +26,12 @@ describe('DELETE /projects/:project_id/databases/:id', () => {
     const days = (Date.parse(deleted.restorable_until ?? '') - Date.now()) / 86_400_000
     expect(days).toBeGreaterThan(6.9)
     expect((await server.client.projects.get({ params: { project_id } })).resources.databases).toBe(0)
-    // Twice is the same as once.
+    // Deleting twice is the same as deleting once.
     await succeed(caller(), 'databases.delete', { project_id, id })
     expect(await server.client.databases.get({ params: { project_id, id } })).toEqual(deleted)
   })
 
-  it('takes it away for good when its time is over', async () => {
+  it('removes it for good when the retention is over', async () => {
     await using other = await testServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
     const project = (await other.client.projects.create({ body: { name: 'p' } })).id
     const { id, connection_string } = await createdDatabase(other.client, project)
@@ -40,7 +40,7 @@ describe('DELETE /projects/:project_id/databases/:id', () => {
     await expect(connect(connection_string)).rejects.toMatchObject({ code: '28P01' })
   })
 
-  it('answers 404 with the body of an id that never existed, and lets in as before', async () => {
+  it('answers 404 with the body of an id that never existed, and logins work as before', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)
     await expectNotFound(server, 'databases.delete', { project_id, id })

@@ -13,7 +13,7 @@ const caller = () => withKey(server, server.apiKey)
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 
 describe('GET /projects/:project_id/databases/:id', () => {
-  it('answers with its sizes and its limits, without its password', async () => {
+  it('answers with sizes and limits, without the password', async () => {
     const project_id = await newProject()
     const { connection_string: _, ...made } = await createdDatabase(server.client, project_id, {
       name: 'db',

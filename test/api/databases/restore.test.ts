@@ -13,7 +13,7 @@ const caller = () => withKey(server, server.apiKey)
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 
 describe('POST /projects/:project_id/databases/:id/restore', () => {
-  it('brings back what was deleted, under the same connection string', async () => {
+  it('restores the content under the same connection string', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)
     await query(connection_string, 'create table kept as select 42 as answer')

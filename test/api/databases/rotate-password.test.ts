@@ -13,7 +13,7 @@ const caller = () => withKey(server, server.apiKey)
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 
 describe('POST /projects/:project_id/databases/:id/rotate-password', () => {
-  it('answers with a new connection string, with which the old one ends', async () => {
+  it('answers with a new connection string; the old one is no longer valid', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)
     const rotated = await succeed(caller(), 'databases.rotatePassword', { project_id, id })

@@ -12,7 +12,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const caller = () => withKey(server, server.apiKey)
 
 describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
-  it('answers 201 creating, and where the snapshot can be read', async () => {
+  it('answers 201 creating, with the location of the snapshot', async () => {
     const { params } = await newDatabase(server.client)
     const made = await ask(caller(), 'snapshots.create', params)
     expect(made.status).toBe(201)
@@ -29,7 +29,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
     expect(made.headers.get('location')).toBe(path)
   })
 
-  it('ends the connections of the database for a moment, and they come back', async () => {
+  it('ends the connections of the database, and accepts new ones when it is done', async () => {
     const { connection_string, params } = await newDatabase(server.client)
     await using open = await connect(connection_string)
     const ended = new Promise((done) => open.once('end', done))
@@ -38,7 +38,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
     expect(await query(connection_string, 'select 1')).toEqual([[1]])
   })
 
-  it('lets the oldest give way when there are more than five', async () => {
+  it('removes the oldest when there are more than five', async () => {
     const { params } = await newDatabase(server.client)
     const taken: string[] = []
     for (let n = 0; n < 6; n++) taken.push(await takenSnapshot(server.client, params.project_id, params.database_id))

@@ -14,7 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const caller = () => withKey(server, server.apiKey)
 
 describe('DELETE /projects/:project_id/databases/:database_id/snapshots/:id', () => {
-  it('takes it away for good', async () => {
+  it('removes it for good', async () => {
     const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await succeed(caller(), 'snapshots.delete', { ...params, id })

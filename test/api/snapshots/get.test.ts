@@ -14,7 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const caller = () => withKey(server, server.apiKey)
 
 describe('GET /projects/:project_id/databases/:database_id/snapshots/:id', () => {
-  it('answers with its size once it is there', async () => {
+  it('answers with its size once it is available', async () => {
     const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     const snapshot = await succeed(caller(), 'snapshots.get', { ...params, id })

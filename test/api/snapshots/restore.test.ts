@@ -14,7 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const caller = () => withKey(server, server.apiKey)
 
 describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restore', () => {
-  it('puts the database back: what was written since is gone, the connection string stays', async () => {
+  it('restores the content: later writes are gone, the connection string stays', async () => {
     const { connection_string } = database
     const { project_id: project, database_id: id } = database.params
     await query(connection_string, 'create table notes as select 1 as n')
@@ -25,7 +25,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
     await untilDatabase(server.client, project, id)
     expect(await query(connection_string, 'select n from notes')).toEqual([[1]])
     await expect(query(connection_string, 'select from later')).rejects.toMatchObject({ code: '42P01' })
-    // It serves any number of times.
+    // A snapshot can be restored any number of times.
     await query(connection_string, 'update notes set n = 3')
     await server.client.snapshots.restore({ params })
     await untilDatabase(server.client, project, id)
@@ -41,7 +41,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
     })
   })
 
-  it('answers 404 with the body of an id that never existed, and what was written stays', async () => {
+  it('answers 404 with the body of an id that never existed, and the content stays', async () => {
     const { connection_string, params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await query(connection_string, 'create table later as select 1 as n')

@@ -2,23 +2,23 @@ import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { socketPort } from './socket.ts'
 
-/** How a cluster is reached, and what its command line settles before any file of its own is read. */
+/** How a cluster is reached, and the settings that its command line fixes above its own files. */
 export interface ClusterAccess {
-  /** The database that `Cluster.connection` leads to; made when it is missing. */
+  /** The database of `Cluster.connection`; created when it is missing. */
   readonly database: string
   /** A part of the socket's name, and the port on `listen`. */
   readonly port: number
-  /** The address that it listens on besides its socket, or nothing. */
+  /** The address that it listens on besides its socket; empty for none. */
   readonly listen: '' | '127.0.0.1'
-  /** The text of pg_hba.conf, in place of the one that `initdb` made. */
+  /** The text of pg_hba.conf; `null` keeps the file that `initdb` made. */
   readonly hba: string | null
-  /** Further settings; neither postgresql.conf nor ALTER SYSTEM changes them. */
+  /** Further settings, which neither postgresql.conf nor ALTER SYSTEM can change. */
   readonly settings: Readonly<Record<string, string>>
-  /** What each of its processes may take of private memory, in bytes; where the system can hold it to that. */
+  /** The limit of private memory for each of its processes, in bytes, where the system has such a limit; `null` for none. */
   readonly processMemory: number | null
 }
 
-/** Fairlead's own cluster: a socket that nobody else can reach. */
+/** The access of Fairlead's own cluster: through a socket that nobody else can reach. */
 export const privateAccess: ClusterAccess = {
   database: 'fairlead',
   port: socketPort,
@@ -28,12 +28,12 @@ export const privateAccess: ClusterAccess = {
   processMemory: null,
 }
 
-/** Where the text of `access.hba` lies for the cluster in `directory`. */
+/** Returns the path of the file for `access.hba` of the cluster in `directory`. */
 export function hbaFile(directory: string): string {
   return join(dirname(directory), 'pg_hba.conf')
 }
 
-/** Writes it, readable for the cluster's user; a running cluster never sees half of it. */
+/** Writes the file, readable for the cluster's user. It is replaced at once, so a running cluster never reads half of it. */
 export async function writeHba(directory: string, text: string): Promise<void> {
   const file = hbaFile(directory)
   const fresh = `${file}.new`

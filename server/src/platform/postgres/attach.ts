@@ -2,16 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { examineCluster } from './initialise.ts'
 import { findHolder } from './lock-file.ts'
 import { stopPostmaster } from './postmaster.ts'
-import { enter, type Session } from './session.ts'
+import { join, type Session } from './session.ts'
 import { type ClusterContext, tryStart } from './start.ts'
 
 const retryMs = 40
 
 /**
- * Becomes a member of the cluster, whatever state it is in: makes it, starts it, adopts the postmaster that another
- * process started or left behind, waits for one that is starting or stopping. Every round looks at the folder anew, so
- * any number of processes may do this while others leave. Raises an error that names the obstacle when that has not
- * succeeded after `deadlineMs`.
+ * Joins the cluster, in any state it may be in: creates it, starts it, adopts the postmaster that another process started
+ * or left behind, or waits for one that is starting or stopping. Every round examines the folder again, so any number of
+ * processes may do this while others leave. Rejects with an error that names the obstacle after `deadlineMs`.
  */
 export async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: number): Promise<Session> {
   const { directory, binaries, user } = context
@@ -20,7 +19,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
   let obstacle = 'it does not answer'
   let started = false
   try {
-    // Also for a cluster that runs already: it must not be used with another version.
+    // Applies to a running cluster too: it must not be used with another version.
     await examineCluster({ directory, version: binaries.version, user })
     while (performance.now() < deadline) {
       signal.throwIfAborted()
@@ -35,7 +34,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
       } else if (holder.status !== 'ready') {
         obstacle = `its process ${holder.pid} is ${holder.status || 'starting'}`
       } else {
-        const session = await enter(holder, directory, context.access.database, limited)
+        const session = await join(holder, directory, context.access.database, limited)
         if (session !== null) return session
         obstacle = `its process ${holder.pid} takes no connections in ${holder.socketDirectory}`
       }
@@ -44,7 +43,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
     limited.throwIfAborted()
     throw new DOMException('The deadline is over', 'TimeoutError')
   } catch (error) {
-    // The postmaster was started for nobody else; the error that led here is the one to report.
+    // Stops the postmaster, which was started for this process alone. The first error is the one to report.
     if (started) await leave(context, null).catch((err) => context.logger.warn({ err }, 'PostgreSQL keeps running'))
     signal.throwIfAborted()
     if (!(error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name))) throw error
@@ -53,11 +52,11 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
 }
 
 /**
- * Ends a membership, and stops the cluster when nobody else uses it. A lost one, or none, is made anew for that purpose
- * when there is a postmaster.
+ * Ends a membership, and stops the cluster when no other process uses it. When the session is lost or missing, a running
+ * cluster is joined again first, to find out.
  */
 export async function leave(context: ClusterContext, held: Session | null): Promise<void> {
-  const session = held === null || held.isLost() ? await enterAgain(context) : held
+  const session = held === null || held.isLost() ? await joinAgain(context) : held
   if (session === null) return
   try {
     if (!(await session.leave())) return
@@ -69,8 +68,8 @@ export async function leave(context: ClusterContext, held: Session | null): Prom
   }
 }
 
-async function enterAgain({ directory, access }: ClusterContext): Promise<Session | null> {
+async function joinAgain({ directory, access }: ClusterContext): Promise<Session | null> {
   const holder = await findHolder(directory)
   if (holder.state !== 'running') return null
-  return enter(holder, directory, access.database, AbortSignal.timeout(5000))
+  return join(holder, directory, access.database, AbortSignal.timeout(5000))
 }

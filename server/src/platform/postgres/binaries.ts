@@ -8,15 +8,15 @@ const supported = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
 const alternative = 'or set DATABASE_URL to use a PostgreSQL server of your own'
 
 export interface Binaries {
-  /** Version of the npm package that brings them; it begins with the version of PostgreSQL, as in `18.4.0-beta.17`. */
+  /** The version of their npm package, which begins with the version of PostgreSQL, such as `18.4.0-beta.17`. */
   readonly version: string
-  /** Folder with `bin`, `lib` and `share`. */
+  /** The folder with `bin`, `lib` and `share`. */
   readonly directory: string
 }
 
 /**
  * Finds the PostgreSQL binaries that npm installed for this platform.
- * Raises an error that names the remedy when there are none.
+ * Rejects with an error that names the remedy when there are none.
  */
 export async function locateBinaries(
   platform: string = process.platform,
@@ -41,14 +41,14 @@ export async function locateBinaries(
   return { version: manifest.version, directory: await realpath(join(root, 'native')) }
 }
 
-/** The major version of PostgreSQL, which decides whether it can read a cluster. */
+/** Returns the major version of PostgreSQL. A cluster can be read by its own major version alone. */
 export function majorVersion(version: string): number {
   return Number.parseInt(version, 10)
 }
 
 /**
- * A folder with `bin`, `lib` and `share` that `user` can use: the installed one, or a copy at `copyTo/<version>` when
- * a parent folder is closed to that user or when npm did not run the package's script that makes its symbolic links.
+ * Returns a folder with `bin`, `lib` and `share` that `user` can use: the installed one, or a copy at `copyTo/<version>`
+ * when a parent folder is closed to that user or npm did not run the package's script that creates its symbolic links.
  */
 export async function reachableBinaries(options: {
   readonly binaries: Binaries
@@ -66,9 +66,10 @@ export async function reachableBinaries(options: {
 }
 
 /**
- * Makes a complete copy at `copyTo`, which must name the version, unless there is one; readable for everybody.
+ * Makes a complete copy, readable for everybody, unless there is one.
  *
- * @param without paths in it that are left out
+ * @param copyTo a path that contains the version
+ * @param without paths inside the folder that are not copied
  */
 export async function copyBinaries(
   { directory }: Pick<Binaries, 'directory'>,
@@ -89,7 +90,7 @@ export async function copyBinaries(
 interface Link {
   /** Path of the link, relative to the folder of the binaries. */
   readonly path: string
-  /** What it points to, relative to the folder of the link. */
+  /** The target, relative to the folder of the link. */
   readonly target: string
 }
 

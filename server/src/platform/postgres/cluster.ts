@@ -12,11 +12,11 @@ import { superviseSession } from './supervise.ts'
 
 export type { ClusterConnection } from './session.ts'
 
-/** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which slow disks need time for. */
+/** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which takes a slow disk this long. */
 const openDeadlineMs = 120_000
 
 export interface Cluster {
-  /** For `new Pool({ ...cluster.connection })`. Stays the same when the cluster is restarted. */
+  /** The settings for `new Pool({ ...cluster.connection })`. They stay the same when the cluster is restarted. */
   readonly connection: ClusterConnection
   /**
    * Ends this process's use of the cluster, after its own connections were closed, and stops PostgreSQL when no other
@@ -26,29 +26,29 @@ export interface Cluster {
 }
 
 export interface ClusterOptions {
-  /** The cluster's folder. Its parent folder is this cluster's own: for `postgres.log`, the socket, the start lock. */
+  /** The cluster's folder. Its parent belongs to this cluster alone, for `postgres.log`, the socket and the start lock. */
   readonly directory: string
-  /** Where a copy of the binaries is put, by version, when `user` cannot reach the installed ones. */
+  /** The folder for copies of the binaries, by version, when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
-  /** Whom PostgreSQL runs as. Needed when the server is root, null otherwise. */
+  /** The user that PostgreSQL runs as. Needed when the server is root, null otherwise. */
   readonly user: OsUser | null
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Aborts the opening. */
   readonly signal: AbortSignal
-  /** Start PostgreSQL again, with back-off, whenever it ends unexpectedly. For long-lived processes. */
+  /** True to start PostgreSQL again, with back-off, when it ends unexpectedly; for long-lived processes. */
   readonly supervise: boolean
-  /** The PostgreSQL to run; the one that ships with the server unless told otherwise. */
+  /** The PostgreSQL to run; by default the one that ships with the server. */
   readonly binaries?: Binaries
-  /** How it is reached; by nobody but Fairlead unless told otherwise. */
+  /** How the cluster is reached; by default by Fairlead alone. */
   readonly access?: ClusterAccess
 }
 
 /**
- * Opens the embedded PostgreSQL cluster in `directory`: makes it at the first time, starts it, or shares the one that
- * runs. Any number of processes may have it open; the last one to close stops it. After a crash, of this process or of
- * PostgreSQL, opening brings it back.
+ * Opens the embedded PostgreSQL cluster in `directory`: creates it at the first time, starts it, or shares the running
+ * one. Any number of processes may have it open; the last one to close stops it. Opening also recovers from a crash of
+ * this process or of PostgreSQL.
  *
- * Raises errors that say what to do: no binaries, another major version, a folder that cannot be written or that
+ * Rejects with errors that say what to do: no binaries, another major version, a folder that cannot be written or that
  * `user` cannot reach, a failing initdb or start (with the last lines of output), the deadline of two minutes.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
@@ -69,10 +69,10 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** PostgreSQL takes the files of its own user alone, so nobody must be told to open them to another one. */
+/** PostgreSQL accepts files of its own user alone. This error comes before one that suggests to open them to others. */
 async function assertOwned(directory: string, user: OsUser | null): Promise<void> {
   const owner = (await stat(directory).catch(() => undefined))?.uid
-  // What root owns is no cluster that ever ran; what it is instead is told later.
+  // A folder that root owns was never a running cluster; later checks say what is wrong with it.
   if (user === null || owner === undefined || owner === 0 || owner === user.uid) return
   throw new Error(
     `${directory} belongs to user id ${owner}, and PostgreSQL would be run as ${user.uid}. ` +
@@ -94,7 +94,7 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
     const { message } = error as Error
     throw new Error(`The folder ${parent} for PostgreSQL cannot be written: ${message}`, { cause: error })
   }
-  // Told apart by its real path: processes may reach the same folder by different ones.
+  // Identified by its real path: processes may use different paths to the same folder.
   const named = join(await realpath(parent), basename(options.directory))
   const directory = await realpath(named).catch(() => named)
   await assertOwned(directory, user)

@@ -11,17 +11,17 @@ import { lastLines, runProgram } from './processes.ts'
 export const clusterUser = 'fairlead'
 
 /**
- * `initdb` insists on an account for its user id, which private user ids do not have. `nobody` has one everywhere;
- * the cluster is handed over to its real owner afterwards.
+ * `initdb` requires an account for its user id, which private user ids do not have. `nobody` has one everywhere; the
+ * cluster is given to its real owner afterwards.
  */
 const nobody: OsUser = { uid: 65_534, gid: 65_534 }
 const initdbDeadlineMs = 120_000
 
 /**
- * The arguments for `initdb` besides the folder. Sorting and case mapping come from PostgreSQL itself (provider
+ * Returns the arguments for `initdb` besides the folder. Sorting and case mapping come from PostgreSQL itself (provider
  * `builtin`, and before version 17 plain `C` for sorting), so that an upgrade of the system's C library can never
- * corrupt an index. The character classes still come from the system, under the name that each one has for them.
- * Settings go to postgresql.conf, where the operator may change them; version 15 has no option for that.
+ * corrupt an index. Character classes still come from the system's locale, whose name differs between systems. The
+ * settings go to postgresql.conf, where the operator may change them; version 15 has no option for that.
  */
 export function initdbArguments(platform: string, major: number): string[] {
   const settings = {
@@ -37,7 +37,7 @@ export function initdbArguments(platform: string, major: number): string[] {
     ...(major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []),
     '--locale=C',
     `--lc-ctype=${platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8'}`,
-    // Trust is enough: the only way in is a socket in a folder that nobody but this user and root can enter.
+    // Trust is enough: the cluster is reached only by a socket in a folder that this user and root alone can enter.
     '--auth-local=trust',
     '--auth-host=reject',
     '--no-instructions',
@@ -46,8 +46,8 @@ export function initdbArguments(platform: string, major: number): string[] {
 }
 
 /**
- * Whether `directory` holds a cluster that these binaries and this user can run; `missing` also when it is empty.
- * Raises an error that says what to do for another major version, another owner, or other content.
+ * Returns `usable` when `directory` holds a cluster that these binaries and this user can run, and `missing` when it is
+ * empty or does not exist. Rejects with an error that says what to do for another version, owner or content.
  */
 export async function examineCluster(options: {
   readonly directory: string
@@ -83,8 +83,8 @@ export async function examineCluster(options: {
 }
 
 /**
- * Makes the cluster `directory`: under a temporary name beside it, then by one rename, so that it is there complete
- * or not at all. Removes what earlier attempts left. Only for the owner of the start lock.
+ * Creates the cluster under a temporary name beside `directory` and renames it, so that it is complete or not there at
+ * all. Removes the remains of earlier attempts. The caller must hold the start lock.
  */
 export async function initialise(options: {
   readonly directory: string
@@ -125,7 +125,7 @@ export async function initialise(options: {
     if (maker !== null) await lchown(temporary, maker.uid, maker.gid)
     await run([...initdbArguments(process.platform, majorVersion(binaries.version)), '--no-sync'], maker)
     if (user !== null) await handOver(temporary, user)
-    // After the change of owner, so that this reaches the disk as well.
+    // Comes after the change of owner, so that this is written to the disk too.
     await run(['--sync-only'], user)
     await rename(temporary, directory)
     await syncDirectory(parent)
@@ -135,7 +135,7 @@ export async function initialise(options: {
   }
 }
 
-/** Gives a tree to `user`, from the top: from the first step on, the former owner cannot enter it any more. */
+/** Gives a tree to `user`, from the top down, so that the former owner is locked out from the first step on. */
 async function handOver(path: string, user: OsUser): Promise<void> {
   await lchown(path, user.uid, user.gid)
   for (const entry of await readdir(path, { withFileTypes: true })) {
@@ -145,7 +145,7 @@ async function handOver(path: string, user: OsUser): Promise<void> {
   }
 }
 
-/** An `initdb` whose server was killed may still be writing, hence the retries; what stays is removed next time. */
+/** Retries, because an `initdb` whose server was killed may still be writing. The next attempt removes the rest. */
 async function removeTree(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }).catch((error) => {
     logger.warn({ err: error, path }, 'An unfinished PostgreSQL cluster could not be removed')

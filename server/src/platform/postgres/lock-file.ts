@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { readOptional } from '../files.ts'
 import { inspectProcess, type ProcessInfo, pidIsTaken } from './processes.ts'
 
-/** PostgreSQL makes the file and writes it at once. A file that stays empty this long was left by a full disk. */
+/** PostgreSQL creates the file and writes it at once. A file that stays empty this long was left by a full disk. */
 const emptyFileGraceMs = 2000
 
 export interface PostmasterLock {
@@ -15,17 +15,17 @@ export interface PostmasterLock {
   readonly status: string
 }
 
-/** Who holds a cluster's folder, by its `postmaster.pid`. */
+/** The process that holds a cluster's folder, according to its `postmaster.pid`. */
 export type Holder =
   | { readonly state: 'none' }
-  /** A living postmaster of this very folder. */
+  /** A living postmaster of this folder. */
   | ({ readonly state: 'running' } & PostmasterLock)
-  /** The process is gone, or the pid belongs to something else by now. */
+  /** The process is gone, or its pid belongs to another program now. */
   | { readonly state: 'stale'; readonly pid: number }
   /** The file is there but has no pid. */
   | { readonly state: 'empty' }
 
-/** Reads the lines of `postmaster.pid` (PostgreSQL's pidfile.h). Null when it holds no pid. */
+/** Parses the lines of `postmaster.pid` (PostgreSQL's pidfile.h). Returns null when there is no pid. */
 export function parsePostmasterPid(text: string): PostmasterLock | null {
   const lines = text.split('\n')
   // A standalone backend writes its pid negated.
@@ -35,9 +35,9 @@ export function parsePostmasterPid(text: string): PostmasterLock | null {
 }
 
 /**
- * Whether a living process is PostgreSQL on `directory`, a real path. A server process stays in the folder of its
- * cluster; where the system does not tell the working directory, the command line has it after `-D`. When neither
- * tells, a PostgreSQL counts as the holder: a lock is better kept once too often than broken once.
+ * True when a living process is PostgreSQL on `directory`, a real path. A server process stays in the folder of its
+ * cluster; where the system does not report the working directory, the command line has it after `-D`. With neither, any
+ * PostgreSQL counts as the holder: breaking a lock that is held is worse than keeping one that is not.
  */
 export function holdsDirectory(info: ProcessInfo, directory: string): boolean {
   if (info.command !== 'postgres') return false
@@ -45,12 +45,12 @@ export function holdsDirectory(info: ProcessInfo, directory: string): boolean {
   return !info.commandLine.includes(' -D ') || `${info.commandLine} `.includes(` -D ${directory} `)
 }
 
-/** Finds out who holds the cluster in `directory`. */
+/** Finds the process that holds the cluster in `directory`. */
 export function findHolder(directory: string): Promise<Holder> {
   return readHolder(clusterLock(directory), directory)
 }
 
-/** The same by any lock file of PostgreSQL; that of a socket has the same first lines. */
+/** Reads any lock file of PostgreSQL; a socket's has the same first lines. */
 async function readHolder(file: string, directory: string): Promise<Holder> {
   const text = await readOptional(file)
   if (text === undefined) return { state: 'none' }
@@ -60,7 +60,7 @@ async function readHolder(file: string, directory: string): Promise<Holder> {
   return running ? { state: 'running', ...lock } : { state: 'stale', pid: lock.pid }
 }
 
-/** Whether `pid` is a living PostgreSQL on `directory`. */
+/** True when `pid` is a living PostgreSQL on `directory`. */
 export async function isPostmaster(pid: number, directory: string): Promise<boolean> {
   const info = await inspectProcess(pid)
   if (info === null) return false
@@ -69,11 +69,10 @@ export async function isPostmaster(pid: number, directory: string): Promise<bool
 }
 
 /**
- * Removes `postmaster.pid` and the lock of the socket where PostgreSQL would take them for a living holder although
- * there is none: the pid belongs to another program or to a zombie, or the file is empty. Only for the owner of the
- * start lock, so that nobody can start a postmaster between the check and the removal. A lock of a dead pid is left to
- * PostgreSQL, which then also checks the shared memory named in it; orphaned backends are found by the folder's inode
- * in either case.
+ * Removes `postmaster.pid` and the lock of the socket when PostgreSQL would believe that they are held although they are
+ * not: the pid belongs to another program or to a zombie, or the file is empty. The caller must hold the start lock, so
+ * that nobody starts a postmaster between check and removal. A lock of a dead pid is left to PostgreSQL, which also
+ * checks the shared memory named in it; it finds orphaned backends by the folder's inode in either case.
  */
 export async function removeMisleadingLocks(
   directory: string,

@@ -12,13 +12,13 @@ const immediateStopMs = 10_000
 
 export type StartOutcome =
   | { readonly state: 'ready'; readonly pid: number }
-  /** Did not come up in time; it is left running, because it may be recovering. */
+  /** It did not become ready in time. It keeps running, because it may be recovering. */
   | { readonly state: 'starting'; readonly pid: number }
   | { readonly state: 'exited'; readonly code: number | null; readonly log: string }
 
 /**
- * The command line of the postmaster. How the cluster can be reached is given here, where it wins over
- * postgresql.conf. The folder is quoted because the setting is a list.
+ * Returns the command line of the postmaster. It says how the cluster is reached, because it takes precedence over
+ * postgresql.conf. The socket's folder is quoted because the setting is a list.
  */
 export function postmasterArguments(
   directory: string,
@@ -37,9 +37,9 @@ export function postmasterArguments(
 }
 
 /**
- * Starts the postmaster in a session of its own, so that Ctrl+C in a terminal reaches the server alone, which stops it
- * when it is done. Waits until it takes connections, ends, or the deadline (a `performance.now()` time) is over.
- * When the signal aborts it is stopped again.
+ * Starts the postmaster in a session of its own, so that Ctrl+C in a terminal signals the server alone, which stops the
+ * postmaster last. Resolves when it accepts connections, when it has ended, or at the deadline (a `performance.now()`
+ * time). Stops it again when the signal aborts.
  */
 export async function startPostmaster(options: {
   readonly executable: string
@@ -61,7 +61,7 @@ export async function startPostmaster(options: {
     const child = spawn(program, args, {
       ...(options.user ?? {}),
       cwd: '/',
-      // A fixed locale is needed on macOS, where looking one up starts a thread that PostgreSQL does not allow.
+      // macOS needs a fixed locale: looking one up starts a thread there, which PostgreSQL does not allow.
       env: { LC_ALL: 'C' },
       detached: true,
       stdio: ['ignore', log.fd, log.fd],
@@ -91,8 +91,8 @@ export async function startPostmaster(options: {
 }
 
 /**
- * Stops the postmaster of `directory` and waits until it is gone: a fast shutdown, which rolls back what is running,
- * then an immediate one. Raises an error when even that does not end it.
+ * Stops the postmaster of `directory` and waits until it is gone: by a fast shutdown, which rolls back open transactions,
+ * then by an immediate one. Rejects when even that does not end it.
  */
 export async function stopPostmaster(pid: number, directory: string): Promise<void> {
   await endProcess(pid, () => isPostmaster(pid, directory))
@@ -119,13 +119,13 @@ async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise
   throw new Error(`PostgreSQL (process ${pid}) does not stop`)
 }
 
-/** util-linux's program that limits itself and becomes the one that it is told; Node cannot do that by itself. */
+/** A program of util-linux that sets limits for itself and then executes another one; Node cannot set them. */
 const prlimit = '/usr/bin/prlimit'
 
 /**
- * What comes before the command so that the limit holds for it and all its children. RLIMIT_DATA counts private
- * memory alone (getrlimit(2)); a process that wants more is refused it by `malloc`, which PostgreSQL makes an error of
- * that statement. Nothing where there is no such program, as on macOS.
+ * Returns the words that precede the command, so that the limit holds for it and all its children. RLIMIT_DATA counts
+ * private memory alone (getrlimit(2)); above it `malloc` fails, and PostgreSQL reports an error for that statement.
+ * Returns nothing where the program is missing, as on macOS.
  */
 async function memoryLimit({ processMemory }: ClusterAccess): Promise<string[]> {
   if (processMemory === null) return []
@@ -136,7 +136,7 @@ async function memoryLimit({ processMemory }: ClusterAccess): Promise<string[]> 
   return found ? [prlimit, `--data=${processMemory}`, '--'] : []
 }
 
-/** The log is capped at each start: a full one replaces its predecessor `<file>.1`. */
+/** Opens the log for appending. A log above the limit is renamed to `<file>.1` first, over its predecessor. */
 async function openLog(path: string): Promise<FileHandle> {
   const file = await open(path, 'a', 0o600)
   if ((await file.stat()).size <= logLimit) return file

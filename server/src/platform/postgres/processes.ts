@@ -6,16 +6,16 @@ import { parseStat } from '../processes.ts'
 import type { OsUser } from '../users.ts'
 
 export interface ProcessInfo {
-  /** Short name of the executable. */
+  /** The short name of the executable. */
   readonly command: string
   readonly commandLine: string
-  /** Working directory, or null where the system does not tell it. */
+  /** The working directory, or null where the system does not report it. */
   readonly directory: string | null
-  /** Opaque; together with the pid it names one process for good, because pids are used again. */
+  /** An opaque text. Together with the pid it identifies a process, because pids are used again. */
   readonly startedAt: string
 }
 
-/** What is known of a process. Null when it is gone; a zombie counts as gone. */
+/** Returns facts about a process, or null when it is gone; a zombie counts as gone. */
 export async function inspectProcess(pid: number): Promise<ProcessInfo | null> {
   return process.platform === 'linux' ? inspectThroughProc(pid) : inspectThroughPs(pid)
 }
@@ -46,14 +46,14 @@ async function inspectThroughProc(pid: number): Promise<ProcessInfo | null> {
 async function inspectThroughPs(pid: number): Promise<ProcessInfo | null> {
   const columns = ['-ww', '-o', 'state=,lstart=,ucomm=,args=', '-p', String(pid)]
   const { stdout } = await promisify(execFile)('ps', columns, { env: { LC_ALL: 'C' } }).catch((error) => {
-    // ps answers with status 1 and nothing when there is no such process.
+    // ps exits with status 1 and prints nothing when there is no such process.
     if (error.code === 1 && error.stdout === '') return { stdout: '' }
     throw error
   })
   return parsePs(stdout)
 }
 
-/** Reads one line of `ps -o state=,lstart=,ucomm=,args=`. */
+/** Parses one line of `ps -o state=,lstart=,ucomm=,args=`. */
 export function parsePs(line: string): ProcessInfo | null {
   const match = /^\s*(\S+)\s+(\S+\s+\S+\s+\d+\s+[\d:]+\s+\d+)\s+(\S+)\s+(.*)$/.exec(line.trimEnd())
   if (match === null) return null
@@ -61,7 +61,7 @@ export function parsePs(line: string): ProcessInfo | null {
   return state.startsWith('Z') ? null : { command: basename(command), commandLine, directory: null, startedAt }
 }
 
-/** Whether the system knows the pid at all, zombies included: the question that PostgreSQL itself asks. */
+/** True when the system knows the pid, zombies included. PostgreSQL checks the same. */
 export function pidIsTaken(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -72,8 +72,8 @@ export function pidIsTaken(pid: number): boolean {
 }
 
 /**
- * Runs a program to its end, as `user` and without an environment (only C messages), and returns its exit code and
- * what it wrote. Rejects when it cannot be started, when the signal aborts, or at the deadline.
+ * Runs a program to its end, as `user` and with no environment but the C locale, and returns its exit code and output.
+ * Rejects when it cannot be started, when the signal aborts, or at the deadline.
  */
 export async function runProgram(options: {
   readonly command: string
@@ -111,7 +111,7 @@ export async function runProgram(options: {
   }
 }
 
-/** The last lines of a text that are not empty, for error messages. */
+/** Returns the last lines of a text that are not empty, for error messages. */
 export function lastLines(text: string, count = 12): string {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   return lines.slice(-count).join('\n')

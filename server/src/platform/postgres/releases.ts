@@ -1,15 +1,15 @@
 /** A package of binaries: its exact version, and the SHA-512 of its archive as the registry states it. */
 export interface BinariesRelease {
-  /** Begins with the version of PostgreSQL. */
+  /** The version of the package, which begins with that of PostgreSQL. */
   readonly version: string
-  /** By npm's name of the platform, such as `linux-x64`. */
+  /** Hashes by npm's name of the platform, such as `linux-x64`. */
   readonly integrity: Readonly<Record<string, string>>
 }
 
 /**
- * The versions of PostgreSQL that can be brought from the npm registry, by their major number. The newest is not among
- * them: it ships with the server. Every published version of these packages is a prerelease, after its packaging, so
- * that no range would choose one; and what will be run is to be exactly what was looked at.
+ * The versions of PostgreSQL that can be downloaded from the npm registry, by their major number. The newest is missing
+ * here because it ships with the server. Versions are exact and have a hash: every published version of these packages is
+ * a prerelease, which no range selects, and only archives that were examined may run.
  */
 export const binariesReleases: Readonly<Record<string, BinariesRelease>> = {
   '15': {

@@ -1,40 +1,41 @@
 import { realpath } from 'node:fs/promises'
 import pg from 'pg'
+import { unlessAborted } from '../abort.ts'
 import { clusterUser } from './initialise.ts'
 import type { PostmasterLock } from './lock-file.ts'
 
 /** The name `fairlead` in ASCII, as the 64-bit key of an advisory lock. */
 const membershipKey = Buffer.from('fairlead').readBigInt64BE().toString()
 
-/** What `pg` needs to connect to a cluster's database as its superuser. */
+/** The settings of `pg` to connect to a cluster's database as its superuser. */
 export interface ClusterConnection {
   /** The folder of the socket. */
   readonly host: string
   readonly port: number
   readonly user: string
   readonly database: string
-  /** Stated, so that PGSSLMODE in the server's environment has no say. */
+  /** Set here, so that PGSSLMODE in the server's environment has no effect. */
   readonly ssl: false
 }
 
 /**
- * Membership in a running cluster: a connection that holds the shared advisory lock by which the processes that use
- * a cluster know of each other. It lies in the database `postgres`, because such locks belong to one database, and so
- * that `fairlead` stays free to serve as a template.
+ * Membership in a running cluster: a connection that holds a shared advisory lock, by which the processes that use a
+ * cluster know of each other. All connect to the database `postgres`, because such locks belong to one database, and
+ * because a database with connections cannot be used as a template.
  */
 export interface Session {
   readonly pid: number
   readonly connection: ClusterConnection
-  /** Resolves when the connection is gone, whoever ended it. */
+  /** Resolves when the connection is closed, by either side. */
   readonly lost: Promise<void>
   isLost(): boolean
-  /** Gives the membership up. True when nobody else uses the cluster; until `end`, nobody else can begin to. */
+  /** Gives up the membership. Returns true when no other process uses the cluster; none can join it before `end` then. */
   leave(): Promise<boolean>
   end(): Promise<void>
 }
 
-/** Failures that pass: the server is not there yet, is starting, or is going down. By Node's or PostgreSQL's code. */
-const passing = new Set([
+/** Codes of Node or PostgreSQL for temporary errors: the server is not there yet, is starting, or is shutting down. */
+const temporary = new Set([
   'ENOENT', // no socket
   'ECONNREFUSED',
   'ECONNRESET',
@@ -47,23 +48,18 @@ const passing = new Set([
 ])
 
 /**
- * Becomes a member of the cluster that `postmaster` runs on `directory`, and makes the database `database` when it
- * is missing. Null when the server does not take connections at the moment, or goes down meanwhile.
+ * Joins the cluster that `postmaster` runs on `directory`, and creates the database `database` when it is missing.
+ * Returns null when the server accepts no connections at the moment, or shuts down meanwhile.
  */
-export async function enter(
+export async function join(
   postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
   directory: string,
   database: string,
   signal: AbortSignal,
 ): Promise<Session | null> {
   signal.throwIfAborted()
-  const connection = {
-    host: postmaster.socketDirectory,
-    port: postmaster.port,
-    user: clusterUser,
-    database,
-    ssl: false,
-  } as const
+  const { pid, port, socketDirectory: host } = postmaster
+  const connection: ClusterConnection = { host, port, user: clusterUser, database, ssl: false }
   const client = new pg.Client({
     ...connection,
     database: 'postgres',
@@ -76,50 +72,50 @@ export async function enter(
     ended = true
     resolve()
   })
-  // The next query or the end of the connection tells; without a listener the process would end.
+  // Without a listener the error would end the process. The next query, or the end of the connection, reports it too.
   client.on('error', () => undefined)
   const end = async () => {
     if (!ended) await client.end()
   }
-  async function join(): Promise<void> {
-    await client.connect()
-    const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory')
-    const found = rows[0]?.data_directory ?? ''
-    if ((await realpath(found)) !== (await realpath(directory))) {
-      throw new Error(`The PostgreSQL that answers in ${connection.host} serves ${found}, not ${directory}`)
-    }
-    // Waits while one that leaves stops the cluster; then that ends this connection.
-    await client.query('SELECT pg_advisory_lock_shared($1::bigint)', [membershipKey])
-    await ensureDatabase(client, connection.database)
-  }
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort)
   try {
-    await Promise.race([join(), aborted.promise])
+    await unlessAborted(becomeMember(client, directory, connection), signal)
   } catch (error) {
     // Not awaited: a server that hangs does not close its side.
     void end()
-    if (!signal.aborted && isPassing(error)) return null
+    if (!signal.aborted && isTemporary(error)) return null
     throw error
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
+  return { pid, connection, lost, isLost: () => ended, leave: () => giveUpMembership(client), end }
+}
 
-  async function leave(): Promise<boolean> {
-    try {
-      // First down, then up: of several that leave at once, the last one finds itself alone.
-      await client.query('SELECT pg_advisory_unlock_shared($1::bigint)', [membershipKey])
-      const { rows } = await client.query<{ alone: boolean }>('SELECT pg_try_advisory_lock($1::bigint) AS alone', [
-        membershipKey,
-      ])
-      return rows[0]?.alone ?? false
-    } catch (error) {
-      if (isPassing(error)) return false
-      throw error
-    }
+async function becomeMember(
+  client: pg.Client,
+  directory: string,
+  { host, database }: Pick<ClusterConnection, 'host' | 'database'>,
+): Promise<void> {
+  await client.connect()
+  const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory')
+  const found = rows[0]?.data_directory ?? ''
+  if ((await realpath(found)) !== (await realpath(directory))) {
+    throw new Error(`The PostgreSQL that answers in ${host} serves ${found}, not ${directory}`)
   }
-  return { pid: postmaster.pid, connection, lost, isLost: () => ended, leave, end }
+  // Waits while a member that leaves stops the cluster, which then closes this connection.
+  await client.query('SELECT pg_advisory_lock_shared($1::bigint)', [membershipKey])
+  await ensureDatabase(client, database)
+}
+
+async function giveUpMembership(client: pg.Client): Promise<boolean> {
+  try {
+    // Releases the shared lock before it tries the exclusive one: of several that leave at once, the last one gets it.
+    await client.query('SELECT pg_advisory_unlock_shared($1::bigint)', [membershipKey])
+    const { rows } = await client.query<{ alone: boolean }>('SELECT pg_try_advisory_lock($1::bigint) AS alone', [
+      membershipKey,
+    ])
+    return rows[0]?.alone ?? false
+  } catch (error) {
+    if (isTemporary(error)) return false
+    throw error
+  }
 }
 
 async function ensureDatabase(client: pg.Client, name: string): Promise<void> {
@@ -128,15 +124,15 @@ async function ensureDatabase(client: pg.Client, name: string): Promise<void> {
   try {
     await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`)
   } catch (error) {
-    // duplicate_database, or unique_violation when two do it at the very same time.
+    // duplicate_database, or unique_violation when two processes create it at the same time.
     if (!['42P04', '23505'].includes((error as pg.DatabaseError).code ?? '')) throw error
   }
 }
 
-/** A connection that breaks under a query is reported by `pg` without a code. */
-function isPassing(error: unknown): boolean {
+/** True for an error that a later attempt may not meet. `pg` reports a connection that breaks during a query without a code. */
+function isTemporary(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string }
   return code === undefined
     ? /connection terminated|timeout expired|not queryable/i.test(message ?? '')
-    : passing.has(code)
+    : temporary.has(code)
 }

@@ -3,17 +3,17 @@ import { chown, lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { OsUser } from '../users.ts'
 
-/** Of Fairlead's own cluster, where it is a part of the socket's name only; nothing listens on the network. */
+/** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
 export const socketPort = 5432
 
-/** What `sun_path` holds besides its closing zero byte (unix(7)): 108 bytes on Linux, 104 on macOS. */
+/** Returns the bytes of `sun_path` without its closing zero byte (unix(7)): 108 on Linux and 104 on macOS with it. */
 function longestSocketPath(platform: string): number {
   return platform === 'darwin' ? 103 : 107
 }
 
 /**
- * The folder for the socket: `<parent>/socket`, or, when the address would be too long for the system, a folder in
- * the temporary directory named from a hash of the cluster's directory. Raises an error when neither is short enough.
+ * Returns the folder for the socket: `<parent>/socket`, or, when that address is too long for the system, a folder in the
+ * temporary directory named by a hash of the cluster's directory. Throws when both are too long.
  */
 export function chooseSocketDirectory(options: {
   readonly directory: string
@@ -37,8 +37,8 @@ export function chooseSocketDirectory(options: {
 }
 
 /**
- * Makes a 0700 folder that belongs to `user`. One that exists must be just that, not a link and nobody else's: in the
- * temporary directory any user could have put it there to listen in our place.
+ * Creates a 0700 folder that belongs to `user`. An existing one must be exactly that, no link and no other user's: in the
+ * temporary directory any user could have created it to listen in the server's place.
  */
 export async function makePrivateDirectory(path: string, user: OsUser | null): Promise<void> {
   const self = process.getuid?.()
@@ -46,7 +46,7 @@ export async function makePrivateDirectory(path: string, user: OsUser | null): P
     if (error.code !== 'EEXIST') throw error
   })
   const { uid, mode, isPrivate } = await examine(path)
-  // Made just now, or by an earlier start that ended right here.
+  // Created just now, or by an earlier start that was killed at this point.
   if (isPrivate && user !== null && uid === self) return chown(path, user.uid, user.gid)
   if (isPrivate && uid === (user?.uid ?? self)) return
   throw new Error(

@@ -14,15 +14,15 @@ interface Owner {
 export type Release = () => Promise<void>
 
 /**
- * Takes the lock that serialises what happens before PostgreSQL holds its own: making the cluster, removing what a
- * crash left, starting the postmaster. Returns null when another living process has it; try again a little later.
+ * Takes the lock for everything that happens before PostgreSQL holds its own: creating the cluster, removing the remains
+ * of a crash, starting the postmaster. Returns null when another living process has it; the caller tries again later.
  *
- * The file appears together with its content (by a hard link), so it never lacks an owner. An owner is a pid and its
- * start time; a lock whose owner is gone is taken away by renaming, which only one contender can do.
+ * A hard link makes the file appear together with its content, so it never lacks an owner. An owner is a pid and its start
+ * time; a lock whose owner is gone is removed by renaming it, in which only one contender can succeed.
  */
 export async function tryStartLock(path: string): Promise<Release | null> {
   const self = await inspectProcess(process.pid)
-  if (self === null) throw new Error('The system does not tell about this process; is /proc mounted?')
+  if (self === null) throw new Error('This process cannot be inspected; is /proc mounted?')
   const owner: Owner = { pid: process.pid, startedAt: self.startedAt, token: randomUUID() }
   const content = JSON.stringify(owner)
   const own = `${path}.${owner.token}.new`
@@ -34,17 +34,17 @@ export async function tryStartLock(path: string): Promise<Release | null> {
       if ((await readOptional(path)) === content) await rm(path, { force: true })
     }
   } catch (error) {
-    // ENOENT: the owner tidied up at this moment.
+    // ENOENT: the lock's new owner has just removed this file.
     if (!['EEXIST', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   } finally {
     await rm(own, { force: true })
   }
   const found = await readOptional(path)
-  if (found !== undefined && !(await ownerLives(found))) await takeAway(path, found)
+  if (found !== undefined && !(await ownerLives(found))) await removeAbandoned(path, found)
   return null
 }
 
-/** What contenders left that ended before they could link their file. A living one simply tries again. */
+/** Removes files of contenders that ended before they could link them. A living contender tries again. */
 async function removeUnusedFiles(path: string): Promise<void> {
   const folder = dirname(path)
   for (const name of await readdir(folder)) {
@@ -52,7 +52,7 @@ async function removeUnusedFiles(path: string): Promise<void> {
   }
 }
 
-async function takeAway(path: string, abandoned: string): Promise<void> {
+async function removeAbandoned(path: string, abandoned: string): Promise<void> {
   const aside = `${path}.${randomUUID()}`
   try {
     await rename(path, aside)
@@ -60,7 +60,7 @@ async function takeAway(path: string, abandoned: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
     throw error
   }
-  // A faster contender may have replaced the abandoned lock in between: then its lock goes back.
+  // A faster contender may have replaced the abandoned lock meanwhile: its lock is put back.
   if ((await readOptional(aside)) !== abandoned) await link(aside, path).catch(() => undefined)
   await rm(aside, { force: true })
 }

@@ -15,11 +15,11 @@ const retryMs = 40
 const orphansRetryMs = 500
 
 export interface ClusterContext {
-  /** The cluster's folder, a real path. Its parent belongs to this cluster alone: log, socket and start lock. */
+  /** The cluster's folder, a real path. Its parent belongs to this cluster alone, for log, socket and start lock. */
   readonly directory: string
   readonly binaries: Binaries
   readonly access: ClusterAccess
-  /** Where a copy of the binaries goes when `user` cannot reach the installed ones. */
+  /** The folder for copies of the binaries when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   readonly user: OsUser | null
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
@@ -27,26 +27,26 @@ export interface ClusterContext {
 
 export type Attempt =
   | { readonly state: 'started' }
-  /** Another process was faster. */
+  /** Another process started it first. */
   | { readonly state: 'found' }
-  /** Not possible at the moment. */
+  /** It cannot be started at the moment. */
   | { readonly state: 'blocked'; readonly obstacle: string; readonly retryMs: number }
 
 /**
- * Makes the cluster when there is none and starts its postmaster, under the start lock. Raises an error for what will
- * not pass by itself, with the last lines of the log.
+ * Creates the cluster when there is none and starts its postmaster, under the start lock. Rejects, with the last lines of
+ * the log, when a retry would not help.
  */
 export async function tryStart(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
   const release = await tryStartLock(join(dirname(context.directory), 'start.lock'))
   if (release === null) return { state: 'blocked', obstacle: 'another process is starting it', retryMs }
   try {
-    return await startAlone(context, signal, deadline)
+    return await startLocked(context, signal, deadline)
   } finally {
     await release()
   }
 }
 
-async function startAlone(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
+async function startLocked(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
   const { directory, user, logger, access } = context
   if ((await findHolder(directory)).state === 'running') return { state: 'found' }
   const begin = performance.now()
@@ -82,11 +82,11 @@ async function startAlone(context: ClusterContext, signal: AbortSignal, deadline
   if (outcome.state === 'starting') {
     return { state: 'blocked', obstacle: `its process ${outcome.pid} is still starting; see ${logFile}`, retryMs }
   }
-  // An operator's pg_ctl knows nothing of the start lock.
+  // An operator's pg_ctl may have started it: that does not take the start lock.
   if ((await findHolder(directory)).state === 'running') return { state: 'found' }
-  // PostgreSQL's own guard: backends whose postmaster was killed may still be at work on the files.
+  // PostgreSQL's own check: backends whose postmaster was killed may still be writing to the files.
   if (/shared memory block .* still in use/.test(outcome.log)) {
-    const obstacle = 'processes of an earlier PostgreSQL on this folder are still at work; wait for them or end them'
+    const obstacle = 'processes of an earlier PostgreSQL on this folder are still running; wait for them or end them'
     return { state: 'blocked', obstacle, retryMs: orphansRetryMs }
   }
   throw new Error(

@@ -5,23 +5,23 @@ import type { Session } from './session.ts'
 import type { ClusterContext } from './start.ts'
 
 const attachDeadlineMs = 120_000
-/** A cluster that ran this long has recovered: the next failure is answered at once again. */
+/** After running this long a cluster counts as stable: the back-off starts again at zero. */
 const stableMs = 60_000
 
 export interface Supervision {
-  /** Ends the supervision and returns the present session, or the last one when PostgreSQL is down. */
+  /** Ends the supervision and returns the current session, or the last one when PostgreSQL is down. */
   stop(): Promise<Session>
 }
 
-/** The pause before the next attempt: 1 s, doubled each time, at most 30 s. */
+/** Returns the pause before the next attempt: 1 s, doubled each time, at most 30 s. */
 export function nextPause(pauseMs: number): number {
   return Math.min(30_000, Math.max(1000, pauseMs * 2))
 }
 
 /**
- * Restores a session whenever it is lost, and the postmaster with it when that has died. The loss of the connection is
- * the one signal that needs no polling and covers everything: the backend of an idle session ends with its postmaster,
- * whether this process started that or found it.
+ * Restores the session whenever it is lost, and starts the postmaster when it has died. The loss of the connection needs
+ * no polling and covers both: the backend of an idle session ends with its postmaster, also with one that another process
+ * started.
  */
 export function superviseSession(context: ClusterContext, first: Session): Supervision {
   const { logger } = context
@@ -43,7 +43,7 @@ export function superviseSession(context: ClusterContext, first: Session): Super
         await delay(pauseMs, undefined, { signal })
         pauseMs = nextPause(pauseMs)
         next = await attach(context, signal, attachDeadlineMs).catch((error) => {
-          if (!signal.aborted) logger.error({ err: error, pauseMs }, 'PostgreSQL could not be brought back')
+          if (!signal.aborted) logger.error({ err: error, pauseMs }, 'PostgreSQL could not be started again')
           return null
         })
       }

@@ -1,4 +1,4 @@
-import type { HandlersOf } from '../http/call.ts'
+import type { HandlersOf } from '../../http/call.ts'
 import type { Databases } from './databases.ts'
 import type { Snapshots } from './snapshots.ts'
 

@@ -1,10 +1,10 @@
-import type { Logger } from '../platform/logger.ts'
+import type { Logger } from '../../platform/logger.ts'
 import { type Engine, EngineError } from './engine.ts'
 import { createInstance } from './instance.ts'
 
 /**
- * An operator's PostgreSQL server. Its one version is what it is; its address is what databases are reached by. The
- * administrator must be a superuser, or may make roles and databases.
+ * Uses a PostgreSQL server of the operator. It has one version, and connection strings have its address. The administrator
+ * must be a superuser, or have the right to create roles and databases.
  *
  * @param options.url the administrator's address
  */
@@ -17,9 +17,9 @@ export function createExternalEngine(options: { readonly url: string; readonly l
   )
   let version: string | undefined
 
-  const versionNow = async (): Promise<string> => {
+  const currentVersion = async (): Promise<string> => {
     try {
-      version ??= String(await instance.majorVersion())
+      version ??= String(await instance.statistics.majorVersion())
       return version
     } catch (error) {
       logger.error({ err: error }, 'the PostgreSQL server in FAIRLEAD_DATABASES_URL cannot be used')
@@ -30,18 +30,19 @@ export function createExternalEngine(options: { readonly url: string; readonly l
 
   return {
     name: 'external',
-    versions: async () => [await versionNow()],
+    versions: async () => [await currentVersion()],
     addressOf: async () => address,
-    async open(asked, signal) {
+    async open(key, signal) {
       signal.throwIfAborted()
-      const now = await versionNow()
-      if (Number(now) < Number(asked)) {
-        throw new EngineError('version_unavailable', `The server of users' databases is PostgreSQL ${now} by now.`)
+      const current = await currentVersion()
+      if (Number(current) < Number(key.version)) {
+        throw new EngineError('version_unavailable', `The server of users' databases is PostgreSQL ${current} by now.`)
       }
       return instance
     },
     exists: async () => true,
     running: () => instance,
+    limitLocks: async () => [],
     close: () => instance.close(),
   }
 }

@@ -1,18 +1,18 @@
 import type { Database, Transaction } from '../platform/database.ts'
 import { enqueue } from '../platform/jobs.ts'
 
-/** Brings a database into the state that its row asks for. */
-export const settleTask = 'databases.settle'
-/** Removes a deleted database when its time is over. */
+/** Brings a database to the state that its row describes. */
+export const reconcileTask = 'databases.reconcile'
+/** Removes a deleted database for good when it can no longer be restored. */
 export const dropTask = 'databases.drop'
-/** Brings a snapshot into the state that its row asks for. */
+/** Brings a snapshot to the state that its row describes. */
 export const snapshotTask = 'databases.snapshot'
 
-/** What concerns one database happens one after the other. */
+/** Jobs of one database, its snapshots included, run one after the other. */
 const queueOf = (databaseId: string) => `database:${databaseId}`
 
-export function enqueueSettle(db: Database | Transaction, databaseId: string, runAt?: Date): Promise<void> {
-  const job = { task: settleTask, payload: { database_id: databaseId }, queue: queueOf(databaseId) }
+export function enqueueReconcile(db: Database | Transaction, databaseId: string, runAt?: Date): Promise<void> {
+  const job = { task: reconcileTask, payload: { database_id: databaseId }, queue: queueOf(databaseId) }
   return enqueue(db, runAt === undefined ? job : { ...job, runAt })
 }
 

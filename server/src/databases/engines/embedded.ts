@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import type { Range } from '../../platform/config.ts'
+import { readOptional } from '../../platform/files.ts'
+import { clusterPort } from './cluster-port.ts'
+import { type ClustersOptions, createClusters, dataDirectory } from './clusters.ts'
+import type { Engine } from './engine.ts'
+import { endLockHolders } from './lock-limit.ts'
+
+export interface EmbeddedEngineOptions extends ClustersOptions {
+  /** The host in connection strings: the name under which apps reach this machine. */
+  readonly host: string
+  /** The ports that clusters may get. */
+  readonly ports: Range
+}
+
+/**
+ * Runs PostgreSQL clusters on this machine, one for each version, apart from the one that holds Fairlead's state. They
+ * are started when first needed, supervised, stopped with the server, and adopted by the next server after a crash.
+ */
+export function createEmbeddedEngine(options: EmbeddedEngineOptions): Engine {
+  const { binaries, directory, host, ports } = options
+  const clusters = createClusters(options)
+  return {
+    name: 'embedded',
+    versions: async () => binaries.majors,
+    addressOf: async (transaction, version) => ({ host, port: await clusterPort(transaction, version, ports) }),
+    open: clusters.open,
+    exists: async (version) =>
+      (await readOptional(join(dataDirectory(directory, version), 'PG_VERSION'))) !== undefined,
+    running: clusters.running,
+
+    async limitLocks(maxLocks) {
+      const databases: number[] = []
+      for (const { statistics } of clusters.all()) databases.push(...(await endLockHolders(statistics, maxLocks)))
+      return databases
+    },
+
+    close: clusters.close,
+  }
+}

@@ -1,0 +1,24 @@
+import type { Statistics } from './statistics.ts'
+
+/**
+ * Ends the sessions of databases that hold more than `maxLocks` locks, and returns the OIDs of these databases. Signals
+ * the processes, which run on this machine: with a full lock table `pg_terminate_backend` fails, because it looks up whose
+ * session it is.
+ */
+export async function endLockHolders(
+  statistics: Pick<Statistics, 'lockHolders'>,
+  maxLocks: number,
+): Promise<readonly number[]> {
+  const holders = await statistics.lockHolders(maxLocks)
+  for (const { pid } of holders) endSession(pid)
+  return [...new Set(holders.map(({ database }) => database))]
+}
+
+/** Sends the signal that `pg_terminate_backend` sends. */
+function endSession(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM')
+  } catch {
+    // The session has ended by itself.
+  }
+}

@@ -1,0 +1,57 @@
+import type { AdminConnection } from './admin-connection.ts'
+
+/** A session of a database that holds too many locks. */
+export interface LockHolder {
+  /** The OID of the database. */
+  readonly database: number
+  /** The process id of the session on the engine's machine. */
+  readonly pid: number
+}
+
+/** Reads facts about an instance and its databases. */
+export interface Statistics {
+  majorVersion(): Promise<number>
+  /** Returns bytes by name of database; databases that do not exist are missing. */
+  sizes(names: readonly string[]): Promise<Map<string, number>>
+  /** Returns the number of clients that are connected to a database. */
+  connections(name: string): Promise<number>
+  /** Returns all sessions of databases that hold more than `maxLocks` locks together. */
+  lockHolders(maxLocks: number): Promise<LockHolder[]>
+}
+
+export function createStatistics({ query }: Pick<AdminConnection, 'query'>): Statistics {
+  return {
+    async majorVersion() {
+      const rows = await query<{ number: string }>(`select current_setting('server_version_num') as number`)
+      return Math.floor(Number(rows[0]?.number) / 10_000)
+    },
+
+    async sizes(names) {
+      const rows = await query<{ name: string; bytes: string }>(
+        `select datname as name, pg_database_size(oid) as bytes from pg_database where datname = any($1)`,
+        [names],
+      )
+      return new Map(rows.map(({ name, bytes }) => [name, Number(bytes)]))
+    },
+
+    async connections(name) {
+      // PostgreSQL's own background workers are in the view as well.
+      const text = `select count(*) from pg_stat_activity where datname = $1 and backend_type = 'client backend'`
+      const rows = await query<{ count: string }>(text, [name])
+      return Number(rows[0]?.count ?? 0)
+    },
+
+    // Calls functions that need no locks: when the lock table is full, reading a shared catalogue would fail.
+    lockHolders: (maxLocks) =>
+      query<LockHolder>(
+        `with sessions as (select datid, pid, usesysid from pg_stat_get_activity(null)),
+         own as (select usesysid from sessions where pid = pg_backend_pid()),
+         held as (
+           select s.datid from pg_lock_status() l join sessions s using (pid)
+           where s.usesysid <> (select usesysid from own) group by s.datid having count(*) > $1
+         )
+         select s.datid::integer as database, s.pid from held join sessions s using (datid)`,
+        [maxLocks],
+      ),
+  }
+}

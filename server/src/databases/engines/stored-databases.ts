@@ -1,0 +1,114 @@
+import pg from 'pg'
+import type { AdminConnection } from './admin-connection.ts'
+import { isDuplicate } from './sql-errors.ts'
+
+const { escapeIdentifier: id, escapeLiteral: literal } = pg
+
+/** Administers the databases and snapshots of an instance. A snapshot is a database that nobody can connect to. */
+export interface StoredDatabases {
+  /** Creates the database, empty or as a copy of `template`, or restores the deleted one of this name. */
+  ensure(name: string, template: string | null, signal: AbortSignal): Promise<void>
+  /** Forbids logins, ends all sessions and renames the database, so that it can be restored later. */
+  archive(name: string, signal: AbortSignal): Promise<void>
+  /** Removes databases for good, archived and half-restored ones included. */
+  drop(names: readonly string[], signal: AbortSignal): Promise<void>
+  /** Copies a database. Its connections end, and new ones are refused, until the copy is made. */
+  copy(source: string, target: string, signal: AbortSignal): Promise<void>
+  /** Replaces the content of a database by that of a copy, once for each `restoreId`. */
+  replaceContent(name: string, template: string, restoreId: string, signal: AbortSignal): Promise<void>
+}
+
+const archived = (name: string) => `deleted_${name}`
+/** The new content, until it gets the database's name. */
+const restoring = (name: string) => `restoring_${name}`
+/** The former content, until it is removed. */
+const replaced = (name: string) => `replaced_${name}`
+
+/**
+ * Copying whole files takes half the time of writing everything to the log first. A new database refuses connections
+ * until its grants are set: by default every role may connect.
+ */
+const copyOf = (template: string) => `template ${id(template)} strategy file_copy allow_connections false`
+const emptyDatabase = 'template template0 allow_connections false'
+const dropNow = (name: string) => `drop database if exists ${id(name)} with (force)`
+const rename = (from: string, to: string) => `alter database ${id(from)} rename to ${id(to)}`
+
+export function createStoredDatabases(admin: AdminConnection): StoredDatabases {
+  const { run, runWithoutSessions, databaseExists } = admin
+  return {
+    async ensure(name, template, signal) {
+      if (await databaseExists(name)) return
+      if (await databaseExists(archived(name))) {
+        return runWithoutSessions(archived(name), rename(archived(name), name), signal)
+      }
+      const content = template === null ? emptyDatabase : copyOf(template)
+      await unlessCreated(run(`create database ${id(name)} owner ${id(name)} ${content}`, signal))
+    },
+
+    async archive(name, signal) {
+      const [role] = await admin.query('select from pg_roles where rolname = $1', [name])
+      if (role !== undefined) await run(`alter role ${id(name)} nologin`, signal)
+      // Present when the database was deleted during a restoration.
+      for (const unfinished of [restoring(name), replaced(name)]) await run(dropNow(unfinished), signal)
+      if (!(await databaseExists(name))) return
+      await runWithoutSessions(name, rename(name, archived(name)), signal)
+    },
+
+    async drop(names, signal) {
+      for (const name of names.flatMap((each) => [each, archived(each), restoring(each), replaced(each)])) {
+        if (!(await databaseExists(name))) continue
+        // Its owner may have marked it as a template, which cannot be dropped.
+        await run(`alter database ${id(name)} is_template false`, signal)
+        await run(dropNow(name), signal)
+      }
+    },
+
+    async copy(source, target, signal) {
+      try {
+        if (await databaseExists(target)) return
+        await run(`alter database ${id(source)} allow_connections false`, signal)
+        const create = `create database ${id(target)} ${copyOf(source)}`
+        await unlessCreated(runWithoutSessions(source, create, signal))
+      } finally {
+        await run(`alter database ${id(source)} allow_connections true`, signal)
+      }
+    },
+
+    replaceContent: (name, template, restoreId, signal) => replaceContent(admin, { name, template, restoreId }, signal),
+  }
+}
+
+/** An earlier attempt, whose server died, may still be creating the database: then the later one finds it there. */
+async function unlessCreated(creation: Promise<void>): Promise<void> {
+  await creation.catch((error: unknown) => {
+    if (!isDuplicate(error)) throw error
+  })
+}
+
+/**
+ * Creates the new content beside the database, which stays in use meanwhile, then exchanges the names. A comment with
+ * the restoration's id tells a repeated call which steps are done.
+ */
+async function replaceContent(
+  { run, runWithoutSessions, query }: AdminConnection,
+  { name, template, restoreId }: { readonly name: string; readonly template: string; readonly restoreId: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const [fresh, old] = [restoring(name), replaced(name)]
+  const hasNewContent = async (database: string) => {
+    const marked = `select from pg_database where datname = $1 and shobj_description(oid, 'pg_database') = $2`
+    return (await query(marked, [database, restoreId])).length > 0
+  }
+  if (!(await hasNewContent(name))) {
+    if (!(await hasNewContent(fresh))) {
+      await run(dropNow(fresh), signal)
+      await unlessCreated(run(`create database ${id(fresh)} owner ${id(name)} ${copyOf(template)}`, signal))
+      await run(`comment on database ${id(fresh)} is ${literal(restoreId)}`, signal)
+    }
+    await run(`alter database ${id(name)} allow_connections false`, signal)
+    // One transaction, so that there is always a database of this name.
+    const exchange = [`alter database ${id(name)} is_template false`, rename(name, old), rename(fresh, name)]
+    await runWithoutSessions(name, exchange.join('; '), signal)
+  }
+  await run(dropNow(old), signal)
+}

@@ -1,0 +1,15 @@
+import type { DatabaseFailure } from '../contract/resources/databases.ts'
+import type { Transaction } from '../platform/database.ts'
+
+/** A change in a database's life that the project's account hears of. */
+export type DatabaseEvent =
+  | { readonly event: 'database.available'; readonly databaseId: string; readonly projectId: string }
+  | {
+      readonly event: 'database.failed'
+      readonly databaseId: string
+      readonly projectId: string
+      readonly failure: DatabaseFailure
+    }
+
+/** Records an event in the transaction that makes it true, so that both are committed or neither is. */
+export type Announce = (transaction: Transaction, event: DatabaseEvent) => Promise<void>

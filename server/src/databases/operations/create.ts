@@ -1,0 +1,123 @@
+import { invalidRequest } from '../../contract/errors.ts'
+import { isId } from '../../contract/ids.ts'
+import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
+import type { TenantProject } from '../../http/principal.ts'
+import type { Transaction } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import { type Plans, planNamed, plansForTier } from '../../platform/plans.ts'
+import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import { connectionString, newPassword } from '../credentials.ts'
+import type { Engine } from '../engines/engine.ts'
+import { enqueueReconcile } from '../job-queue.ts'
+import { databaseLimits } from '../plan-limits.ts'
+import type { DatabasesTables } from '../tables.ts'
+import { checkQuota } from './quota.ts'
+import { toApiError } from './rows.ts'
+
+export interface CreationDependencies {
+  readonly engine: Engine
+  readonly plans: Plans
+  readonly secrets: SecretBox
+  /** Returns the tier of an account, read inside the transaction. */
+  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
+}
+
+const defaultPlan = 'starter'
+
+/** Writes the row of a new database and the job that creates it in the engine. */
+export async function createDatabase(
+  dependencies: CreationDependencies,
+  transaction: Transaction,
+  project: TenantProject,
+  input: BodyOutput<'databases.create'>,
+): Promise<ResponseBody<'databases.create'>> {
+  const { engine, plans, secrets } = dependencies
+  const plan = await choosePlan(dependencies, transaction, project, input.plan ?? defaultPlan)
+  const source = input.snapshot_id === undefined ? null : await lockSnapshot(transaction, project, input.snapshot_id)
+  const version = await chooseVersion(engine, input.version ?? source?.version)
+  if (source !== null) checkSnapshotFits(source, version, databaseLimits(planNamed(plans, plan)).bytes)
+  await checkQuota(transaction, project, plans)
+  const id = newId('database')
+  const password = newPassword()
+  const address = await engine.addressOf(transaction, version)
+  await transaction
+    .withTables<DatabasesTables>()
+    .insertInto('databases')
+    .values({
+      id,
+      project_id: project.id,
+      name: input.name,
+      plan,
+      engine: engine.name,
+      version,
+      ...address,
+      password: secrets.encrypt(password, id),
+      status: 'provisioning',
+      source_snapshot_id: source?.id ?? null,
+    })
+    .execute()
+  await enqueueReconcile(transaction, id)
+  return {
+    id,
+    name: input.name,
+    type: 'postgresql',
+    version,
+    connection_string: connectionString({ name: id, password, ...address }),
+    status: 'provisioning',
+  }
+}
+
+async function choosePlan(
+  { plans, tierOf }: Pick<CreationDependencies, 'plans' | 'tierOf'>,
+  transaction: Transaction,
+  project: TenantProject,
+  plan: string,
+): Promise<string> {
+  const allowed = plansForTier(plans, await tierOf(transaction, project.accountId))
+  if (allowed.includes(plan)) return plan
+  throw invalidRequest({ field: 'plan', message: `must be one of: ${allowed.join(', ')}` })
+}
+
+async function chooseVersion(engine: Engine, version: string | undefined): Promise<string> {
+  const versions = await engine.versions().catch(toApiError)
+  const chosen = version ?? versions.at(-1)
+  if (chosen !== undefined && versions.includes(chosen)) return chosen
+  throw invalidRequest({ field: 'version', message: `must be one of: ${versions.join(', ')}` })
+}
+
+/** The snapshot that a new database starts with. */
+interface SourceSnapshot {
+  readonly id: string
+  readonly size_bytes: string | null
+  readonly version: string
+}
+
+/** Reads the snapshot and locks it, so that it is not removed before the new database's row refers to it. */
+async function lockSnapshot(
+  transaction: Transaction,
+  project: TenantProject,
+  snapshotId: string,
+): Promise<SourceSnapshot> {
+  const source = await transaction
+    .withTables<DatabasesTables>()
+    .selectFrom('snapshots')
+    .innerJoin('databases', 'databases.id', 'snapshots.database_id')
+    .select(['snapshots.id', 'snapshots.size_bytes', 'databases.version'])
+    // PostgreSQL rejects some text that is no id, such as one with a zero byte.
+    .where('snapshots.id', '=', isId('snapshot', snapshotId) ? snapshotId : '')
+    .where('snapshots.status', '=', 'available')
+    .where('databases.project_id', '=', project.id)
+    .forUpdate('snapshots')
+    .executeTakeFirst()
+  if (source !== undefined) return source
+  throw invalidRequest({ field: 'snapshot_id', message: 'there is no such snapshot in this project' })
+}
+
+function checkSnapshotFits(source: SourceSnapshot, version: string, maxBytes: number): void {
+  if (source.version !== version) {
+    throw invalidRequest({ field: 'version', message: `must be ${source.version}, as that of the snapshot` })
+  }
+  if (Number(source.size_bytes) > maxBytes) {
+    throw invalidRequest({ field: 'plan', message: `allows ${maxBytes} bytes, and the snapshot is larger` })
+  }
+}

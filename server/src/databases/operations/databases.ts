@@ -1,0 +1,56 @@
+import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
+import { type Page, type PageRequest, readPage } from '../../http/page.ts'
+import type { TenantProject } from '../../http/principal.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { DatabasesTables } from '../tables.ts'
+import { type CreationDependencies, createDatabase } from './create.ts'
+import { type DeletionDependencies, deleteDatabase } from './delete.ts'
+import { type Detail, detailOf, listItem } from './presentation.ts'
+import { createDatabaseCount } from './quota.ts'
+import { restoreDatabase } from './restore.ts'
+import { type RotationDependencies, rotatePassword } from './rotate-password.ts'
+import { findDatabase } from './rows.ts'
+
+type Created = ResponseBody<'databases.create'>
+
+/** The operations on databases. Those that name a database throw `not_found` when the project has none of this id. */
+export interface Databases {
+  /** Throws `invalid_request` for an unknown version or plan, and when the project has as many as its plan allows. */
+  create(transaction: Transaction, project: TenantProject, input: BodyOutput<'databases.create'>): Promise<Created>
+  list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'databases.list'>>>
+  get(project: TenantProject, id: string, transaction?: Transaction): Promise<Detail>
+  delete(transaction: Transaction, project: TenantProject, id: string): Promise<void>
+  restore(transaction: Transaction, project: TenantProject, id: string): Promise<Detail>
+  rotatePassword(transaction: Transaction, project: TenantProject, id: string): Promise<Created>
+  /** Returns how many databases a project has; deleted ones do not count. */
+  count(projectId: string): Promise<number>
+}
+
+export type DatabasesDependencies = { readonly database: Database } & CreationDependencies &
+  DeletionDependencies &
+  RotationDependencies
+
+export function createDatabases(dependencies: DatabasesDependencies): Databases {
+  const { database } = dependencies
+  return {
+    create: (transaction, project, input) => createDatabase(dependencies, transaction, project, input),
+
+    async list(project, page) {
+      const all = database
+        .withTables<DatabasesTables>()
+        .selectFrom('databases')
+        .selectAll()
+        .where('project_id', '=', project.id)
+      const { rows, next } = await readPage(all, page, 'id')
+      return { body: { databases: rows.map(listItem) }, next }
+    },
+
+    get: async (project, id, transaction) =>
+      detailOf(dependencies, await findDatabase(transaction ?? database, project, id)),
+
+    delete: (transaction, project, id) => deleteDatabase(dependencies, transaction, project, id),
+    restore: (transaction, project, id) => restoreDatabase(dependencies, transaction, project, id),
+    rotatePassword: (transaction, project, id) => rotatePassword(dependencies, transaction, project, id),
+    count: createDatabaseCount(database),
+  }
+}

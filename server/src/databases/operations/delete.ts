@@ -1,0 +1,52 @@
+import type { TenantProject } from '../../http/principal.ts'
+import type { Transaction } from '../../platform/database.ts'
+import { type Plans, planNamed } from '../../platform/plans.ts'
+import { enqueueDrop, enqueueReconcile } from '../job-queue.ts'
+import type { DatabasesTables } from '../tables.ts'
+import { lockDatabase } from './rows.ts'
+
+export interface DeletionDependencies {
+  readonly plans: Plans
+  /** How long a deleted database can be restored. */
+  readonly retentionMs: number
+}
+
+/** Marks a database as deleted; jobs close it and, after the retention, remove it. */
+export async function deleteDatabase(
+  { plans, retentionMs }: DeletionDependencies,
+  transaction: Transaction,
+  project: TenantProject,
+  id: string,
+): Promise<void> {
+  const row = await lockDatabase(transaction, project, id)
+  if (row.status === 'deleting') return
+  // A database that was never usable holds nothing to restore.
+  const dropAt = new Date(Date.now() + (row.available_at === null ? 0 : retentionMs))
+  await transaction
+    .withTables<DatabasesTables>()
+    .updateTable('databases')
+    // An unfinished restoration is given up, so its snapshot need not be kept.
+    .set({ status: 'deleting', drop_at: dropAt, failure: null, source_snapshot_id: null, restore_id: null })
+    .where('id', '=', id)
+    .execute()
+  await enqueueReconcile(transaction, id)
+  await enqueueDrop(transaction, id, dropAt)
+  await dropSurplus(transaction, project, plans)
+}
+
+/** Bounds the space of deleted databases: a project keeps as many as its plan allows, and the oldest are removed at once. */
+async function dropSurplus(transaction: Transaction, project: TenantProject, plans: Plans): Promise<void> {
+  const trx = transaction.withTables<DatabasesTables>()
+  const surplus = await trx
+    .selectFrom('databases')
+    .select('id')
+    .where('project_id', '=', project.id)
+    .where('status', '=', 'deleting')
+    .orderBy('drop_at', 'desc')
+    .offset(planNamed(plans, project.plan).databases)
+    .execute()
+  for (const { id } of surplus) {
+    await trx.updateTable('databases').set({ drop_at: new Date() }).where('id', '=', id).execute()
+    await enqueueDrop(transaction, id, new Date())
+  }
+}

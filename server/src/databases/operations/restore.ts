@@ -1,0 +1,33 @@
+import { invalidRequest } from '../../contract/errors.ts'
+import type { TenantProject } from '../../http/principal.ts'
+import type { Transaction } from '../../platform/database.ts'
+import type { Plans } from '../../platform/plans.ts'
+import type { Engine } from '../engines/engine.ts'
+import { enqueueReconcile } from '../job-queue.ts'
+import type { DatabasesTables } from '../tables.ts'
+import { type Detail, detailOf } from './presentation.ts'
+import { checkQuota } from './quota.ts'
+import { lockDatabase } from './rows.ts'
+
+/** Takes back the deletion of a database that was not removed yet. */
+export async function restoreDatabase(
+  dependencies: { readonly engine: Pick<Engine, 'running'>; readonly plans: Plans },
+  transaction: Transaction,
+  project: TenantProject,
+  id: string,
+): Promise<Detail> {
+  const row = await lockDatabase(transaction, project, id)
+  if (row.status !== 'deleting' || row.drop_at === null || row.drop_at <= new Date()) {
+    throw invalidRequest({ field: 'id', message: 'this database is not deleted, or is gone for good' })
+  }
+  await checkQuota(transaction, project, dependencies.plans)
+  const restored = await transaction
+    .withTables<DatabasesTables>()
+    .updateTable('databases')
+    .set({ status: 'provisioning', drop_at: null, provisioning_since: new Date() })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await enqueueReconcile(transaction, id)
+  return detailOf(dependencies, restored)
+}

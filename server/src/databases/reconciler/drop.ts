@@ -1,0 +1,52 @@
+import type { Database } from '../../platform/database.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { type Engine, openInstanceOf } from '../engines/engine.ts'
+import type { DatabaseRow, DatabasesTables } from '../tables.ts'
+
+/** Removes a deleted database and its snapshots, first from the engine, then their rows, so that nothing is left behind. */
+export async function dropDatabase(
+  { database, engine, logger }: { readonly database: Database; readonly engine: Engine; readonly logger: Logger },
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const snapshots = await snapshotsOf(database, row.id)
+  if (await engine.exists(row.version)) {
+    const instance = await openInstanceOf(engine, row, signal)
+    await instance.databases.archive(row.id, signal)
+    await instance.databases.drop([row.id, ...snapshots], signal)
+    await instance.roles.drop(row.id, signal)
+  }
+  await database.transaction().execute(async (transaction) => {
+    const trx = transaction.withTables<DatabasesTables>()
+    await trx.deleteFrom('snapshots').where('database_id', '=', row.id).execute()
+    await trx.deleteFrom('databases').where('id', '=', row.id).execute()
+  })
+  logger.info({ database: row.id }, 'database was removed')
+}
+
+/** Returns the ids of a database's snapshots. */
+export async function snapshotsOf(database: Database, databaseId: string): Promise<string[]> {
+  const rows = await database
+    .withTables<DatabasesTables>()
+    .selectFrom('snapshots')
+    .select('id')
+    .where('database_id', '=', databaseId)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** True while a database is created or restored from one of these snapshots, which must be kept until then. */
+export async function areInUse(database: Database, snapshotIds: readonly string[]): Promise<boolean> {
+  if (snapshotIds.length === 0) return false
+  const user = await database
+    .withTables<DatabasesTables>()
+    .selectFrom('databases')
+    .select('id')
+    .where('source_snapshot_id', 'in', snapshotIds)
+    .where('status', '=', 'provisioning')
+    .executeTakeFirst()
+  return user !== undefined
+}
+
+/** Returns when to check again if a snapshot is still in use. */
+export const nextUseCheck = () => new Date(Date.now() + 2_000)

@@ -1,0 +1,101 @@
+import type { DatabaseFailure } from '../../contract/resources/databases.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { type Engine, openInstanceOf } from '../engines/engine.ts'
+import type { Instance } from '../engines/instance.ts'
+import type { Announce } from '../events.ts'
+import type { DatabaseRow, DatabasesTables } from '../tables.ts'
+import { ensureRole, type RoleDependencies } from './role.ts'
+
+export interface ProvisioningDependencies extends RoleDependencies {
+  readonly database: Database
+  readonly engine: Engine
+  readonly announce: Announce
+  readonly logger: Logger
+}
+
+/** Creates or restores the database in the engine, then makes its row `available` and announces it. */
+export async function provision(
+  dependencies: ProvisioningDependencies,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, engine, logger } = dependencies
+  const instance = await openInstanceOf(engine, row, signal)
+  await ensureRole(dependencies, instance, row, signal)
+  await ensureContent(database, instance, row, signal)
+  await instance.roles.allowLogin(row.id, signal)
+  if (row.restriction !== 'none') await instance.roles.restrict(row.id, 'none', signal)
+  await makeAvailable(dependencies, row)
+  logger.info({ database: row.id, version: row.version }, 'database is available')
+}
+
+async function ensureContent(
+  database: Database,
+  instance: Instance,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const source = row.source_snapshot_id
+  if (row.restore_id !== null && source !== null) {
+    return instance.databases.replaceContent(row.id, source, row.restore_id, signal)
+  }
+  await instance.databases.ensure(row.id, source, signal)
+  if (source === null) return
+  const snapshot = await database
+    .withTables<DatabasesTables>()
+    .selectFrom('snapshots')
+    .select('database_id')
+    .where('id', '=', source)
+    .executeTakeFirstOrThrow()
+  await instance.roles.takeOwnership(row.id, snapshot.database_id, signal)
+}
+
+async function makeAvailable(
+  { database, announce }: Pick<ProvisioningDependencies, 'database' | 'announce'>,
+  row: DatabaseRow,
+): Promise<void> {
+  await database.transaction().execute(async (transaction) => {
+    const { numUpdatedRows } = await transaction
+      .withTables<DatabasesTables>()
+      .updateTable('databases')
+      .set({
+        status: 'available',
+        available_at: new Date(),
+        source_snapshot_id: null,
+        restore_id: null,
+        restriction: 'none',
+        failure: null,
+      })
+      .where('id', '=', row.id)
+      .where('status', '=', 'provisioning')
+      .executeTakeFirst()
+    // Deleted meanwhile: the deletion's own job closes it again.
+    if (numUpdatedRows === 0n) return
+    await announce(transaction, { event: 'database.available', databaseId: row.id, projectId: row.project_id })
+  })
+}
+
+/** Makes a database that could not be provisioned `failed` and announces it. */
+export async function failProvisioning(
+  { database, announce }: Pick<ProvisioningDependencies, 'database' | 'announce'>,
+  row: DatabaseRow,
+  failure: DatabaseFailure,
+): Promise<void> {
+  await database.transaction().execute(async (transaction) => {
+    const { numUpdatedRows } = await transaction
+      .withTables<DatabasesTables>()
+      .updateTable('databases')
+      .set({ status: 'failed', failure: JSON.stringify(failure), source_snapshot_id: null, restore_id: null })
+      .where('id', '=', row.id)
+      .where('status', '=', 'provisioning')
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) return
+    await announce(transaction, {
+      event: 'database.failed',
+      databaseId: row.id,
+      projectId: row.project_id,
+      failure,
+    })
+  })
+}

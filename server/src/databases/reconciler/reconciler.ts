@@ -1,0 +1,130 @@
+import type { Database } from '../../platform/database.ts'
+import { createKeyedLock } from '../../platform/keyed-lock.ts'
+import { openInstanceOf } from '../engines/engine.ts'
+import { enqueueDrop } from '../job-queue.ts'
+import type { DatabaseRow, DatabasesTables } from '../tables.ts'
+import { areInUse, dropDatabase, nextUseCheck, snapshotsOf } from './drop.ts'
+import { failureOf, mayRetry } from './failure.ts'
+import { failProvisioning, type ProvisioningDependencies, provision } from './provision.ts'
+import { resume } from './resume.ts'
+import { reapplyPassword } from './role.ts'
+import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
+
+/**
+ * Brings databases and snapshots to the state that their rows describe. Every function reads the row, does what is missing
+ * and can be repeated at any time: the next call completes what a server left that died in the middle.
+ */
+export interface DatabaseReconciler {
+  reconcile(databaseId: string, signal: AbortSignal): Promise<void>
+  /** Removes a deleted database for good, if it can no longer be restored. */
+  drop(databaseId: string, signal: AbortSignal): Promise<void>
+  reconcileSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
+  /** Removes the snapshots of a database beyond the count, age and size that are kept. */
+  pruneSnapshots(databaseId: string): Promise<void>
+  /** Removes all databases of a project with their snapshots, for good. */
+  removeProject(projectId: string, signal: AbortSignal): Promise<void>
+  /** Enqueues jobs for everything that an earlier server left unfinished. */
+  resume(): Promise<void>
+}
+
+export type ReconcilerDependencies = ProvisioningDependencies & SnapshotDependencies
+
+export function createDatabaseReconciler(dependencies: ReconcilerDependencies): DatabaseReconciler {
+  const { database, plans } = dependencies
+  /** The queue runs jobs of one database one after the other, but the removal of its project is in another queue. */
+  const oneAtATime = createKeyedLock()
+  /** Calls `act` with the row as it is when all earlier calls for the database have ended; not when there is none. */
+  const withRow = (databaseId: string, act: (row: DatabaseRow) => Promise<void>): Promise<void> =>
+    oneAtATime(databaseId, async () => {
+      const row = await findRow(database, databaseId)
+      if (row !== undefined) await act(row)
+    })
+
+  return {
+    reconcile: (databaseId, signal) => withRow(databaseId, (row) => reconcileDatabase(dependencies, row, signal)),
+
+    drop: (databaseId, signal) =>
+      withRow(databaseId, async (row) => {
+        // Restored since, or deleted again with a later date.
+        if (row.drop_at === null || row.drop_at > new Date()) return
+        if (await areInUse(database, await snapshotsOf(database, databaseId))) {
+          return enqueueDrop(database, databaseId, nextUseCheck())
+        }
+        await dropDatabase(dependencies, row, signal)
+      }),
+
+    async reconcileSnapshot(snapshotId, signal) {
+      const databaseId = await databaseOfSnapshot(database, snapshotId)
+      if (databaseId === undefined) return
+      await withRow(databaseId, (row) => reconcileSnapshot(dependencies, snapshotId, row, signal))
+    },
+
+    async pruneSnapshots(databaseId) {
+      const row = await findRow(database, databaseId)
+      if (row === undefined) return
+      await database.transaction().execute((transaction) => pruneSnapshots(transaction, plans, row))
+    },
+
+    async removeProject(projectId, signal) {
+      const rows = await database
+        .withTables<DatabasesTables>()
+        .updateTable('databases')
+        .set({ status: 'deleting', drop_at: new Date() })
+        .where('project_id', '=', projectId)
+        .returning('id')
+        .execute()
+      for (const { id } of rows) await withRow(id, (row) => dropDatabase(dependencies, row, signal))
+    },
+
+    resume: () => resume(database),
+  }
+}
+
+async function reconcileDatabase(
+  dependencies: ReconcilerDependencies,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { engine } = dependencies
+  if (row.status === 'provisioning') {
+    await provisionOrFail(dependencies, row, signal)
+  } else if (row.status === 'available') {
+    await reapplyPassword(dependencies, row, signal)
+  } else if (row.status === 'deleting' && (await engine.exists(row.version))) {
+    const instance = await openInstanceOf(engine, row, signal)
+    await instance.databases.archive(row.id, signal)
+  }
+}
+
+async function provisionOrFail(
+  dependencies: ProvisioningDependencies,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await provision(dependencies, row, signal)
+  } catch (error) {
+    if (signal.aborted || mayRetry(row.provisioning_since)) throw error
+    dependencies.logger.error({ err: error, database: row.id }, 'database failed')
+    await failProvisioning(dependencies, row, failureOf(error))
+  }
+}
+
+function findRow(database: Database, id: string): Promise<DatabaseRow | undefined> {
+  return database
+    .withTables<DatabasesTables>()
+    .selectFrom('databases')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+async function databaseOfSnapshot(database: Database, snapshotId: string): Promise<string | undefined> {
+  const snapshot = await database
+    .withTables<DatabasesTables>()
+    .selectFrom('snapshots')
+    .select('database_id')
+    .where('id', '=', snapshotId)
+    .executeTakeFirst()
+  return snapshot?.database_id
+}
