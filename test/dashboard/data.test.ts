@@ -1,11 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseDotenv } from '../../server/dashboard/src/data/dotenv.ts'
-import { readEvents } from '../../server/dashboard/src/data/event-stream.ts'
-import { lineOf } from '../../server/dashboard/src/data/log-line.ts'
-import { type Search, searchOn } from '../../server/dashboard/src/data/log-search.ts'
+import { readEvents } from '../../server/dashboard/src/data/log/follow-log.ts'
+import { lineOf } from '../../server/dashboard/src/data/log/log-line.ts'
+import { type Search, searchOn } from '../../server/dashboard/src/data/log/log-search.ts'
 import { browserOf } from '../../server/dashboard/src/data/user-agent.ts'
-import { knownRows, variablesBody, withPasted, withValue } from '../../server/dashboard/src/data/variable-rows.ts'
+import { parseDotenv } from '../../server/dashboard/src/data/variables/dotenv.ts'
+import {
+  knownRows,
+  variablesBody,
+  withPasted,
+  withValue,
+} from '../../server/dashboard/src/data/variables/variable-rows.ts'
 
 describe('a line of the log', () => {
   it('is read from what the server sends', () => {

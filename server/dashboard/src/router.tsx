@@ -15,13 +15,13 @@ const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
   validateSearch: (search): { next?: string } => (typeof search['next'] === 'string' ? { next: search['next'] } : {}),
-  component: lazyRouteComponent(() => import('./pages/door/sign-in.tsx'), 'SignIn'),
+  component: lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'), 'SignIn'),
 })
 
 const setup = createRoute({
   getParentRoute: () => root,
   path: '/setup',
-  component: lazyRouteComponent(() => import('./pages/door/setup.tsx'), 'Setup'),
+  component: lazyRouteComponent(() => import('./pages/sign-in/setup.tsx'), 'Setup'),
 })
 
 /** Pages behind the sign-in share the frame; each is loaded when it is first opened. */
@@ -47,22 +47,22 @@ const project = createRoute({
 const overview = createRoute({
   getParentRoute: () => project,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/project/overview.tsx'), 'Overview'),
+  component: lazyRouteComponent(() => import('./pages/project/overview/overview.tsx'), 'Overview'),
 })
 const deployments = createRoute({
   getParentRoute: () => project,
   path: '/deployments',
-  component: lazyRouteComponent(() => import('./pages/project/deployments.tsx'), 'Deployments'),
+  component: lazyRouteComponent(() => import('./pages/project/deployments/deployments.tsx'), 'Deployments'),
 })
 const databases = createRoute({
   getParentRoute: () => project,
   path: '/databases',
-  component: lazyRouteComponent(() => import('./pages/project/databases.tsx'), 'Databases'),
+  component: lazyRouteComponent(() => import('./pages/project/databases/databases.tsx'), 'Databases'),
 })
 const storage = createRoute({
   getParentRoute: () => project,
   path: '/storage',
-  component: lazyRouteComponent(() => import('./pages/project/storage.tsx'), 'Storage'),
+  component: lazyRouteComponent(() => import('./pages/project/storage/storage.tsx'), 'Storage'),
 })
 const projectSettings = createRoute({
   getParentRoute: () => project,
@@ -73,12 +73,12 @@ const projectSettings = createRoute({
 const deployment = createRoute({
   getParentRoute: () => frame,
   path: '/projects/$projectId/deployments/$deploymentId',
-  component: lazyRouteComponent(() => import('./pages/project/deployment.tsx'), 'Deployment'),
+  component: lazyRouteComponent(() => import('./pages/project/deployments/deployment.tsx'), 'Deployment'),
 })
 const database = createRoute({
   getParentRoute: () => frame,
   path: '/projects/$projectId/databases/$databaseId',
-  component: lazyRouteComponent(() => import('./pages/project/database.tsx'), 'Database'),
+  component: lazyRouteComponent(() => import('./pages/project/databases/database.tsx'), 'Database'),
 })
 
 const webhooks = createRoute({

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
-import { buttonClass } from '../ui/button.tsx'
-import { Page } from '../ui/page.tsx'
-import { Empty } from '../ui/states.tsx'
+import { buttonClass } from '../ui/controls/button.tsx'
+import { Page } from '../ui/page/page.tsx'
+import { Empty } from '../ui/page/states.tsx'
 
 export function NotFound() {
   return (

@@ -1,9 +1,9 @@
 import { Link, Outlet } from '@tanstack/react-router'
 import { Boxes, Menu as MenuIcon, Rocket, Settings, Webhook } from 'lucide-react'
 import { useState } from 'react'
-import { Button } from '../ui/button.tsx'
-import { Connection } from './connection.tsx'
-import { SignedIn } from './signed-in.tsx'
+import { Button } from '../ui/controls/button.tsx'
+import { SignedIn } from './current-user.tsx'
+import { Connection } from './offline-notice.tsx'
 import { ThemeChoice } from './theme-choice.tsx'
 
 const places = [

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useParams } from '@tanstack/react-router'
 import { projectQuery } from '../../data/queries.ts'
-import { Page } from '../../ui/page.tsx'
-import { Problem } from '../../ui/states.tsx'
-import { Tabs } from '../../ui/tabs.tsx'
+import { Page } from '../../ui/page/page.tsx'
+import { Problem } from '../../ui/page/states.tsx'
+import { Tabs } from '../../ui/page/tabs.tsx'
 
 /** The frame of a project's pages. */
 export function Project() {

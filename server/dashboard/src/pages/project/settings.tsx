@@ -3,12 +3,12 @@ import { useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../data/client.ts'
 import { projectQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Confirm } from '../../ui/confirm.tsx'
-import { TextField } from '../../ui/field.tsx'
-import { Form, textOf } from '../../ui/form.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
+import { Button } from '../../ui/controls/button.tsx'
+import { Confirm } from '../../ui/dialogs/confirm-dialog.tsx'
+import { TextField } from '../../ui/forms/field.tsx'
+import { Form, textOf } from '../../ui/forms/form.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { Queried } from '../../ui/page/query-view.tsx'
 
 export function ProjectSettings() {
   const { projectId } = useParams({ from: '/frame/projects/$projectId' })

@@ -1,11 +1,11 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { auditLogQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { DottedName } from '../../ui/dotted-name.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Empty, Loading, Problem } from '../../ui/states.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Button } from '../../ui/controls/button.tsx'
+import { DottedName } from '../../ui/display/dotted-name.tsx'
+import { Table } from '../../ui/display/table.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { Empty, Loading, Problem } from '../../ui/page/states.tsx'
 
 export function AuditLog() {
   const log = useInfiniteQuery(auditLogQuery)

@@ -3,11 +3,11 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../data/client.ts'
 import { projectsQuery } from '../../data/queries.ts'
-import { CheckList } from '../../ui/check-list.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
-import { Form, textOf } from '../../ui/form.tsx'
-import { Queried } from '../../ui/query.tsx'
+import { Dialog } from '../../ui/dialogs/dialog.tsx'
+import { CheckList } from '../../ui/forms/checkbox-group.tsx'
+import { SelectField, TextField } from '../../ui/forms/field.tsx'
+import { Form, textOf } from '../../ui/forms/form.tsx'
+import { Queried } from '../../ui/page/query-view.tsx'
 
 const presets = [
   { value: 'deploy', label: 'Deploy: what a pipeline needs' },

@@ -2,12 +2,12 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { door } from '../../data/client.ts'
 import { sessionsQuery } from '../../data/queries.ts'
 import { browserOf } from '../../data/user-agent.ts'
-import { Button } from '../../ui/button.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
-import { Problem } from '../../ui/states.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Button } from '../../ui/controls/button.tsx'
+import { Table } from '../../ui/display/table.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { Queried } from '../../ui/page/query-view.tsx'
+import { Problem } from '../../ui/page/states.tsx'
 
 export function Sessions() {
   const sessions = useQuery(sessionsQuery)
