@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readEvents } from '../../server/dashboard/src/data/log/follow-log.ts'
-import { lineOf } from '../../server/dashboard/src/data/log/log-line.ts'
-import { type Search, searchOn } from '../../server/dashboard/src/data/log/log-search.ts'
-import { browserOf } from '../../server/dashboard/src/data/user-agent.ts'
+import { parseLogLine } from '../../server/dashboard/src/data/log/log-line.ts'
+import { type Search, continueSearch } from '../../server/dashboard/src/data/log/log-search.ts'
+import { browserName } from '../../server/dashboard/src/data/user-agent.ts'
 import { parseDotenv } from '../../server/dashboard/src/data/variables/dotenv.ts'
 import {
-  knownRows,
+  unchangedRows,
   variablesBody,
   withPasted,
   withValue,
@@ -15,18 +15,18 @@ import {
 describe('a line of the log', () => {
   it('is read from what the server sends', () => {
     const at = '2026-11-21T05:32:03.120Z'
-    expect(lineOf(JSON.stringify({ at, stream: 'runtime', text: 'GET /' }))).toEqual({
+    expect(parseLogLine(JSON.stringify({ at, stream: 'runtime', text: 'GET /' }))).toEqual({
       at,
       stream: 'runtime',
       text: 'GET /',
     })
-    expect(lineOf('{"at":null,"stream":"build","text":""}')).toEqual({ at: null, stream: 'build', text: '' })
+    expect(parseLogLine('{"at":null,"stream":"build","text":""}')).toEqual({ at: null, stream: 'build', text: '' })
   })
 
   it('is shown as it is when it is no such message', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (data) => {
-        expect(lineOf(data)).toEqual({ at: null, stream: 'build', text: data })
+        expect(parseLogLine(data)).toEqual({ at: null, stream: 'build', text: data })
       }),
     )
   })
@@ -103,10 +103,10 @@ describe('the search in a log', () => {
         for (const { grow, forget, most } of steps) {
           for (let n = 0; n < grow; n += 1) all.push(['a', 'B', 'ab', ''][all.length % 4] ?? '')
           first = Math.min(all.length, first + forget)
-          search = searchOn(search, held(), most)
+          search = continueSearch(search, held(), most)
         }
-        while (search.next < all.length) search = searchOn(search, held(), 3)
-        search = searchOn(search, held(), 1)
+        while (search.next < all.length) search = continueSearch(search, held(), 3)
+        search = continueSearch(search, held(), 1)
         expect(search.hits.map(({ number }) => number)).toEqual(
           [...all.keys()].filter((number) => number >= first && all[number]?.toLowerCase().includes('b')),
         )
@@ -117,7 +117,7 @@ describe('the search in a log', () => {
 
 describe('the variables of a further release', () => {
   it('are kept unless a value is typed, pasted, or the row goes', () => {
-    const [kept, typed, , pasted] = knownRows(['KEPT', 'TYPED', 'GONE', 'PASTED'])
+    const [kept, typed, , pasted] = unchangedRows(['KEPT', 'TYPED', 'GONE', 'PASTED'])
     if (kept === undefined || typed === undefined || pasted === undefined) throw new Error('there are no rows')
     const added = { name: ' ADDED ', value: '', known: false }
     const rows = withPasted(
@@ -134,7 +134,7 @@ describe('the variables of a further release', () => {
   })
 
   it('are unchanged again when what was typed is deleted', () => {
-    const [row] = knownRows(['A'])
+    const [row] = unchangedRows(['A'])
     if (row === undefined) throw new Error('there is no row')
     expect(withValue(withValue(row, 'x'), '')).toEqual(row)
     expect(withValue({ ...row, known: false }, '')).toEqual({ ...row, value: '', known: false })
@@ -181,6 +181,6 @@ describe('a browser', () => {
     ['Unknown', ''],
     ['Unknown', null],
   ])('is called %s', (name, userAgent) => {
-    expect(browserOf(userAgent)).toBe(name)
+    expect(browserName(userAgent)).toBe(name)
   })
 })

@@ -1,17 +1,18 @@
 import type { ResponseBody } from '@fairlead/server/client'
 
 export type DeploymentItem = ResponseBody<'deployments.list'>['deployments'][number]
+export type Deployment = ResponseBody<'deployments.get'>
 
 export interface AppSummary {
   readonly name: string
   readonly url: string
   /** The newest deployment. */
   readonly latest: DeploymentItem
-  /** The one that has the address. */
+  /** The deployment that answers requests to the URL. */
   readonly serving: DeploymentItem | undefined
 }
 
-/** The apps behind a list of deployments, newest first as the list is. */
+/** Groups deployments by app. Both the list and the result have the newest first. */
 export function latestByApp(deployments: readonly DeploymentItem[]): AppSummary[] {
   const byName = Map.groupBy(deployments, ({ name }) => name)
   return [...byName].flatMap(([name, releases]) => {
@@ -24,25 +25,25 @@ export function latestByApp(deployments: readonly DeploymentItem[]): AppSummary[
 const dayMs = 86_400_000
 
 export interface Day {
-  /** Such as `Nov 21`. */
+  /** The date, such as `Nov 21`. */
   readonly label: string
   readonly succeeded: number
   readonly failed: number
   readonly other: number
 }
 
-/** How the deployments of the last days ended, oldest day first, in the browser's own days. */
+/** Counts the outcomes of the deployments of the last `days` days in the browser's time zone, oldest day first. */
 export function outcomesByDay(deployments: readonly DeploymentItem[], days: number, now: Date): Day[] {
   const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime()
   const format = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' })
   return Array.from({ length: days }, (_, index) => {
     const from = midnight - (days - 1 - index) * dayMs
-    const of = deployments.filter(({ created_at }) => {
+    const ofDay = deployments.filter(({ created_at }) => {
       const at = Date.parse(created_at)
       return at >= from && at < from + dayMs
     })
-    const failed = of.filter(({ status }) => status === 'failed').length
-    const succeeded = of.filter(({ status }) => ['running', 'superseded', 'stopped'].includes(status)).length
-    return { label: format.format(from), succeeded, failed, other: of.length - failed - succeeded }
+    const failed = ofDay.filter(({ status }) => status === 'failed').length
+    const succeeded = ofDay.filter(({ status }) => ['running', 'superseded', 'stopped'].includes(status)).length
+    return { label: format.format(from), succeeded, failed, other: ofDay.length - failed - succeeded }
   })
 }

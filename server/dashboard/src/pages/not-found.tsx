@@ -6,9 +6,9 @@ import { Empty } from '../ui/page/states.tsx'
 export function NotFound() {
   return (
     <Page title="Not found">
-      <Empty title="There is nothing at this address.">
+      <Empty title="There is no page at this address.">
         <Link to="/projects" className={buttonClass()}>
-          To the projects
+          Go to projects
         </Link>
       </Empty>
     </Page>

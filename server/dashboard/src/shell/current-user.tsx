@@ -1,20 +1,20 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { LogOut } from 'lucide-react'
-import { door } from '../data/client.ts'
+import { dashboardApi } from '../data/client.ts'
 import { sessionQuery } from '../data/queries.ts'
 import { Button } from '../ui/controls/button.tsx'
 
-/** Who is signed in, and the way out. */
-export function SignedIn() {
+/** The signed-in user and the button to sign out. */
+export function CurrentUser() {
   const session = useQuery(sessionQuery)
-  const queries = useQueryClient()
+  const queryClient = useQueryClient()
   const navigate = useNavigate()
-  const leave = useMutation({
-    mutationFn: () => door.session.delete(),
+  const signOut = useMutation({
+    mutationFn: () => dashboardApi.session.delete(),
     onSuccess: async () => {
       await navigate({ to: '/sign-in' })
-      queries.clear()
+      queryClient.clear()
     },
   })
   if (session.data === undefined) return null
@@ -27,7 +27,13 @@ export function SignedIn() {
         </p>
         <p className="truncate text-muted">{account.name}</p>
       </div>
-      <Button look="quiet" size="icon" aria-label="Sign out" busy={leave.isPending} onClick={() => leave.mutate()}>
+      <Button
+        variant="quiet"
+        size="icon"
+        aria-label="Sign out"
+        busy={signOut.isPending}
+        onClick={() => signOut.mutate()}
+      >
         <LogOut size={15} />
       </Button>
     </div>

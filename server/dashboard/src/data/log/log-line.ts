@@ -1,18 +1,18 @@
 /** One line of a deployment's log. */
 export interface LogLine {
-  /** When it was written; `null` where that is not known. */
+  /** The time it was written; `null` when unknown. */
   readonly at: string | null
   readonly stream: 'build' | 'runtime'
   readonly text: string
 }
 
-/** The data of an event: `{at, stream, text}`; anything else is taken for the text itself. */
-export function lineOf(data: string): LogLine {
+/** Parses the data of an event, `{at, stream, text}`. Any other data becomes the text of the line. */
+export function parseLogLine(data: string): LogLine {
   try {
     const { at, stream, text } = Object(JSON.parse(data)) as Partial<Record<keyof LogLine, unknown>>
     if (typeof text === 'string') {
-      const known = typeof at === 'string' && !Number.isNaN(Date.parse(at))
-      return { at: known ? at : null, stream: stream === 'runtime' ? 'runtime' : 'build', text }
+      const hasTime = typeof at === 'string' && !Number.isNaN(Date.parse(at))
+      return { at: hasTime ? at : null, stream: stream === 'runtime' ? 'runtime' : 'build', text }
     }
   } catch {
     // Not JSON: a plain line.

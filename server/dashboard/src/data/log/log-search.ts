@@ -1,33 +1,33 @@
 import type { LogLine } from './log-line.ts'
 
-/** What is known of a search: the lines that hold a text, as far as it has looked. */
+/** A search in progress: the matching lines among those searched so far. */
 export interface Search {
-  /** In lower case. */
+  /** The text to find, in lower case. */
   readonly text: string
-  /** The number of the line that it looks at next. */
+  /** The number of the next line to search. */
   readonly next: number
-  readonly hits: readonly Hit[]
+  readonly matches: readonly Match[]
 }
 
-export interface Hit {
-  /** Of the line, counted from the first that was ever read. */
+export interface Match {
+  /** The number of the line, counted from the first line ever received. */
   readonly number: number
   readonly line: LogLine
 }
 
 export interface Lines {
-  /** The number of the first of them. */
+  /** The number of the first line in `lines`. */
   readonly first: number
   readonly lines: readonly LogLine[]
 }
 
-/** Looks at some further lines; hits that the log no longer holds are forgotten. */
-export function searchOn({ text, next, hits }: Search, { first, lines }: Lines, most: number): Search {
+/** Searches up to `max` further lines, and drops matches whose lines the log no longer holds. */
+export function continueSearch({ text, next, matches }: Search, { first, lines }: Lines, max: number): Search {
   const from = Math.max(next, first)
-  const further = lines.slice(from - first, from - first + most)
-  const kept = (hits[0]?.number ?? first) < first ? hits.filter(({ number }) => number >= first) : hits
-  const found = further.flatMap((line, index) =>
+  const batch = lines.slice(from - first, from - first + max)
+  const kept = (matches[0]?.number ?? first) < first ? matches.filter(({ number }) => number >= first) : matches
+  const found = batch.flatMap((line, index) =>
     line.text.toLowerCase().includes(text) ? [{ number: from + index, line }] : [],
   )
-  return { text, next: from + further.length, hits: found.length === 0 ? kept : [...kept, ...found] }
+  return { text, next: from + batch.length, matches: found.length === 0 ? kept : [...kept, ...found] }
 }

@@ -1,19 +1,19 @@
 import { useEffect, useState } from 'react'
-import { type Hit, type Lines, type Search, searchOn } from './log-search.ts'
+import { continueSearch, type Lines, type Match, type Search } from './log-search.ts'
 
-/** Few enough not to be noticed. */
-const linesAtOnce = 4_000
+/** Small enough that searching a batch causes no visible delay. */
+const linesPerBatch = 4_000
 
-/** Searches a log, however long, in pieces between which the page goes on, and goes on itself as the log grows. */
-export function useSearch(log: Lines, wanted: string): { hits: readonly Hit[]; done: boolean } {
-  const text = wanted.toLowerCase()
-  const [search, setSearch] = useState<Search>({ text, next: 0, hits: [] })
-  const current = search.text === text ? search : { text, next: 0, hits: [] }
+/** Searches a log of any length in batches, so that the page stays responsive, and continues as the log grows. */
+export function useLogSearch(log: Lines, query: string): { matches: readonly Match[]; done: boolean } {
+  const text = query.toLowerCase()
+  const [search, setSearch] = useState<Search>({ text, next: 0, matches: [] })
+  const current = search.text === text ? search : { text, next: 0, matches: [] }
   const done = text === '' || current.next >= log.first + log.lines.length
   useEffect(() => {
     if (done) return
-    const timer = setTimeout(() => setSearch(searchOn(current, log, linesAtOnce)))
+    const timer = setTimeout(() => setSearch(continueSearch(current, log, linesPerBatch)))
     return () => clearTimeout(timer)
   })
-  return { hits: current.hits, done }
+  return { matches: current.matches, done }
 }

@@ -1,21 +1,19 @@
 import type { ReactNode } from 'react'
-import { Mark } from '../../shell/layout.tsx'
+import { Logo } from '../../shell/logo.tsx'
 
-/** The frame of the pages before the sign-in. */
-export function Door({
-  title,
-  lead,
-  children,
-}: {
+interface SignInFrameProps {
   readonly title: string
   readonly lead: ReactNode
   readonly children: ReactNode
-}) {
+}
+
+/** The layout of the pages for visitors who are not signed in. */
+export function SignInFrame({ title, lead, children }: SignInFrameProps) {
   return (
     <main id="main" className="grid min-h-dvh place-items-center px-4 py-10">
       <div className="w-full max-w-sm">
         <div className="mb-6 flex items-center gap-2 font-semibold text-lg tracking-tight">
-          <Mark />
+          <Logo />
           Fairlead
         </div>
         <div className="rounded-xl border border-line bg-panel p-6">

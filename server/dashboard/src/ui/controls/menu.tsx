@@ -3,12 +3,12 @@ import { DropdownMenu } from 'radix-ui'
 import type { ReactNode } from 'react'
 import { Button } from './button.tsx'
 
-/** The further actions of a row or page. */
+/** A menu with further actions of a row or page. */
 export function Menu({ label, children }: { readonly label: string; readonly children: ReactNode }) {
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>
-        <Button look="quiet" size="icon" aria-label={label}>
+        <Button variant="quiet" size="icon" aria-label={label}>
           <MoreHorizontal size={16} />
         </Button>
       </DropdownMenu.Trigger>

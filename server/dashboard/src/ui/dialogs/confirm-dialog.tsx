@@ -3,47 +3,41 @@ import { TextField } from '../forms/field.tsx'
 import { Form } from '../forms/form.tsx'
 import { Dialog } from './dialog.tsx'
 
-interface ConfirmProps {
+interface ConfirmDialogProps {
   readonly open: boolean
-  readonly onOpenChange: (open: boolean) => void
+  readonly onClose: () => void
   readonly title: string
+  /** The label of the button that confirms. */
   readonly action: string
+  readonly mutation: { readonly mutate: () => void; readonly isPending: boolean; readonly error: unknown }
+  /** Text that the user must type first, for actions that cannot be undone. */
+  readonly confirmationText?: string
   readonly children: ReactNode
-  /** What must be typed first, for what does not come back. */
-  readonly typed?: string
-  readonly busy: boolean
-  readonly error: unknown
-  readonly onConfirm: () => void
 }
 
-/** Asks before something is done that cannot be undone by a click. */
-export function Confirm(props: ConfirmProps) {
-  const { open, onOpenChange, title, action, children, typed, busy, error, onConfirm } = props
+/** Asks for confirmation before an action with lasting effects. */
+export function ConfirmDialog(props: ConfirmDialogProps) {
+  const { open, onClose, title, action, mutation, confirmationText, children } = props
   const [text, setText] = useState('')
   const [mismatch, setMismatch] = useState(false)
   const confirm = () => {
-    if (typed !== undefined && text !== typed) return setMismatch(true)
-    onConfirm()
+    if (confirmationText !== undefined && text !== confirmationText) return setMismatch(true)
+    mutation.mutate()
   }
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title={title}>
-      <Form
-        sending={{ mutate: confirm, isPending: busy, error }}
-        submit={action}
-        danger
-        onCancel={() => onOpenChange(false)}
-      >
+    <Dialog open={open} onClose={onClose} title={title}>
+      <Form mutation={{ ...mutation, mutate: confirm }} submit={action} danger onCancel={onClose}>
         <div className="grid gap-2">{children}</div>
-        {typed !== undefined && (
+        {confirmationText !== undefined && (
           <TextField
-            label={`Type ${typed} to confirm`}
+            label={`Type ${confirmationText} to confirm`}
             value={text}
             onChange={(event) => {
               setText(event.target.value)
               setMismatch(false)
             }}
             autoComplete="off"
-            problem={mismatch ? `This is not ${typed}.` : undefined}
+            error={mismatch ? `The text is not ${confirmationText}.` : undefined}
           />
         )}
       </Form>

@@ -5,17 +5,17 @@ import { Button } from '../controls/button.tsx'
 
 interface DialogProps {
   readonly open: boolean
-  /** Without it neither Escape nor a click beside it closes the window. */
-  readonly onOpenChange?: (open: boolean) => void
+  /** Called on Escape, a click outside and the close button. Without it none of these closes the dialog. */
+  readonly onClose?: () => void
   readonly title: string
   readonly description?: ReactNode
   readonly children: ReactNode
 }
 
-/** A modal window: a sheet from below on a phone. Escape and a click beside it close it. */
-export function Dialog({ open, onOpenChange, title, description, children }: DialogProps) {
+/** A modal dialog. On a phone it is a sheet at the bottom of the screen. */
+export function Dialog({ open, onClose, title, description, children }: DialogProps) {
   return (
-    <Radix.Root open={open} {...(onOpenChange && { onOpenChange })}>
+    <Radix.Root open={open} onOpenChange={(next) => !next && onClose?.()}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/50" />
         <Radix.Content
@@ -30,9 +30,9 @@ export function Dialog({ open, onOpenChange, title, description, children }: Dia
                 <Radix.Description className="mt-0.5 text-muted">{description}</Radix.Description>
               )}
             </div>
-            {onOpenChange !== undefined && (
+            {onClose !== undefined && (
               <Radix.Close asChild>
-                <Button look="quiet" size="icon" aria-label="Close">
+                <Button variant="quiet" size="icon" aria-label="Close">
                   <X size={16} />
                 </Button>
               </Radix.Close>
@@ -45,7 +45,7 @@ export function Dialog({ open, onOpenChange, title, description, children }: Dia
   )
 }
 
-/** Whoever opens a form wants to type, not to close it. */
+/** Moves the initial focus from the close button, where Radix puts it, to the first field. */
 function focusFirstField(event: Event): void {
   const { currentTarget } = event
   const field =
@@ -53,9 +53,4 @@ function focusFirstField(event: Event): void {
   if (!(field instanceof HTMLElement)) return
   event.preventDefault()
   field.focus()
-}
-
-/** The row of buttons at the foot of a form or dialog. */
-export function Actions({ children }: { readonly children: ReactNode }) {
-  return <div className="mt-5 flex flex-wrap justify-end gap-2">{children}</div>
 }

@@ -1,56 +1,49 @@
 interface Bar {
   readonly key: string
   readonly label: string
-  /** Stacked from below, in the order of the series. */
+  /** One value for each series, stacked from the bottom in the order of the series. */
   readonly values: readonly number[]
 }
 
 interface BarChartProps {
-  /** What the chart shows, in a sentence: its text equivalent. */
+  /** The data as a sentence: the chart's text alternative. */
   readonly summary: string
-  readonly series: readonly { readonly name: string; readonly className: string }[]
+  readonly series: readonly Series[]
   readonly bars: readonly Bar[]
 }
 
-const height = 64
-const gap = 1
-/** Fewer bars than this stand at the right, as wide as these would be. */
-const leastSlots = 14
+interface Series {
+  readonly name: string
+  readonly className: string
+}
 
-/** A small stacked bar chart, drawn as SVG; its summary says the same in words, each bar its numbers on hover. */
+const height = 64
+const slotWidth = 8
+const gap = 1
+/** A chart with fewer bars than this keeps their width and aligns them to the right. */
+const minSlots = 14
+
+/** A small stacked bar chart in SVG. Its summary gives the data in words; each bar shows its numbers on hover. */
 export function BarChart({ summary, series, bars }: BarChartProps) {
-  const totals = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
-  const most = Math.max(1, ...totals)
-  const slots = Math.max(leastSlots, bars.length)
-  const width = slots * 8
-  const left = (index: number) => (slots - bars.length + index) * 8
+  const max = Math.max(1, ...bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0)))
+  const slots = Math.max(minSlots, bars.length)
   return (
     <figure className="grid gap-1.5">
       <svg
-        viewBox={`0 0 ${width} ${height}`}
+        viewBox={`0 0 ${slots * slotWidth} ${height}`}
         preserveAspectRatio="none"
         className="h-16 w-full"
         role="img"
         aria-label={summary}
       >
         {bars.map((bar, index) => (
-          <g key={bar.key}>
-            <title>
-              {`${bar.label}: ${series.map(({ name }, at) => `${bar.values[at] ?? 0} ${name}`).join(', ')}`}
-            </title>
-            <rect x={left(index)} y={0} width={8 - gap} height={height} fill="transparent" />
-            <rect x={left(index)} y={height - 1} width={8 - gap} height={1} className="fill-line" />
-            {stack(bar.values, most).map(({ from, size, at }) => (
-              <rect
-                key={series[at]?.name}
-                x={left(index)}
-                y={height - from - size}
-                width={8 - gap}
-                height={size}
-                className={series[at]?.className}
-              />
-            ))}
-          </g>
+          <StackedBar
+            key={bar.key}
+            bar={bar}
+            series={series}
+            x={(slots - bars.length + index) * slotWidth}
+            segments={stack(bar.values, max)}
+          />
         ))}
       </svg>
       <div aria-hidden="true" className="flex justify-between text-[12px] text-muted">
@@ -62,14 +55,48 @@ export function BarChart({ summary, series, bars }: BarChartProps) {
   )
 }
 
-/** Where each value of a stacked bar begins and how high it is; what is not nothing is at least a line. */
-export function stack(values: readonly number[], most: number): { from: number; size: number; at: number }[] {
+interface StackedBarProps {
+  readonly bar: Bar
+  readonly series: readonly Series[]
+  readonly x: number
+  readonly segments: readonly Segment[]
+}
+
+function StackedBar({ bar, series, x, segments }: StackedBarProps) {
+  const width = slotWidth - gap
+  return (
+    <g>
+      <title>{`${bar.label}: ${series.map(({ name }, index) => `${bar.values[index] ?? 0} ${name}`).join(', ')}`}</title>
+      <rect x={x} y={0} width={width} height={height} fill="transparent" />
+      <rect x={x} y={height - 1} width={width} height={1} className="fill-line" />
+      {segments.map(({ from, size, seriesIndex }) => (
+        <rect
+          key={series[seriesIndex]?.name}
+          x={x}
+          y={height - from - size}
+          width={width}
+          height={size}
+          className={series[seriesIndex]?.className}
+        />
+      ))}
+    </g>
+  )
+}
+
+interface Segment {
+  readonly from: number
+  readonly size: number
+  readonly seriesIndex: number
+}
+
+/** Returns the position and height of each segment of a stacked bar. A value above zero is at least one unit high. */
+function stack(values: readonly number[], max: number): Segment[] {
   let from = 0
-  return values.flatMap((value, at) => {
+  return values.flatMap((value, seriesIndex) => {
     if (value <= 0) return []
-    const size = Math.max(1, (value / most) * height)
-    const part = { from, size, at }
+    const size = Math.max(1, (value / max) * height)
+    const segment = { from, size, seriesIndex }
     from += size
-    return [part]
+    return [segment]
   })
 }

@@ -1,7 +1,7 @@
 const units = ['B', 'kB', 'MB', 'GB', 'TB'] as const
 
-/** Bytes for people, in powers of 1,000, such as `1.5 MB`. */
-export function bytes(count: number): string {
+/** Formats a number of bytes in powers of 1,000, such as `1.5 MB`. */
+export function formatBytes(count: number): string {
   let value = count
   let unit = 0
   while (value >= 999.5 && unit < units.length - 1) {

@@ -1,4 +1,4 @@
-/** The name of an event or an operation. It may break after its dot, where the screen is narrow. */
+/** The name of an event or operation, such as `deployment.failed`. Narrow screens may break the line after the dot. */
 export function DottedName({ name }: { readonly name: string }) {
   const [kind, verb] = name.split('.')
   return (

@@ -8,7 +8,7 @@ const tones = {
 
 type Tone = keyof typeof tones
 
-/** Of every state that any resource can be in. */
+/** The tone of every state of every resource. */
 const toneOf: Readonly<Record<string, Tone>> = {
   active: 'good',
   running: 'good',
@@ -26,7 +26,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   superseded: 'quiet',
 }
 
-/** A state as word and colour; the word alone says it all. */
+/** A state as a coloured word. The colour adds nothing that the word does not say. */
 export function Status({ value }: { readonly value: string }) {
   const tone = toneOf[value] ?? 'quiet'
   return (

@@ -3,8 +3,8 @@ import type { ReactNode } from 'react'
 export interface Column<Row> {
   readonly title: string
   readonly cell: (row: Row) => ReactNode
-  /** Hidden where the screen is narrow. */
-  readonly wide?: boolean
+  /** Hides the column on narrow screens. */
+  readonly wideOnly?: boolean
   readonly align?: 'right'
 }
 
@@ -13,15 +13,16 @@ interface TableProps<Row> {
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
   readonly columns: readonly Column<Row>[]
+  /** Shown instead of the table when there are no rows. */
+  readonly empty: ReactNode
 }
 
-/** A table of things; on a phone only what matters most is left of it. */
-export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
-  const classOf = (column: Column<Row>) =>
-    `px-2 py-2 first:pl-4 last:pr-4 md:px-4 ${column.wide ? 'hidden md:table-cell' : ''} ${column.align === 'right' ? 'text-right' : 'text-left'}`
+/** A table of resources. On a phone it shows its most important columns only. */
+export function Table<Row>({ label, rows, keyOf, columns, empty }: TableProps<Row>) {
+  if (rows.length === 0) return empty
   return (
     <section
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard.
       tabIndex={0}
       aria-label={`${label}, scrollable`}
       className="overflow-x-auto -outline-offset-2"
@@ -30,7 +31,7 @@ export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
         <thead>
           <tr className="text-[12px] text-muted">
             {columns.map((column) => (
-              <th key={column.title} scope="col" className={`${classOf(column)} font-medium`}>
+              <th key={column.title} scope="col" className={`${cellClass(column)} font-medium`}>
                 {column.title}
               </th>
             ))}
@@ -40,7 +41,7 @@ export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
           {rows.map((row) => (
             <tr key={keyOf(row)} className="border-line border-t hover:bg-canvas">
               {columns.map((column) => (
-                <td key={column.title} className={classOf(column)}>
+                <td key={column.title} className={cellClass(column)}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -50,4 +51,8 @@ export function Table<Row>({ label, rows, keyOf, columns }: TableProps<Row>) {
       </table>
     </section>
   )
+}
+
+function cellClass({ wideOnly, align }: Pick<Column<never>, 'wideOnly' | 'align'>): string {
+  return `px-2 py-2 first:pl-4 last:pr-4 md:px-4 ${wideOnly ? 'hidden md:table-cell' : ''} ${align === 'right' ? 'text-right' : 'text-left'}`
 }

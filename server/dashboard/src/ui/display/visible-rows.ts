@@ -1,13 +1,15 @@
 import { type RefObject, useCallback, useLayoutEffect, useState } from 'react'
 
-/** Rows beyond the edges, so that quick scrolling shows no gap. */
-const beyond = 20
+/** Rows drawn beyond each edge, so that fast scrolling shows no gap. */
+const overscan = 20
 
-/** Which rows of a box that scrolls are to be drawn, when all have one height: only those in sight. */
+/**
+ * Returns the range of rows to draw in a scrolling box whose rows all have the same height: those in view and a few
+ * more. The caller calls `update` when the box has been scrolled or filled.
+ */
 export function useVisibleRows(box: RefObject<HTMLElement | null>, rowHeight: number) {
   const [view, setView] = useState({ top: 0, rows: 0 })
-  /** To be called when the box has scrolled. */
-  const look = useCallback(() => {
+  const update = useCallback(() => {
     if (box.current === null) return
     const top = Math.floor(box.current.scrollTop / rowHeight)
     const rows = Math.ceil(box.current.clientHeight / rowHeight)
@@ -15,9 +17,9 @@ export function useVisibleRows(box: RefObject<HTMLElement | null>, rowHeight: nu
   }, [box, rowHeight])
   useLayoutEffect(() => {
     if (box.current === null) return
-    const watch = new ResizeObserver(look)
-    watch.observe(box.current)
-    return () => watch.disconnect()
-  }, [box, look])
-  return { from: Math.max(0, view.top - beyond), to: view.top + view.rows + beyond, look }
+    const observer = new ResizeObserver(update)
+    observer.observe(box.current)
+    return () => observer.disconnect()
+  }, [box, update])
+  return { from: Math.max(0, view.top - overscan), to: view.top + view.rows + overscan, update }
 }

@@ -1,16 +1,16 @@
-import { FieldProblem } from './field.tsx'
-import { useProblems } from './field-errors.ts'
+import { FieldError } from './field.tsx'
+import { useFieldErrors } from './field-errors.ts'
 
-interface CheckListProps {
+interface CheckboxGroupProps {
   readonly legend: string
-  /** Of all its controls. */
+  /** The name of every checkbox in the group. */
   readonly name: string
   readonly choices: readonly { readonly value: string; readonly label: string }[]
 }
 
-/** Several of some choices; the form's data holds each that is checked. */
-export function CheckList({ legend, name, choices }: CheckListProps) {
-  const problem = useProblems()(name)
+/** A choice of several values. The form data has one entry for each checked box. */
+export function CheckboxGroup({ legend, name, choices }: CheckboxGroupProps) {
+  const error = useFieldErrors()(name)
   return (
     <fieldset className="rounded-md border border-line p-3">
       <legend className="px-1 font-medium">{legend}</legend>
@@ -22,7 +22,7 @@ export function CheckList({ legend, name, choices }: CheckListProps) {
           </label>
         ))}
       </div>
-      {problem !== undefined && <FieldProblem>{problem}</FieldProblem>}
+      {error !== undefined && <FieldError>{error}</FieldError>}
     </fieldset>
   )
 }

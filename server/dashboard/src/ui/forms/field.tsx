@@ -1,5 +1,5 @@
 import { type ComponentProps, type ReactNode, useId } from 'react'
-import { useProblems } from './field-errors.ts'
+import { useFieldErrors } from './field-errors.ts'
 
 export const inputClass =
   'h-8 w-full rounded-md border border-line-strong/60 bg-panel px-2.5 text-ink placeholder:text-muted/70 hover:border-line-strong aria-invalid:border-bad'
@@ -7,8 +7,8 @@ export const inputClass =
 interface FieldProps {
   readonly label: string
   readonly hint?: ReactNode
-  /** What the server or the form says is wrong with this field. */
-  readonly problem?: string | undefined
+  /** The error message of this field. */
+  readonly error?: string | undefined
   readonly children: (ids: {
     id: string
     'aria-describedby': string | undefined
@@ -16,18 +16,18 @@ interface FieldProps {
   }) => ReactNode
 }
 
-/** A label, its control, a hint and what is wrong with it, tied together for screen readers. */
-export function Field({ label, hint, problem, children }: FieldProps) {
+/** A label, its control, and a hint or an error message, connected for screen readers. */
+export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId()
-  const described = problem !== undefined ? `${id}-problem` : hint !== undefined ? `${id}-hint` : undefined
+  const describedBy = error !== undefined ? `${id}-error` : hint !== undefined ? `${id}-hint` : undefined
   return (
     <div className="grid content-start gap-1">
       <label htmlFor={id} className="font-medium">
         {label}
       </label>
-      {children({ id, 'aria-describedby': described, 'aria-invalid': problem === undefined ? undefined : true })}
-      {problem !== undefined ? (
-        <FieldProblem id={`${id}-problem`}>{problem}</FieldProblem>
+      {children({ id, 'aria-describedby': describedBy, 'aria-invalid': error === undefined ? undefined : true })}
+      {error !== undefined ? (
+        <FieldError id={`${id}-error`}>{error}</FieldError>
       ) : hint !== undefined ? (
         <p id={`${id}-hint`} className="text-muted text-[13px]">
           {hint}
@@ -37,10 +37,10 @@ export function Field({ label, hint, problem, children }: FieldProps) {
   )
 }
 
-/** What is wrong with a control, where it stands. */
-export function FieldProblem({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
+/** The error message of a control, shown next to it. */
+export function FieldError({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
   return (
-    <p id={id} role="alert" data-problem className="text-[13px] text-bad">
+    <p id={id} role="alert" data-field-error className="text-[13px] text-bad">
       {children}
     </p>
   )
@@ -48,21 +48,21 @@ export function FieldProblem({ id, children }: { readonly id?: string; readonly 
 
 type TextFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'input'>
 
-export function TextField({ label, hint, problem, className = '', ...input }: TextFieldProps) {
-  const told = useProblems()(input.name)
+export function TextField({ label, hint, error, className = '', ...input }: TextFieldProps) {
+  const serverError = useFieldErrors()(input.name)
   return (
-    <Field label={label} hint={hint} problem={problem ?? told}>
+    <Field label={label} hint={hint} error={error ?? serverError}>
       {(ids) => <input {...ids} {...input} className={`${inputClass} ${className}`} />}
     </Field>
   )
 }
 
-type SelectFieldProps = Omit<FieldProps, 'children' | 'problem'> & ComponentProps<'select'>
+type SelectFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProps<'select'>
 
 export function SelectField({ label, hint, children, ...select }: SelectFieldProps) {
-  const told = useProblems()(select.name)
+  const serverError = useFieldErrors()(select.name)
   return (
-    <Field label={label} hint={hint} problem={told}>
+    <Field label={label} hint={hint} error={serverError}>
       {(ids) => (
         <select {...ids} {...select} className={inputClass}>
           {children}

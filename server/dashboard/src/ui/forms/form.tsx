@@ -1,16 +1,17 @@
 import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from 'react'
 import { Button } from '../controls/button.tsx'
-import { Actions } from '../dialogs/dialog.tsx'
-import { Problem } from '../page/states.tsx'
-import { FormError } from './field-errors.ts'
+import { ButtonRow } from '../controls/button-row.tsx'
+import { ErrorAlert } from '../page/states.tsx'
+import { FormErrorContext } from './field-errors.ts'
 
 interface FormProps {
-  /** What is done with the values of the named controls: a mutation. */
-  readonly sending: {
+  /** The mutation that gets the values of the named controls. */
+  readonly mutation: {
     readonly mutate: (values: FormData) => void
     readonly isPending: boolean
     readonly error: unknown
   }
+  /** The label of the submit button. */
   readonly submit: string
   readonly onCancel?: (() => void) | undefined
   readonly danger?: boolean
@@ -18,40 +19,40 @@ interface FormProps {
 }
 
 /**
- * A form that keeps what was typed when the server refuses it, and says why: at the control whose name is that of the
- * field, or else above the buttons.
+ * A form that keeps its values when the server rejects them. The error is shown at the control whose name is the
+ * field's, or above the buttons when there is no such control.
  */
-export function Form({ sending, submit, onCancel, danger = false, children }: FormProps) {
-  const { mutate, isPending, error } = sending
+export function Form({ mutation, submit, onCancel, danger = false, children }: FormProps) {
+  const { mutate, isPending, error } = mutation
   const form = useRef<HTMLFormElement>(null)
-  const [shown, setShown] = useState(false)
+  const [shownAtField, setShownAtField] = useState(false)
   useLayoutEffect(() => {
-    setShown(error != null && form.current?.querySelector('[data-problem]') != null)
+    setShownAtField(error != null && form.current?.querySelector('[data-field-error]') != null)
   }, [error])
-  const send = (event: FormEvent<HTMLFormElement>) => {
+  const onSubmit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     if (!isPending) mutate(new FormData(event.currentTarget))
   }
   return (
-    <form ref={form} onSubmit={send} noValidate className="grid gap-4">
-      <FormError value={error}>{children}</FormError>
-      {error != null && !shown && <Problem error={error} />}
-      <Actions>
+    <form ref={form} onSubmit={onSubmit} noValidate className="grid gap-4">
+      <FormErrorContext value={error}>{children}</FormErrorContext>
+      {error != null && !shownAtField && <ErrorAlert error={error} />}
+      <ButtonRow>
         {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
-        <Button type="submit" look={danger ? 'danger' : 'primary'} busy={isPending}>
+        <Button type="submit" variant={danger ? 'danger' : 'primary'} busy={isPending}>
           {submit}
         </Button>
-      </Actions>
+      </ButtonRow>
     </form>
   )
 }
 
-/** The trimmed text of a control; empty when it is not there. */
+/** Returns the trimmed text of a control; the empty string when the form has no such control. */
 export function textOf(values: FormData, name: string): string {
   return secretOf(values, name).trim()
 }
 
-/** The text of a control as it was typed, such as a password. */
+/** Returns the text of a control exactly as typed, for passwords. */
 export function secretOf(values: FormData, name: string): string {
   const value = values.get(name)
   return typeof value === 'string' ? value : ''

@@ -7,7 +7,7 @@ interface PageProps {
   readonly children: ReactNode
 }
 
-/** A page: its one heading, what can be done here, and its content. */
+/** A page with its only first-level heading, its actions and its content. */
 export function Page({ title, lead, actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Fairlead`
@@ -30,11 +30,11 @@ interface PanelProps {
   readonly title?: string
   readonly actions?: ReactNode
   readonly children: ReactNode
-  /** Without padding, for tables. */
+  /** Removes the padding, for tables. */
   readonly flush?: boolean
 }
 
-/** A framed part of a page. */
+/** A section of a page with a border and an optional heading. */
 export function Panel({ title, actions, children, flush = false }: PanelProps) {
   return (
     <section className="min-w-0 overflow-hidden rounded-lg border border-line bg-panel" aria-label={title}>

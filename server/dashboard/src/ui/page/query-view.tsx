@@ -1,24 +1,24 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { Loading, Problem } from './states.tsx'
+import { ErrorAlert, Loading } from './states.tsx'
 
 interface Props<Data> {
   readonly query: UseQueryResult<Data>
-  /** What is loaded, such as `projects`. */
-  readonly what: string
+  /** The name of the data, such as `projects`. */
+  readonly label: string
   readonly children: (data: Data) => ReactNode
 }
 
-/** What was asked for: loading, wrong, or there. What is known stays while an error is told above it. */
-export function Queried<Data>({ query, what, children }: Props<Data>) {
+/** The result of a query: loading, an error, or the data. Data from before an error stays visible below it. */
+export function QueryView<Data>({ query, label, children }: Props<Data>) {
   return (
     <>
       {query.error !== null && (
         <div className="p-3">
-          <Problem error={query.error} retry={() => void query.refetch()} />
+          <ErrorAlert error={query.error} retry={() => void query.refetch()} />
         </div>
       )}
-      {query.data !== undefined ? children(query.data) : query.error === null && <Loading what={what} />}
+      {query.data !== undefined ? children(query.data) : query.error === null && <Loading label={label} />}
     </>
   )
 }

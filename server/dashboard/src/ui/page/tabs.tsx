@@ -6,12 +6,12 @@ interface TabsProps {
   readonly tabs: readonly (Pick<LinkProps, 'to' | 'params' | 'activeOptions'> & { readonly label: string })[]
 }
 
-/** The parts of a page, each with an address of its own. */
+/** Links to the parts of a page, each of which has a URL of its own. */
 export function Tabs({ label, tabs }: TabsProps) {
   const path = useLocation({ select: ({ pathname }) => pathname })
   const nav = useRef<HTMLElement>(null)
-  // On a phone the tab of this page may lie beyond the edge.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the path says which tab is the current one.
+  // On a phone the tab of the current page may be outside the visible area.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the path determines the current tab.
   useEffect(() => {
     nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   }, [path])

@@ -5,14 +5,14 @@ import { api } from '../../../data/client.ts'
 import { snapshotsQuery } from '../../../data/queries.ts'
 import { Button } from '../../../ui/controls/button.tsx'
 import { Menu, MenuItem } from '../../../ui/controls/menu.tsx'
-import { Confirm } from '../../../ui/dialogs/confirm-dialog.tsx'
-import { bytes } from '../../../ui/display/bytes.ts'
+import { ConfirmDialog } from '../../../ui/dialogs/confirm-dialog.tsx'
+import { formatBytes } from '../../../ui/display/bytes.ts'
 import { Status } from '../../../ui/display/status.tsx'
-import { Table } from '../../../ui/display/table.tsx'
+import { type Column, Table } from '../../../ui/display/table.tsx'
 import { Time } from '../../../ui/display/time.tsx'
 import { Panel } from '../../../ui/page/page.tsx'
-import { Queried } from '../../../ui/page/query-view.tsx'
-import { Empty, Problem } from '../../../ui/page/states.tsx'
+import { QueryView } from '../../../ui/page/query-view.tsx'
+import { Empty, ErrorAlert } from '../../../ui/page/states.tsx'
 
 type Snapshot = ResponseBody<'snapshots.list'>['snapshots'][number]
 
@@ -21,89 +21,103 @@ interface SnapshotsProps {
   readonly databaseId: string
 }
 
-/** The backups of a database: taken by hand, kept by count and age, put back here. */
+/** The snapshots of a database: taken here, limited in number and age by the server, and restored here. */
 export function Snapshots({ projectId, databaseId }: SnapshotsProps) {
   const snapshots = useQuery(snapshotsQuery(projectId, databaseId))
   const [restoring, setRestoring] = useState<Snapshot>()
-  const queries = useQueryClient()
-  const parent = { project_id: projectId, database_id: databaseId }
-  const settled = () => queries.invalidateQueries({ queryKey: ['projects', projectId, 'databases', databaseId] })
-  const take = useMutation({ mutationFn: () => api.snapshots.create({ params: parent }), onSettled: settled })
-  const remove = useMutation({
-    mutationFn: (id: string) => api.snapshots.delete({ params: { ...parent, id } }),
-    onSettled: settled,
-  })
-  const restore = useMutation({
-    mutationFn: (id: string) => api.snapshots.restore({ params: { ...parent, id } }),
-    onSuccess: async () => {
-      setRestoring(undefined)
-      await settled()
-    },
-  })
+  const { create, remove, restore } = useSnapshotMutations(projectId, databaseId, () => setRestoring(undefined))
+  const error = create.error ?? remove.error
   return (
     <Panel
       title="Snapshots"
       flush
       actions={
-        <Button size="small" busy={take.isPending} onClick={() => take.mutate()}>
+        <Button size="small" busy={create.isPending} onClick={() => create.mutate()}>
           Take a snapshot
         </Button>
       }
     >
-      {(take.error ?? remove.error) !== null && (
+      {error !== null && (
         <div className="p-3">
-          <Problem error={take.error ?? remove.error} />
+          <ErrorAlert error={error} />
         </div>
       )}
-      <Queried query={snapshots} what="snapshots">
-        {(data) =>
-          data.snapshots.length === 0 ? (
-            <Empty title="No snapshot yet">
-              <p>A snapshot is a copy of the database as it is now. Its connections end for the time of the copy.</p>
-            </Empty>
-          ) : (
-            <Table
-              label="Snapshots"
-              rows={data.snapshots}
-              keyOf={({ id }) => id}
-              columns={[
-                { title: 'Taken', cell: ({ created_at }) => <Time at={created_at} /> },
-                { title: 'Status', cell: ({ status }) => <Status value={status} /> },
-                {
-                  title: 'Size',
-                  wide: true,
-                  cell: ({ size_bytes }) => (size_bytes === null ? '–' : bytes(size_bytes)),
-                },
-                {
-                  title: 'Action',
-                  align: 'right',
-                  cell: (snapshot) => (
-                    <Menu label="Actions for this snapshot">
-                      <MenuItem disabled={snapshot.status !== 'available'} onSelect={() => setRestoring(snapshot)}>
-                        Put back
-                      </MenuItem>
-                      <MenuItem danger onSelect={() => remove.mutate(snapshot.id)}>
-                        Delete
-                      </MenuItem>
-                    </Menu>
-                  ),
-                },
-              ]}
-            />
-          )
-        }
-      </Queried>
-      <Confirm
+      <QueryView query={snapshots} label="snapshots">
+        {(data) => (
+          <Table
+            label="Snapshots"
+            rows={data.snapshots}
+            keyOf={({ id }) => id}
+            columns={[...columns, actionColumn(setRestoring, ({ id }) => remove.mutate(id))]}
+            empty={
+              <Empty title="No snapshot yet">
+                <p>
+                  A snapshot is a copy of the database in its current state. Connections are closed while it is taken.
+                </p>
+              </Empty>
+            }
+          />
+        )}
+      </QueryView>
+      <ConfirmDialog
         open={restoring !== undefined}
-        onOpenChange={() => setRestoring(undefined)}
-        title="Put this snapshot back?"
-        action="Put back"
-        busy={restore.isPending}
-        error={restore.error}
-        onConfirm={() => restoring && restore.mutate(restoring.id)}
+        onClose={() => setRestoring(undefined)}
+        title="Restore this snapshot?"
+        action="Restore"
+        mutation={{ ...restore, mutate: () => restoring && restore.mutate(restoring.id) }}
       >
-        <p>What was written since then is lost. The connection string stays the same.</p>
-      </Confirm>
+        <p>Everything written since then is lost. The connection string stays the same.</p>
+      </ConfirmDialog>
     </Panel>
   )
+}
+
+function useSnapshotMutations(projectId: string, databaseId: string, onRestored: () => void) {
+  const queryClient = useQueryClient()
+  const params = { project_id: projectId, database_id: databaseId }
+  const reload = () => queryClient.invalidateQueries({ queryKey: ['projects', projectId, 'databases', databaseId] })
+  return {
+    create: useMutation({ mutationFn: () => api.snapshots.create({ params }), onSettled: reload }),
+    remove: useMutation({
+      mutationFn: (id: string) => api.snapshots.delete({ params: { ...params, id } }),
+      onSettled: reload,
+    }),
+    restore: useMutation({
+      mutationFn: (id: string) => api.snapshots.restore({ params: { ...params, id } }),
+      onSuccess: async () => {
+        onRestored()
+        await reload()
+      },
+    }),
+  }
+}
+
+const columns: readonly Column<Snapshot>[] = [
+  { title: 'Taken', cell: ({ created_at }) => <Time at={created_at} /> },
+  { title: 'Status', cell: ({ status }) => <Status value={status} /> },
+  {
+    title: 'Size',
+    wideOnly: true,
+    cell: ({ size_bytes }) => (size_bytes === null ? '–' : formatBytes(size_bytes)),
+  },
+]
+
+function actionColumn(
+  onRestore: (snapshot: Snapshot) => void,
+  onDelete: (snapshot: Snapshot) => void,
+): Column<Snapshot> {
+  return {
+    title: 'Action',
+    align: 'right',
+    cell: (snapshot) => (
+      <Menu label="Actions for this snapshot">
+        <MenuItem disabled={snapshot.status !== 'available'} onSelect={() => onRestore(snapshot)}>
+          Restore
+        </MenuItem>
+        <MenuItem danger onSelect={() => onDelete(snapshot)}>
+          Delete
+        </MenuItem>
+      </Menu>
+    ),
+  }
 }

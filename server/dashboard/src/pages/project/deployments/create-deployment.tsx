@@ -2,17 +2,17 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../../data/client.ts'
-import { knownRows, type VariableRow, variablesBody } from '../../../data/variables/variable-rows.ts'
+import { unchangedRows, type VariableRow, variablesBody } from '../../../data/variables/variable-rows.ts'
 import { TextField } from '../../../ui/forms/field.tsx'
 import { Form, textOf } from '../../../ui/forms/form.tsx'
-import { Variables } from './variables-editor.tsx'
+import { VariablesEditor } from './variables-editor.tsx'
 
-/** What a further release of an app is made from. */
+/** The values with which the form of a new release of an existing app starts. */
 export interface Source {
   readonly name: string
   readonly git_url: string
   readonly branch: string | null
-  /** Of the app's latest release. */
+  /** The names of the variables of the app's latest release. */
   readonly env_var_names: readonly string[]
 }
 
@@ -23,10 +23,21 @@ interface CreateDeploymentProps {
 }
 
 export function CreateDeployment({ projectId, source, onCancel }: CreateDeploymentProps) {
-  const [variables, setVariables] = useState<readonly VariableRow[]>(knownRows(source?.env_var_names ?? []))
-  const queries = useQueryClient()
+  const [variables, setVariables] = useState<readonly VariableRow[]>(unchangedRows(source?.env_var_names ?? []))
+  const create = useCreateDeployment(projectId, variables)
+  return (
+    <Form mutation={create} submit="Deploy" onCancel={onCancel}>
+      <SourceFields source={source} />
+      <VariablesEditor variables={variables} onChange={setVariables} />
+    </Form>
+  )
+}
+
+/** Returns the mutation that creates a deployment from the form's values and opens its page. */
+function useCreateDeployment(projectId: string, variables: readonly VariableRow[]) {
+  const queryClient = useQueryClient()
   const navigate = useNavigate()
-  const create = useMutation({
+  return useMutation({
     mutationFn: (values: FormData) => {
       const [branch, token] = [textOf(values, 'branch'), textOf(values, 'git_token')]
       return api.deployments.create({
@@ -41,15 +52,18 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
       })
     },
     onSuccess: async ({ id }) => {
-      await queries.invalidateQueries({ queryKey: ['projects', projectId] })
+      await queryClient.invalidateQueries({ queryKey: ['projects', projectId] })
       await navigate({
         to: '/projects/$projectId/deployments/$deploymentId',
         params: { projectId, deploymentId: id },
       })
     },
   })
+}
+
+function SourceFields({ source }: { readonly source: Source | undefined }) {
   return (
-    <Form sending={create} submit="Deploy" onCancel={onCancel}>
+    <>
       <TextField
         label="App"
         name="name"
@@ -81,10 +95,9 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
           type="password"
           autoComplete="off"
           placeholder="for private repositories"
-          hint={source && 'Not kept by the server: give it again where one is needed.'}
+          hint={source && 'The server does not store it: enter it again if the repository needs one.'}
         />
       </div>
-      <Variables variables={variables} onChange={setVariables} />
-    </Form>
+    </>
   )
 }

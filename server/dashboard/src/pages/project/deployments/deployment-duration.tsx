@@ -1,14 +1,14 @@
-import type { ResponseBody } from '@fairlead/server/client'
-import { duration, useNow } from '../../../ui/display/time.tsx'
+import type { Deployment } from '../../../data/deployments.ts'
+import { formatDuration, useNow } from '../../../ui/display/time.tsx'
 
-interface TookProps {
-  readonly deployment: Pick<ResponseBody<'deployments.get'>, 'status' | 'started_at' | 'finished_at'>
+interface DeploymentDurationProps {
+  readonly deployment: Pick<Deployment, 'status' | 'started_at' | 'finished_at'>
 }
 
-/** How long a deployment has taken, or takes until now. */
-export function Took({ deployment: { status, started_at, finished_at } }: TookProps) {
+/** The duration of a deployment; until now while it is in progress. */
+export function DeploymentDuration({ deployment: { status, started_at, finished_at } }: DeploymentDurationProps) {
   const now = useNow(1_000)
-  if (started_at === null) return status === 'building' ? 'waits for its turn' : '–'
+  if (started_at === null) return status === 'building' ? 'queued' : '–'
   const end = finished_at === null ? now.getTime() : Date.parse(finished_at)
-  return <span className="whitespace-nowrap">{duration(end - Date.parse(started_at))}</span>
+  return <span className="whitespace-nowrap">{formatDuration(end - Date.parse(started_at))}</span>
 }

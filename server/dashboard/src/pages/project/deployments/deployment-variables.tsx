@@ -1,11 +1,11 @@
-import type { ResponseBody } from '@fairlead/server/client'
 import { useState } from 'react'
+import type { Deployment } from '../../../data/deployments.ts'
 import { Button } from '../../../ui/controls/button.tsx'
 import { Panel } from '../../../ui/page/page.tsx'
 import { Redeploy } from './redeploy.tsx'
 
-/** The names of a deployment's variables; their values are known to the app alone. */
-export function DeploymentVariables({ deployment }: { readonly deployment: ResponseBody<'deployments.get'> }) {
+/** The names of a deployment's variables. The API never returns their values. */
+export function DeploymentVariables({ deployment }: { readonly deployment: Deployment }) {
   const [changing, setChanging] = useState(false)
   const { env_var_names } = deployment
   return (
@@ -28,7 +28,7 @@ export function DeploymentVariables({ deployment }: { readonly deployment: Respo
           ))}
         </ul>
       )}
-      <Redeploy deployment={deployment} title="Change variables" open={changing} onOpenChange={setChanging} />
+      <Redeploy deployment={deployment} title="Change variables" open={changing} onClose={() => setChanging(false)} />
     </Panel>
   )
 }

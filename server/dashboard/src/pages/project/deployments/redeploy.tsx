@@ -1,37 +1,33 @@
-import type { ResponseBody } from '@fairlead/server/client'
 import { useQuery } from '@tanstack/react-query'
+import type { Deployment } from '../../../data/deployments.ts'
 import { deploymentQuery } from '../../../data/queries.ts'
 import { Dialog } from '../../../ui/dialogs/dialog.tsx'
-import { Queried } from '../../../ui/page/query-view.tsx'
+import { QueryView } from '../../../ui/page/query-view.tsx'
 import { CreateDeployment } from './create-deployment.tsx'
 
 interface RedeployProps {
-  readonly deployment: ResponseBody<'deployments.get'>
+  readonly deployment: Deployment
   readonly title: string
   readonly open: boolean
-  readonly onOpenChange: (open: boolean) => void
+  readonly onClose: () => void
 }
 
-/** A further release of an app: its source as it was, its variables as those of its latest release are. */
-export function Redeploy({ deployment, title, open, onOpenChange }: RedeployProps) {
+/** Creates a new release of an app from the source of this deployment and the variables of the app's latest release. */
+export function Redeploy({ deployment, title, open, onClose }: RedeployProps) {
   const { project_id, latest_id } = deployment
   const latest = useQuery({ ...deploymentQuery(project_id, latest_id), enabled: open })
   return (
     <Dialog
       open={open}
-      onOpenChange={onOpenChange}
+      onClose={onClose}
       title={title}
-      description="Makes a new release. Variables keep their values unless you type others or remove them."
+      description="Creates a new release. Variables keep their values unless you change or remove them."
     >
-      <Queried query={latest} what="the latest release">
+      <QueryView query={latest} label="the latest release">
         {({ env_var_names }) => (
-          <CreateDeployment
-            projectId={project_id}
-            source={{ ...deployment, env_var_names }}
-            onCancel={() => onOpenChange(false)}
-          />
+          <CreateDeployment projectId={project_id} source={{ ...deployment, env_var_names }} onCancel={onClose} />
         )}
-      </Queried>
+      </QueryView>
     </Dialog>
   )
 }

@@ -1,4 +1,4 @@
-import { type DeploymentItem, outcomesByDay } from '../../../data/deployments.ts'
+import { type Day, type DeploymentItem, outcomesByDay } from '../../../data/deployments.ts'
 import { BarChart } from '../../../ui/display/bar-chart.tsx'
 
 const days = 14
@@ -10,10 +10,10 @@ const series = [
 
 export function DeploymentsChart({ deployments }: { readonly deployments: readonly DeploymentItem[] }) {
   const outcomes = outcomesByDay(deployments, days, new Date())
-  const sum = (pick: (day: (typeof outcomes)[number]) => number) => outcomes.reduce((all, day) => all + pick(day), 0)
+  const total = (outcome: Exclude<keyof Day, 'label'>) => outcomes.reduce((sum, day) => sum + day[outcome], 0)
   return (
     <BarChart
-      summary={`${sum((day) => day.succeeded)} succeeded, ${sum((day) => day.failed)} failed, ${sum((day) => day.other)} canceled or under way`}
+      summary={`${total('succeeded')} succeeded, ${total('failed')} failed, ${total('other')} canceled or in progress`}
       series={series}
       bars={outcomes.map(({ label, succeeded, failed, other }) => ({
         key: label,
