@@ -1,7 +1,7 @@
+import { parseDotenv } from '@fairlead/server/dotenv'
 import { Plus, X } from 'lucide-react'
-import { useState } from 'react'
-import { parseDotenv } from '../../../data/variables/dotenv.ts'
-import { type VariableRow, withPasted, withValue } from '../../../data/variables/variable-rows.ts'
+import { useId, useState } from 'react'
+import { type VariableRow, withPasted, withValue } from '../../../data/variable-rows.ts'
 import { Button } from '../../../ui/controls/button.tsx'
 import { FieldError, inputClass } from '../../../ui/forms/field.tsx'
 import { useFieldErrors } from '../../../ui/forms/field-errors.ts'
@@ -27,18 +27,7 @@ export function VariablesEditor({ variables, onChange }: VariablesEditorProps) {
           onRemove={() => onChange(variables.toSpliced(index, 1))}
         />
       ))}
-      {pasting && (
-        <textarea
-          aria-label="Text of a dotenv file"
-          className={`${inputClass} h-28 py-2 font-mono text-[13px]`}
-          placeholder={'# paste the text of a .env file\nNAME=value'}
-          spellCheck={false}
-          onChange={(event) => {
-            const pasted = parseDotenv(event.target.value)
-            if (pasted.length > 0) onChange(withPasted(variables, pasted))
-          }}
-        />
-      )}
+      {pasting && <DotenvInput onVariables={(pasted) => onChange(withPasted(variables, pasted))} />}
       <div className="flex gap-2">
         <Button
           size="small"
@@ -94,6 +83,35 @@ function Row({ number, row, onChange, onRemove }: RowProps) {
         </Button>
       </div>
       {error !== undefined && <FieldError>{error}</FieldError>}
+    </div>
+  )
+}
+
+/** A text area for a dotenv file. Reports the variables when the whole text is valid, and otherwise the first error. */
+function DotenvInput({ onVariables }: { readonly onVariables: (variables: Record<string, string>) => void }) {
+  const [error, setError] = useState<string>()
+  const id = useId()
+  const read = (text: string) => {
+    const result = parseDotenv(text)
+    setError(result.ok ? undefined : `Line ${result.line}: ${result.message}.`)
+    if (result.ok) onVariables(result.variables)
+  }
+  return (
+    <div className="grid gap-1">
+      <textarea
+        aria-label="Text of a dotenv file"
+        aria-invalid={error === undefined ? undefined : true}
+        aria-describedby={error === undefined ? undefined : id}
+        className={`${inputClass} h-28 py-2 font-mono text-[13px]`}
+        placeholder={'# paste the text of a .env file\nNAME=value'}
+        spellCheck={false}
+        onChange={(event) => read(event.target.value)}
+      />
+      {error !== undefined && (
+        <p id={id} role="alert" className="text-[13px] text-bad">
+          {error}
+        </p>
+      )}
     </div>
   )
 }

@@ -1,5 +1,3 @@
-import type { Variable } from './dotenv.ts'
-
 /** A variable in the form of a deployment. */
 export interface VariableRow {
   readonly name: string
@@ -19,9 +17,11 @@ export function withValue(row: VariableRow, typed: string): VariableRow {
 }
 
 /** Merges pasted variables into the rows. Pasted values win; rows without a name are removed. */
-export function withPasted(rows: readonly VariableRow[], pasted: readonly Variable[]): VariableRow[] {
+export function withPasted(rows: readonly VariableRow[], pasted: Readonly<Record<string, string>>): VariableRow[] {
   const merged = new Map(rows.map((row) => [row.name.trim(), row]))
-  for (const { name, value } of pasted) merged.set(name, { name, value, existing: merged.get(name)?.existing ?? false })
+  for (const [name, value] of Object.entries(pasted)) {
+    merged.set(name, { name, value, existing: merged.get(name)?.existing ?? false })
+  }
   merged.delete('')
   return [...merged.values()]
 }
