@@ -4,7 +4,7 @@ import { deployAndSettle } from '../harness/deployments.ts'
 import { listening } from '../harness/listening.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 
-/** A server with something on every page, made through the API as people's pipelines do. */
+/** Data for every page, created through the API. */
 export interface Seeded extends AsyncDisposable {
   readonly projectId: string
   readonly runningId: string
@@ -24,9 +24,9 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   const project_id = shop.id
   const params = { project_id }
 
-  const receiver = cleanup.use(await receiverApp())
-  const webhook = await client.webhooks.create({ body: { url: `${receiver.url}/hooks/fairlead` } })
-  await client.webhooks.create({ body: { url: `${receiver.url}/away`, events: ['deployment.failed'], project_id } })
+  const endpoint = cleanup.use(await webhookEndpoint())
+  const webhook = await client.webhooks.create({ body: { url: `${endpoint.url}/hooks/fairlead` } })
+  await client.webhooks.create({ body: { url: `${endpoint.url}/away`, events: ['deployment.failed'], project_id } })
 
   const app = cleanup.use(await repository(builtApp('storefront', 1)))
   const broken = cleanup.use(await repository(brokenApp))
@@ -79,7 +79,7 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   }
 }
 
-/** An app with a build that tells what it does, in colours. */
+/** An app whose build writes coloured lines to the log. */
 function builtApp(name: string, version: number): Record<string, string> {
   return {
     'package.json': JSON.stringify({ name, scripts: { build: 'node build.js', start: 'node server.js' } }),
@@ -106,8 +106,8 @@ process.exit(1)
 `,
 }
 
-/** Takes everything at /hooks/fairlead, and nothing elsewhere. */
-function receiverApp(): ReturnType<typeof listening> {
+/** Accepts webhooks at /hooks/fairlead, and answers 503 elsewhere. */
+function webhookEndpoint(): ReturnType<typeof listening> {
   return listening((request, response) => {
     request.resume()
     response.statusCode = request.url === '/hooks/fairlead' ? 204 : 503
