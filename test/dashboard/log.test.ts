@@ -58,7 +58,7 @@ describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {
     await scrollTo(page, 'end')
     await page.getByRole('button', { name: 'Pause' }).waitFor()
     await fetch(`${app.url}/one-more`)
-    await line('asked for /one-more').waitFor()
+    await line('request for /one-more').waitFor()
     // The page keeps the newest 100,000 lines.
     expect(await countRows(page)).toBe(longLog)
     expect(await countDrawnRows(page)).toBeLessThan(maxDrawn)

@@ -11,7 +11,7 @@ const loggingApp = {
   'package.json': JSON.stringify({ name: 'long-log', scripts: { start: 'node server.js' } }),
   'server.js': `for (let n = 1; n <= ${longLog}; n += 1) console.log('row ' + n + ' of a long log')
 require('node:http').createServer((request, response) => {
-  if (request.url !== '/') console.log('asked for ' + request.url)
+  if (request.url !== '/') console.log('request for ' + request.url)
   response.end()
 }).listen(process.env.PORT)
 `,

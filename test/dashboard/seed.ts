@@ -1,3 +1,4 @@
+import type { Client } from '@fairlead/server/client'
 import type { Dashboard } from '../harness/dashboard.ts'
 import { takenSnapshot, untilDatabase } from '../harness/databases.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
@@ -46,24 +47,8 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   for (let visit = 0; visit < 40; visit++) await (await fetch(mailer.url)).text()
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
 
-  for (const [name, size, type] of [
-    ['catalogue.csv', 184_213, 'text/csv'],
-    ['price-list.pdf', 1_482_004, 'application/pdf'],
-    ['photos.zip', 6_204_118, 'application/zip'],
-  ] as const) {
-    const form = new FormData()
-    form.append('file', new Blob([new Uint8Array(size)], { type }), name)
-    await client.storage.upload({ params, body: form })
-  }
-  for (const [name, preset] of [
-    ['GitHub Actions', 'deploy'],
-    ['Status page', 'read'],
-    ['Old laptop', 'full'],
-  ] as const) {
-    const made = await client.apiKeys.create({ body: { name, preset, expires_in_days: 90 } })
-    if (name === 'GitHub Actions') await dashboard.server.clientFor(made.key).projects.list({})
-    if (name === 'Old laptop') await client.apiKeys.delete({ params: { id: made.id } })
-  }
+  await uploadFiles(client, project_id)
+  await createKeys(dashboard, client)
   await untilDatabase(client, project_id, database.id)
   await takenSnapshot(client, project_id, database.id)
   await client.webhooks.test({ params: { id: webhook.id } })
@@ -76,6 +61,31 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
     databaseId: database.id,
     webhookId: webhook.id,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+async function uploadFiles(client: Client, project_id: string): Promise<void> {
+  for (const [name, size, type] of [
+    ['catalogue.csv', 184_213, 'text/csv'],
+    ['price-list.pdf', 1_482_004, 'application/pdf'],
+    ['photos.zip', 6_204_118, 'application/zip'],
+  ] as const) {
+    const form = new FormData()
+    form.append('file', new Blob([new Uint8Array(size)], { type }), name)
+    await client.storage.upload({ params: { project_id }, body: form })
+  }
+}
+
+/** Creates a key that has been used, one that has not, and one that is revoked. */
+async function createKeys(dashboard: Dashboard, client: Client): Promise<void> {
+  for (const [name, preset] of [
+    ['GitHub Actions', 'deploy'],
+    ['Status page', 'read'],
+    ['Old laptop', 'full'],
+  ] as const) {
+    const { id, key } = await client.apiKeys.create({ body: { name, preset, expires_in_days: 90 } })
+    if (name === 'GitHub Actions') await dashboard.server.clientFor(key).projects.list({})
+    if (name === 'Old laptop') await client.apiKeys.delete({ params: { id } })
   }
 }
 

@@ -1,4 +1,4 @@
-/** A variable in the form of a deployment. */
+/** A variable in the form that creates a deployment. */
 export interface VariableRow {
   readonly name: string
   /** `null` keeps the current value, which only the server knows. */

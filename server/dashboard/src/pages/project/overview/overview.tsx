@@ -34,7 +34,7 @@ export function Overview() {
           <Panel title="Deployments in the last 14 days">
             <DeploymentsChart deployments={deployments.data.deployments} />
           </Panel>
-          <Panel title="Durations of the last deployments">
+          <Panel title="Latest deployment durations">
             <DurationsChart projectId={projectId} deployments={deployments.data.deployments} />
           </Panel>
         </div>
