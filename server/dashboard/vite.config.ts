@@ -8,12 +8,12 @@ export default defineConfig({
   build: {
     outDir: '../dist/dashboard',
     emptyOutDir: true,
-    // For the check of sizes in scripts/build.ts.
+    // Read by the size check in scripts/build.ts.
     manifest: true,
     target: 'es2023',
-    // Data addresses would need a wider content security policy.
+    // Inlined assets are `data:` URLs, which would need a wider content security policy.
     assetsInlineLimit: 0,
-    // The policy allows no inline script, and every current browser preloads modules by itself.
+    // All current browsers preload modules themselves, and the policy allows no inline script.
     modulePreload: { polyfill: false },
   },
 })

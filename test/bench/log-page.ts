@@ -1,8 +1,8 @@
 import {
-  deployTalkative,
+  countRows,
+  deployAppWithLongLog,
   longLog,
-  quarterAtOnceMs,
-  rowsHeld,
+  renderQuarterMs,
   rowText,
   scrollThrough,
   watchTasks,
@@ -19,7 +19,7 @@ const toldFromMs = 50
 export const benchLogPage: Bench = async (signal) => {
   if (chromiumPath === undefined) return { rows: [{ name, measured: 'no Chromium is installed' }], notes: [] }
   await using dashboard = await openDashboard()
-  const { path } = await deployTalkative(dashboard)
+  const { path } = await deployAppWithLongLog(dashboard)
   signal.throwIfAborted()
   const { page } = await dashboard.signedIn()
   const tasks = await watchTasks(page)
@@ -27,19 +27,19 @@ export const benchLogPage: Bench = async (signal) => {
   await page.goto(dashboard.server.url + path)
   await lines.getByText(rowText(longLog), { exact: true }).waitFor()
   signal.throwIfAborted()
-  const { mostRows } = await scrollThrough(page, 200)
+  const { maxRows } = await scrollThrough(page, 200)
   for (const number of [1, longLog]) {
     await page.getByLabel('Search the log').fill(rowText(number))
     await lines.getByText(rowText(number), { exact: true }).waitFor()
   }
   await page.getByLabel('Search the log').fill('')
-  const held = await rowsHeld(page)
+  const held = await countRows(page)
   const longest = await tasks.longestMs()
-  const quarter = Math.round(await quarterAtOnceMs(page))
+  const quarter = Math.round(await renderQuarterMs(page))
   return {
     rows: [{ name, measured: longest === 0 ? `below ${toldFromMs} ms` : `${Math.round(longest)} ms` }],
     notes: [
-      `${held} lines held, ${mostRows} drawn at most while scrolling in 200 steps. ` +
+      `${held} lines held, ${maxRows} drawn at most while scrolling in 200 steps. ` +
         `A quarter of them in the document at once takes the same page ${quarter} ms.`,
     ],
   }

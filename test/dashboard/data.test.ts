@@ -1,84 +1,25 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseDotenv } from '../../server/dashboard/src/data/dotenv.ts'
-import { readEvents } from '../../server/dashboard/src/data/event-stream.ts'
-import { lineOf } from '../../server/dashboard/src/data/log-line.ts'
-import { type Search, searchOn } from '../../server/dashboard/src/data/log-search.ts'
-import { browserOf } from '../../server/dashboard/src/data/user-agent.ts'
-import { knownRows, variablesBody, withPasted, withValue } from '../../server/dashboard/src/data/variable-rows.ts'
+import { parseLogLine } from '../../server/dashboard/src/data/log/log-line.ts'
+import { continueSearch, type Search } from '../../server/dashboard/src/data/log/log-search.ts'
+import { browserName } from '../../server/dashboard/src/data/user-agent.ts'
+import { unchangedRows, variablesBody, withPasted, withValue } from '../../server/dashboard/src/data/variable-rows.ts'
 
 describe('a line of the log', () => {
-  it('is read from what the server sends', () => {
+  it('is parsed from the data of an event', () => {
     const at = '2026-11-21T05:32:03.120Z'
-    expect(lineOf(JSON.stringify({ at, stream: 'runtime', text: 'GET /' }))).toEqual({
+    expect(parseLogLine(JSON.stringify({ at, stream: 'runtime', text: 'GET /' }))).toEqual({
       at,
       stream: 'runtime',
       text: 'GET /',
     })
-    expect(lineOf('{"at":null,"stream":"build","text":""}')).toEqual({ at: null, stream: 'build', text: '' })
+    expect(parseLogLine('{"at":null,"stream":"build","text":""}')).toEqual({ at: null, stream: 'build', text: '' })
   })
 
-  it('is shown as it is when it is no such message', () => {
+  it('is the data itself when that has another format', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (data) => {
-        expect(lineOf(data)).toEqual({ at: null, stream: 'build', text: data })
-      }),
-    )
-  })
-})
-
-describe('a dotenv file', () => {
-  it('gives its variables: quotes, escapes, comments, exports', () => {
-    const text = `# a comment
-PLAIN=some text # why
-export LEVEL=3
-SINGLE='as it is \\n #'
-DOUBLE="two\\nlines \\"quoted\\""
-SPACED = yes
-EMPTY=
-no assignment
-LEVEL=4`
-    expect(Object.fromEntries(parseDotenv(text).map(({ name, value }) => [name, value]))).toEqual({
-      PLAIN: 'some text',
-      LEVEL: '4',
-      SINGLE: 'as it is \\n #',
-      DOUBLE: 'two\nlines "quoted"',
-      SPACED: 'yes',
-      EMPTY: '',
-    })
-  })
-
-  it('keeps every value that is written in double quotes', () => {
-    const written = (value: string) =>
-      `"${value.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r')}"`
-    fc.assert(
-      fc.property(fc.string(), fc.string(), (one, two) => {
-        expect(parseDotenv(`ONE=${written(one)}\nTWO=${written(two)}`)).toEqual([
-          { name: 'ONE', value: one },
-          { name: 'TWO', value: two },
-        ])
-      }),
-    )
-  })
-})
-
-describe('a stream of events', () => {
-  it('is read however it is cut into pieces', async () => {
-    const sent = ': hello\n\nid: 1-0\ndata: {"text":"ä"}\n\nid: 2-0\ndata: a\ndata: b\n\nevent: end\ndata: {}\n\n'
-    const bytes = new TextEncoder().encode(sent)
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(bytes.length)), async (cuts) => {
-        const ends = [...cuts.sort((a, b) => a - b), bytes.length]
-        const pieces = ends.map((end, index) => bytes.slice(ends[index - 1] ?? 0, end))
-        const read: unknown[] = []
-        for await (const event of readEvents(ReadableStream.from(pieces) as ReadableStream<Uint8Array<ArrayBuffer>>)) {
-          read.push(event)
-        }
-        expect(read).toEqual([
-          { event: 'message', data: '{"text":"ä"}', id: '1-0' },
-          { event: 'message', data: 'a\nb', id: '2-0' },
-          { event: 'end', data: '{}', id: '2-0' },
-        ])
+        expect(parseLogLine(data)).toEqual({ at: null, stream: 'build', text: data })
       }),
     )
   })
@@ -87,22 +28,22 @@ describe('a stream of events', () => {
 describe('the search in a log', () => {
   const line = (text: string) => ({ at: null, stream: 'runtime', text }) as const
 
-  it('finds the same in whatever pieces it looks, as the log grows and forgets', () => {
-    const step = fc.record({ grow: fc.nat(20), forget: fc.nat(10), most: fc.integer({ min: 1, max: 7 }) })
+  it('finds the same matches in batches of any size, while lines are added and dropped', () => {
+    const step = fc.record({ add: fc.nat(20), drop: fc.nat(10), max: fc.integer({ min: 1, max: 7 }) })
     fc.assert(
       fc.property(fc.array(step), (steps) => {
-        let search: Search = { text: 'b', next: 0, hits: [] }
+        let search: Search = { text: 'b', next: 0, matches: [] }
         const all: string[] = []
         let first = 0
         const held = () => ({ first, lines: all.slice(first).map(line) })
-        for (const { grow, forget, most } of steps) {
-          for (let n = 0; n < grow; n += 1) all.push(['a', 'B', 'ab', ''][all.length % 4] ?? '')
-          first = Math.min(all.length, first + forget)
-          search = searchOn(search, held(), most)
+        for (const { add, drop, max } of steps) {
+          for (let n = 0; n < add; n += 1) all.push(['a', 'B', 'ab', ''][all.length % 4] ?? '')
+          first = Math.min(all.length, first + drop)
+          search = continueSearch(search, held(), max)
         }
-        while (search.next < all.length) search = searchOn(search, held(), 3)
-        search = searchOn(search, held(), 1)
-        expect(search.hits.map(({ number }) => number)).toEqual(
+        while (search.next < all.length) search = continueSearch(search, held(), 3)
+        search = continueSearch(search, held(), 1)
+        expect(search.matches.map(({ number }) => number)).toEqual(
           [...all.keys()].filter((number) => number >= first && all[number]?.toLowerCase().includes('b')),
         )
       }),
@@ -110,17 +51,14 @@ describe('the search in a log', () => {
   })
 })
 
-describe('the variables of a further release', () => {
-  it('are kept unless a value is typed, pasted, or the row goes', () => {
-    const [kept, typed, , pasted] = knownRows(['KEPT', 'TYPED', 'GONE', 'PASTED'])
+describe('the variables of a new release', () => {
+  it('are kept unless a value is typed or pasted, or the row is removed', () => {
+    const [kept, typed, , pasted] = unchangedRows(['KEPT', 'TYPED', 'GONE', 'PASTED'])
     if (kept === undefined || typed === undefined || pasted === undefined) throw new Error('there are no rows')
-    const added = { name: ' ADDED ', value: '', known: false }
+    const added = { name: ' ADDED ', value: '', existing: false }
     const rows = withPasted(
-      [kept, withValue(typed, 'new'), pasted, added, { name: '', value: 'lost', known: false }],
-      [
-        { name: 'PASTED', value: '' },
-        { name: 'FRESH', value: '1' },
-      ],
+      [kept, withValue(typed, 'new'), pasted, added, { name: '', value: 'lost', existing: false }],
+      { PASTED: '', FRESH: '1' },
     )
     expect(variablesBody(rows)).toEqual({
       env_vars: { TYPED: 'new', PASTED: '', ADDED: '', FRESH: '1' },
@@ -128,11 +66,11 @@ describe('the variables of a further release', () => {
     })
   })
 
-  it('are unchanged again when what was typed is deleted', () => {
-    const [row] = knownRows(['A'])
+  it('are unchanged again when a typed value is deleted', () => {
+    const [row] = unchangedRows(['A'])
     if (row === undefined) throw new Error('there is no row')
     expect(withValue(withValue(row, 'x'), '')).toEqual(row)
-    expect(withValue({ ...row, known: false }, '')).toEqual({ ...row, value: '', known: false })
+    expect(withValue({ ...row, existing: false }, '')).toEqual({ ...row, value: '', existing: false })
   })
 })
 
@@ -176,6 +114,6 @@ describe('a browser', () => {
     ['Unknown', ''],
     ['Unknown', null],
   ])('is called %s', (name, userAgent) => {
-    expect(browserOf(userAgent)).toBe(name)
+    expect(browserName(userAgent)).toBe(name)
   })
 })

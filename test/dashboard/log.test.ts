@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
 import {
-  deployTalkative,
+  countDrawnRows,
+  countRows,
+  deployAppWithLongLog,
   longLog,
-  quarterAtOnceMs,
-  rowsDrawn,
-  rowsHeld,
+  renderQuarterMs,
   rowText,
   scrollThrough,
   scrollTo,
@@ -15,30 +15,30 @@ import {
 
 if (chromiumPath === undefined) noChromium('a log of 100,000 lines')
 
-/** Some times what fits into the box. */
-const mostRows = 150
+/** A few times the number of rows that are visible. */
+const maxDrawn = 150
 
 describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {
   let dashboard: Dashboard
-  let app: Awaited<ReturnType<typeof deployTalkative>>
+  let app: Awaited<ReturnType<typeof deployAppWithLongLog>>
   beforeAll(async () => {
     dashboard = await openDashboard()
-    app = await deployTalkative(dashboard)
+    app = await deployAppWithLongLog(dashboard)
   })
   afterAll(() => dashboard[Symbol.asyncDispose]())
 
-  it('is scrolled, searched and followed with few lines drawn at a time and no pause', async () => {
+  it('is scrolled, searched and followed with few rows in the document and no long task', async () => {
     const { context, page } = await dashboard.signedIn()
     page.setDefaultTimeout(60_000)
     const tasks = await watchTasks(page)
     await page.goto(dashboard.server.url + app.path)
     const line = (text: string) => page.getByLabel('Lines of the log').getByText(text, { exact: true })
     await line(rowText(longLog)).waitFor()
-    await expect.poll(() => rowsHeld(page)).toBe(longLog)
-    expect(await rowsDrawn(page)).toBeLessThan(mostRows)
+    await expect.poll(() => countRows(page)).toBe(longLog)
+    expect(await countDrawnRows(page)).toBeLessThan(maxDrawn)
 
     const scrolled = await scrollThrough(page, 200)
-    expect(scrolled.mostRows).toBeLessThan(mostRows)
+    expect(scrolled.maxRows).toBeLessThan(maxDrawn)
     expect(scrolled.gaps).toBe(0)
     await scrollTo(page, 'top')
     await line(rowText(1)).waitFor()
@@ -47,28 +47,28 @@ describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {
     const search = page.getByLabel('Search the log')
     for (const number of [1, longLog]) {
       await search.fill(rowText(number))
-      await expect.poll(() => rowsHeld(page)).toBe(1)
+      await expect.poll(() => countRows(page)).toBe(1)
       await line(rowText(number)).waitFor()
     }
     await search.fill('LONG log')
-    await expect.poll(() => rowsHeld(page)).toBe(longLog)
+    await expect.poll(() => countRows(page)).toBe(longLog)
     await search.fill('')
 
     await page.evaluate('document.activeElement.blur()')
     await scrollTo(page, 'end')
     await page.getByRole('button', { name: 'Pause' }).waitFor()
     await fetch(`${app.url}/one-more`)
-    await line('asked for /one-more').waitFor()
-    // What is kept does not grow.
-    expect(await rowsHeld(page)).toBe(longLog)
-    expect(await rowsDrawn(page)).toBeLessThan(mostRows)
+    await line('request for /one-more').waitFor()
+    // The page keeps the newest 100,000 lines.
+    expect(await countRows(page)).toBe(longLog)
+    expect(await countDrawnRows(page)).toBeLessThan(maxDrawn)
 
     const longest = await tasks.longestMs()
-    // Several times: one of them may meet a quiet moment of a busy machine, and `longest` is the worst of many.
+    // The longest of several, because `longest` is the worst of many tasks on a busy machine.
     const quarters: number[] = []
-    for (let turn = 0; turn < 5; turn++) quarters.push(await quarterAtOnceMs(page))
+    for (let turn = 0; turn < 5; turn++) quarters.push(await renderQuarterMs(page))
     expect(longest).toBeLessThan(Math.max(...quarters))
     await context.close()
-    expect(dashboard.complaints).toEqual([])
+    expect(dashboard.pageErrors).toEqual([])
   })
 })

@@ -5,20 +5,21 @@ import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
-import { pagesOf } from './pages.ts'
+import { hostileApp } from './hostile-app.ts'
+import { openPage, pagesOf } from './pages.ts'
 import { type Seeded, seed } from './seed.ts'
 
-if (chromiumPath === undefined) noChromium('every page for accessibility, both themes, a phone; a hostile app')
+if (chromiumPath === undefined) noChromium('the accessibility of every page, both themes, phones; a hostile app')
 
-/** What lies behind everything, by theme, and what is looked at: the themes differ in their colours alone. */
+/** Each theme with its background and the rules to check. The themes differ in their colours only. */
 const themes = [
   { colorScheme: 'light', canvas: 'rgb(246, 247, 248)', rules: 'undefined' },
   { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: "{ runOnly: ['color-contrast'] }" },
 ] as const
 
-/** By how many pixels an open window's content is wider than the window. */
-const beyondWindow =
-  "[...document.querySelectorAll('[role=dialog]')].reduce((most, box) => Math.max(most, box.scrollWidth - box.clientWidth), 0)"
+/** The number of pixels by which the content of an open dialog is wider than the dialog. */
+const dialogOverflow =
+  "[...document.querySelectorAll('[role=dialog]')].reduce((max, box) => Math.max(max, box.scrollWidth - box.clientWidth), 0)"
 
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
   let dashboard: Dashboard
@@ -32,15 +33,10 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await dashboard[Symbol.asyncDispose]()
   })
 
-  /** Opens a page and waits until what it asks for is there. */
-  const open = async (page: Page, path: string) => {
-    await page.goto(dashboard.server.url + path)
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await expect.poll(() => page.getByText(/^Loading /).count()).toBe(0)
-  }
+  const open = (page: Page, path: string) => openPage(page, dashboard.server.url + path)
 
-  /** What axe calls serious or critical, as `rule: element`. */
-  const serious = async (page: Page, options = 'undefined'): Promise<string[]> => {
+  /** Returns the violations that axe rates serious or critical, as `rule: element`. */
+  const seriousViolations = async (page: Page, options = 'undefined'): Promise<string[]> => {
     if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
     const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${options} ?? {})`)
     return violations
@@ -57,33 +53,35 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     for (const [name, path] of Object.entries(pagesOf(seeded))) {
       await page.emulateMedia({ colorScheme: 'light' })
       await open(page, path)
-      const beyond = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-      if (beyond > 0) found.push(`${name}: ${beyond} pixels wider than the screen`)
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+      if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the screen`)
       for (const { colorScheme, canvas, rules } of themes) {
         await page.emulateMedia({ colorScheme })
-        // The colours change with the next frame, and some of them fade.
+        // The colours change with the next frame, and some of them gradually.
         const colour = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
         await expect.poll(colour).toBe(canvas)
         await page.evaluate('Promise.all(document.getAnimations().map((each) => each.finished.catch(() => undefined)))')
-        found.push(...(await serious(page, rules)).map((violation) => `${name}, ${colorScheme}: ${violation}`))
+        found.push(
+          ...(await seriousViolations(page, rules)).map((violation) => `${name}, ${colorScheme}: ${violation}`),
+        )
       }
     }
     expect(found).toEqual([])
     await context.close()
   })
 
-  it('are accessible where a window opens, which fits a phone', async () => {
+  it('are accessible with an open dialog, which fits a phone', async () => {
     const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 } })
     const found: string[] = []
-    const lookAt = async (name: string) => {
-      found.push(...(await serious(page)).map((violation) => `${name}: ${violation}`))
-      const beyond = await page.evaluate<number>(beyondWindow)
-      if (beyond > 0) found.push(`${name}: ${beyond} pixels wider than the window`)
+    const check = async (name: string) => {
+      found.push(...(await seriousViolations(page)).map((violation) => `${name}: ${violation}`))
+      const overflow = await page.evaluate<number>(dialogOverflow)
+      if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the dialog`)
     }
     for (const [path, button] of [
       ['/projects', 'New project'],
       ['/settings/api-keys', 'Create new key'],
-      ['/webhooks', 'New receiver'],
+      ['/webhooks', 'New endpoint'],
       [`/projects/${seeded.projectId}/deployments`, 'Deploy'],
       [`/projects/${seeded.projectId}/deployments/${seeded.runningId}`, 'Change variables'],
       [`/projects/${seeded.projectId}/databases`, 'New database'],
@@ -91,22 +89,22 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await open(page, path)
       await page.getByRole('button', { name: button }).click()
       await page.getByRole('dialog').waitFor()
-      await lookAt(button)
+      await check(button)
     }
     await open(page, `/webhooks/${seeded.webhookId}`)
     await page.getByRole('button', { name: 'ping' }).click()
     await page.getByText('Attempt 1').waitFor()
-    await lookAt('delivery')
+    await check('delivery')
     await context.clearCookies()
     for (const path of ['/sign-in', '/setup#nothing']) {
       await open(page, path)
-      found.push(...(await serious(page)).map((violation) => `${path}: ${violation}`))
+      found.push(...(await seriousViolations(page)).map((violation) => `${path}: ${violation}`))
     }
     expect(found).toEqual([])
     await context.close()
   })
 
-  it('keep a chosen theme whatever the system says', async () => {
+  it('keep a chosen theme that differs from that of the system', async () => {
     const { context, page } = await dashboard.signedIn({ colorScheme: 'light' })
     await open(page, '/projects')
     await page.getByTitle('Dark').click()
@@ -134,7 +132,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('work on a phone: the menu leads to every place', async () => {
+  it('have a menu on a phone', async () => {
     const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 }, hasTouch: true })
     await open(page, '/projects')
     expect(await page.getByRole('link', { name: 'Webhooks' }).isVisible()).toBe(false)
@@ -145,7 +143,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('keep the way out beside an address of any length', async () => {
+  it('keep the sign-out button visible beside a long e-mail address', async () => {
     const { context, page } = await dashboard.signedIn({ viewport: { width: 1120, height: 700 } })
     await page.route('**/dashboard/api/session', async (route) => {
       const answer = await route.fetch()
@@ -161,7 +159,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('say so when the connection is away, and keep what was known', async () => {
+  it('tell when the browser is offline, and keep the data', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/projects')
     await context.setOffline(true)
@@ -170,27 +168,27 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.setOffline(false)
     await page.getByText('You are offline').waitFor({ state: 'detached' })
     await context.close()
-    dashboard.complaints.splice(0)
+    dashboard.pageErrors.splice(0)
   })
 
-  it('tell what the apps of a project were asked, in words, too', async () => {
+  it('give the number of requests to the apps of a project in words, too', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, `/projects/${seeded.projectId}`)
-    const chart = page.getByRole('region', { name: 'Requests of the last day' })
+    const chart = page.getByRole('region', { name: 'Requests in the last 24 hours' })
     await chart.getByText(/^\d{2,} requests, /).waitFor()
     expect(await chart.getByRole('img').getAttribute('aria-label')).toMatch(/^\d{2,} requests, /)
     await context.close()
   })
 
-  it('call a browser by its name', async () => {
+  it('name the browser of a session', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/settings/sessions')
-    const own = page.getByRole('row').filter({ hasText: 'this one' }).getByTitle('node', { exact: true })
+    const own = page.getByRole('row').filter({ hasText: 'this session' }).getByTitle('node', { exact: true })
     expect(await own.textContent()).toBe('node')
     await context.close()
   })
 
-  it('tell the exact time on hover', async () => {
+  it('give the exact time on hover', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/projects')
     const time = page.getByRole('row', { name: /Shop/ }).locator('time')
@@ -198,11 +196,12 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('show nothing of what is not there', async () => {
+  it('show one error for a project that does not exist, and do not request it again', async () => {
     const { context, page } = await dashboard.signedIn()
-    let asked = 0
+    let requests = 0
     page.on('request', (request) => {
-      if (request.url().endsWith('/projects/proj_00000000000000000000000000') && !request.isNavigationRequest()) asked++
+      if (request.url().endsWith('/projects/proj_00000000000000000000000000') && !request.isNavigationRequest())
+        requests++
     })
     await page.clock.install()
     await open(page, '/projects/proj_00000000000000000000000000')
@@ -211,13 +210,12 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     expect(await alert.textContent()).toMatch(/Request [\w-]+/)
     expect(await page.getByRole('alert').count()).toBe(1)
     expect(await page.getByRole('navigation', { name: 'Project' }).count()).toBe(0)
-    // Nor is it asked for again, which would look like loading.
     await page.clock.runFor(60_000)
-    expect(asked).toBe(1)
+    expect(requests).toBe(1)
     await context.close()
   })
 
-  it('show on a phone which part of a project one is at, and nothing over code', async () => {
+  it('show the current tab on a phone, and no button over code', async () => {
     const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 } })
     await open(page, `/projects/${seeded.projectId}/settings`)
     const tab = page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' })
@@ -231,25 +229,25 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('offer no first project while they do not know whether there is one', async () => {
+  it('offer to create a first project only once the projects are loaded', async () => {
     const { context, page } = await dashboard.signedIn()
-    const asked = Promise.withResolvers<void>()
-    const answer = Promise.withResolvers<void>()
+    const requested = Promise.withResolvers<void>()
+    const respond = Promise.withResolvers<void>()
     await page.route('**/dashboard/api/projects*', async (route) => {
-      asked.resolve()
-      await answer.promise
+      requested.resolve()
+      await respond.promise
       await route.continue()
     })
     await page.goto(`${dashboard.server.url}/get-started`)
-    await asked.promise
+    await requested.promise
     await page.getByText('Loading your projects').waitFor()
     expect(await page.getByRole('button', { name: 'Create a project' }).count()).toBe(0)
-    answer.resolve()
+    respond.resolve()
     await page.getByLabel('Deploy into').waitFor()
     await context.close()
   })
 
-  it('tell on a laptop that GitHub cannot reach it, and who is a user already where to sign in', async () => {
+  it('tell that GitHub cannot reach a laptop, and where existing users sign in', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/get-started')
     await page.getByText('GitHub cannot reach a server on a laptop').waitFor()
@@ -261,7 +259,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('leave nothing of the session to an app on another port of the host', async () => {
+  it('give an app on another port of the host no access to the session', async () => {
     await using hostile = await repository(hostileApp)
     const { context, page, api } = await dashboard.signedIn()
     const { url } = await deployAndSettle(api.client, seeded.projectId, { name: 'hostile', git_url: hostile.url })
@@ -275,38 +273,11 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     const before = await api.client.projects.list({})
     expect(before.projects.map(({ name }) => name)).not.toContain('forged')
     await open(page, '/settings/sessions')
-    await page.getByText('this one').waitFor()
+    await page.getByText('this session').waitFor()
     await context.close()
   })
 
-  it('make no complaint, and no request to another origin', () => {
-    expect(dashboard.complaints.filter(({ page }) => page.startsWith(dashboard.server.url))).toEqual([])
+  it('cause no errors and no requests to other origins', () => {
+    expect(dashboard.pageErrors.filter(({ page }) => page.startsWith(dashboard.server.url))).toEqual([])
   })
 })
-
-/** An app that tries to read the session, to use it, to forge with it and to end it. */
-const hostileApp = {
-  'package.json': JSON.stringify({ name: 'hostile', scripts: { start: 'node server.js' } }),
-  'server.js': `const page = (sent) => \`<p id="seen"></p><p id="state"></p><script>
-const api = new URLSearchParams(location.search).get('api')
-const forge = (path, method, type, body) =>
-  fetch(api + path, { method, mode: 'no-cors', credentials: 'include', headers: { 'content-type': type }, body }).catch(() => {})
-const attack = async () => {
-  const answer = await fetch(api + '/session', { credentials: 'include' }).then((r) => r.text(), () => 'blocked')
-  await forge('/projects', 'POST', 'text/plain', '{"name":"forged"}')
-  await forge('/projects', 'POST', 'application/x-www-form-urlencoded', 'name=forged')
-  await fetch(api + '/projects', { method: 'POST', credentials: 'include', headers: { 'content-type': 'application/json' }, body: '{"name":"forged"}' }).catch(() => {})
-  await fetch(api + '/session', { method: 'DELETE', credentials: 'include' }).catch(() => {})
-  document.cookie = 'fairlead_session=taken; path=/'
-  seen.textContent = JSON.stringify({ sent: \${JSON.stringify(sent)}, read: document.cookie, answer })
-  state.textContent = 'done'
-}
-attack()
-</script>\`
-require('node:http').createServer((request, response) => {
-  response.setHeader('content-type', 'text/html')
-  response.setHeader('set-cookie', 'fairlead_session=taken; path=/')
-  response.end(page(request.headers.cookie ?? null))
-}).listen(process.env.PORT)
-`,
-}

@@ -1,6 +1,7 @@
+import type { Page } from 'playwright-core'
 import type { Seeded } from './seed.ts'
 
-/** Every page behind the sign-in, by a name for it. */
+/** Returns the path of every page for signed-in users, by a name of the page. */
 export function pagesOf(seeded: Seeded): Record<string, string> {
   const project = `/projects/${seeded.projectId}`
   return {
@@ -22,4 +23,14 @@ export function pagesOf(seeded: Seeded): Record<string, string> {
     'audit-log': '/settings/audit-log',
     'not-found': '/nowhere',
   }
+}
+
+/** Opens a page and waits until its data is loaded. */
+export async function openPage(page: Page, url: string): Promise<void> {
+  await page.goto(url)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page
+    .getByText(/^Loading /)
+    .first()
+    .waitFor({ state: 'detached' })
 }

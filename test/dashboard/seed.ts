@@ -1,10 +1,11 @@
+import type { Client } from '@fairlead/server/client'
 import type { Dashboard } from '../harness/dashboard.ts'
 import { takenSnapshot, untilDatabase } from '../harness/databases.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { listening } from '../harness/listening.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 
-/** A server with something on every page, made through the API as people's pipelines do. */
+/** Data for every page, created through the API. */
 export interface Seeded extends AsyncDisposable {
   readonly projectId: string
   readonly runningId: string
@@ -24,9 +25,9 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   const project_id = shop.id
   const params = { project_id }
 
-  const receiver = cleanup.use(await receiverApp())
-  const webhook = await client.webhooks.create({ body: { url: `${receiver.url}/hooks/fairlead` } })
-  await client.webhooks.create({ body: { url: `${receiver.url}/away`, events: ['deployment.failed'], project_id } })
+  const endpoint = cleanup.use(await webhookEndpoint())
+  const webhook = await client.webhooks.create({ body: { url: `${endpoint.url}/hooks/fairlead` } })
+  await client.webhooks.create({ body: { url: `${endpoint.url}/away`, events: ['deployment.failed'], project_id } })
 
   const app = cleanup.use(await repository(builtApp('storefront', 1)))
   const broken = cleanup.use(await repository(brokenApp))
@@ -46,24 +47,8 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   for (let visit = 0; visit < 40; visit++) await (await fetch(mailer.url)).text()
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
 
-  for (const [name, size, type] of [
-    ['catalogue.csv', 184_213, 'text/csv'],
-    ['price-list.pdf', 1_482_004, 'application/pdf'],
-    ['photos.zip', 6_204_118, 'application/zip'],
-  ] as const) {
-    const form = new FormData()
-    form.append('file', new Blob([new Uint8Array(size)], { type }), name)
-    await client.storage.upload({ params, body: form })
-  }
-  for (const [name, preset] of [
-    ['GitHub Actions', 'deploy'],
-    ['Status page', 'read'],
-    ['Old laptop', 'full'],
-  ] as const) {
-    const made = await client.apiKeys.create({ body: { name, preset, expires_in_days: 90 } })
-    if (name === 'GitHub Actions') await dashboard.server.clientFor(made.key).projects.list({})
-    if (name === 'Old laptop') await client.apiKeys.delete({ params: { id: made.id } })
-  }
+  await uploadFiles(client, project_id)
+  await createKeys(dashboard, client)
   await untilDatabase(client, project_id, database.id)
   await takenSnapshot(client, project_id, database.id)
   await client.webhooks.test({ params: { id: webhook.id } })
@@ -79,7 +64,32 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   }
 }
 
-/** An app with a build that tells what it does, in colours. */
+async function uploadFiles(client: Client, project_id: string): Promise<void> {
+  for (const [name, size, type] of [
+    ['catalogue.csv', 184_213, 'text/csv'],
+    ['price-list.pdf', 1_482_004, 'application/pdf'],
+    ['photos.zip', 6_204_118, 'application/zip'],
+  ] as const) {
+    const form = new FormData()
+    form.append('file', new Blob([new Uint8Array(size)], { type }), name)
+    await client.storage.upload({ params: { project_id }, body: form })
+  }
+}
+
+/** Creates a key that has been used, one that has not, and one that is revoked. */
+async function createKeys(dashboard: Dashboard, client: Client): Promise<void> {
+  for (const [name, preset] of [
+    ['GitHub Actions', 'deploy'],
+    ['Status page', 'read'],
+    ['Old laptop', 'full'],
+  ] as const) {
+    const { id, key } = await client.apiKeys.create({ body: { name, preset, expires_in_days: 90 } })
+    if (name === 'GitHub Actions') await dashboard.server.clientFor(key).projects.list({})
+    if (name === 'Old laptop') await client.apiKeys.delete({ params: { id } })
+  }
+}
+
+/** An app whose build writes coloured lines to the log. */
 function builtApp(name: string, version: number): Record<string, string> {
   return {
     'package.json': JSON.stringify({ name, scripts: { build: 'node build.js', start: 'node server.js' } }),
@@ -106,8 +116,8 @@ process.exit(1)
 `,
 }
 
-/** Takes everything at /hooks/fairlead, and nothing elsewhere. */
-function receiverApp(): ReturnType<typeof listening> {
+/** Accepts webhooks at /hooks/fairlead, and answers 503 elsewhere. */
+function webhookEndpoint(): ReturnType<typeof listening> {
   return listening((request, response) => {
     request.resume()
     response.statusCode = request.url === '/hooks/fairlead' ? 204 : 503

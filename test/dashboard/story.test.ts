@@ -11,10 +11,10 @@ import { listening } from '../harness/listening.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-if (chromiumPath === undefined) noChromium('the story of a user')
+if (chromiumPath === undefined) noChromium('all steps of a user of the dashboard')
 
-/** An app that writes to its log, and tells its variables at /variables. */
-function talkative(answer: string): Record<string, string> {
+/** An app that writes to its log, and returns its variables at /variables. */
+function loggingApp(answer: string): Record<string, string> {
   return {
     ...nodeApp(answer),
     'server.js': `console.log('shop is open')
@@ -26,7 +26,7 @@ require('node:http').createServer((request, response) => {
   }
 }
 
-/** One story from the first start on: each test goes on where the one before it ended. */
+/** Every test continues where the one before it ended, from the first start of the server on. */
 describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
   let dashboard: Dashboard
   let page: Page
@@ -42,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     dashboard = await openDashboard()
     page = await (await dashboard.context({ acceptDownloads: true })).newPage()
     page.setDefaultTimeout(60_000)
-    app = await repository(talkative('first'))
+    app = await repository(loggingApp('first'))
   })
   afterAll(async () => {
     await app[Symbol.asyncDispose]()
@@ -55,16 +55,21 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await dialog().getByLabel('App').fill(name)
     await dialog().getByLabel('Git repository').fill(gitUrl)
     await dialog().getByRole('button', { name: 'Paste a dotenv file' }).click()
-    await dialog().getByLabel('Text of a dotenv file').fill('# from a file\nGREETING="hello you"\nexport LEVEL=3')
+    const dotenv = dialog().getByLabel('Text of a dotenv file')
+    await dotenv.fill('GREETING="hello you"\nexport LEVEL')
+    await dialog().getByRole('alert').getByText('Line 2: has no "="').waitFor()
+    expect(await dialog().getByLabel('Value of variable 1').count()).toBe(0)
+    await dotenv.fill('# from a file\nGREETING="hello you"\nexport LEVEL=3')
+    expect(await dialog().getByRole('alert').count()).toBe(0)
     expect(await dialog().getByLabel('Value of variable 1').inputValue()).toBe('hello you')
     await dialog().getByRole('button', { name: 'Deploy' }).click()
     await page.waitForURL(/\/deployments\/dep_/)
-    // The list stays until the page that follows it is there.
+    // The list stays on the screen until the next page is loaded.
     await page.getByLabel('Lines of the log').waitFor()
     return page.url().split('/').at(-1) ?? ''
   }
 
-  it('makes themselves by the link that the server logs, once', async () => {
+  it('is created by the link that the server logs, which works once', async () => {
     const link = await dashboard.setupLink()
     await page.goto(link)
     await page.getByLabel('E-mail').fill(user.email)
@@ -77,11 +82,11 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.waitForURL(url('/get-started'))
     const other = await (await dashboard.context()).newPage()
     await other.goto(link)
-    await other.getByText('This link is used up or too old').waitFor()
+    await other.getByText('This link has been used or has expired').waitFor()
     await other.context().close()
   })
 
-  it('signs out and in again, and comes back to where they wanted to go', async () => {
+  it('signs out and in again, and returns to the requested page', async () => {
     await button('Sign out').click()
     await page.waitForURL(/\/sign-in/)
     await page.goto(url('/settings/sessions'))
@@ -93,7 +98,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.getByLabel('Password').fill(user.password)
     await page.keyboard.press('Enter')
     await page.waitForURL(url('/settings/sessions'))
-    await page.getByText('this one').waitFor()
+    await page.getByText('this session').waitFor()
   })
 
   it('creates a project', async () => {
@@ -107,18 +112,18 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.getByText('Nothing is deployed yet').waitFor()
   })
 
-  it('creates an API key, which is shown once and opens /v1', async () => {
+  it('creates an API key, which is shown once and is valid for /v1', async () => {
     await page.getByRole('link', { name: 'Settings' }).first().click()
     await page.getByRole('link', { name: 'Settings', exact: true }).first().click()
     await page.waitForURL(url('/settings/api-keys'))
     await button('Create new key').click()
     await dialog().getByLabel('Name').fill('Pipeline')
     await dialog().getByRole('button', { name: 'Create key' }).click()
-    const shown = dialog().getByLabel('Your new API key', { exact: true }).last()
-    await shown.waitFor()
-    key = (await shown.textContent())?.trim() ?? ''
+    const secret = dialog().getByLabel('Your new API key', { exact: true }).last()
+    await secret.waitFor()
+    key = (await secret.textContent())?.trim() ?? ''
     expect(key).toMatch(/^fl_\w{36}$/)
-    // A click beside it or Escape does not lose it.
+    // Escape must not close the dialog, or the key would be lost.
     await page.keyboard.press('Escape')
     await button('I have stored it').click()
     await page.reload()
@@ -139,7 +144,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await readFile(await (await download).path(), 'utf8')).toContain('shop is open')
   })
 
-  it('sees the reason of a failure first', async () => {
+  it('sees the reason for a failure first', async () => {
     await using broken = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
       'build.js': "console.error('no such basket'); process.exit(3)",
@@ -152,7 +157,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
   })
 
   it('rolls back', async () => {
-    await app.commit(talkative('second'))
+    await app.commit(loggingApp('second'))
     releases.push(await deploy('storefront', app.url))
     await page.getByRole('definition').getByText('running').waitFor()
     const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
@@ -163,10 +168,10 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await (await fetch(address)).text()).toBe('first')
   })
 
-  it('changes a variable without knowing the others, and removes one', async () => {
+  it('changes one variable, keeps the hidden values of the others, and removes one', async () => {
     const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
     const variables = async () => (await fetch(`${address}/variables`)).json()
-    const send = async () => {
+    const deployChanges = async () => {
       const before = page.url()
       await dialog().getByRole('button', { name: 'Deploy' }).click()
       await page.waitForURL((next) => next.href !== before)
@@ -184,13 +189,13 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await dialog().getByRole('button', { name: 'Add a variable' }).click()
     await dialog().getByLabel('Name of variable 3').fill('COLOUR')
     await dialog().getByLabel('Value of variable 3').fill('blue')
-    await send()
+    await deployChanges()
     expect(await variables()).toEqual(['hello you', '4', 'blue'])
 
     await button('Redeploy').click()
     await dialog().getByRole('button', { name: 'Remove variable 1' }).click()
     expect(await dialog().getByLabel('Name of variable 1').inputValue()).toBe('GREETING')
-    await send()
+    await deployChanges()
     expect(await variables()).toEqual(['hello you', '4', null])
     expect(await page.content()).not.toContain('hello you')
   })
@@ -200,9 +205,9 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await button('New database').click()
     await dialog().getByLabel('Name').fill('orders')
     await dialog().getByRole('button', { name: 'Create database' }).click()
-    const shown = dialog().getByLabel('Connection string', { exact: true }).last()
-    await shown.waitFor()
-    const connection = (await shown.textContent())?.trim() ?? ''
+    const secret = dialog().getByLabel('Connection string', { exact: true }).last()
+    await secret.waitFor()
+    const connection = (await secret.textContent())?.trim() ?? ''
     await button('I have stored it').click()
     await page.getByText('available', { exact: true }).waitFor()
     expect(await query(connection, 'select 1 + 1')).toEqual([[2]])
@@ -226,17 +231,17 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.getByText('No file yet').waitFor()
   })
 
-  it('creates a receiver, and a test reaches it with a signature that holds', async () => {
+  it('creates a webhook endpoint, and a test message reaches it with a valid signature', async () => {
     const received: string[] = []
     let app = new Koa()
     await using server = await listening((request, response) => void app.callback()(request, response))
     await page.goto(url('/webhooks'))
-    await button('New receiver').click()
-    await dialog().getByLabel('Address').fill(`${server.url}/hooks`)
-    await dialog().getByRole('button', { name: 'Create receiver' }).click()
-    const shown = dialog().getByLabel('Signing secret', { exact: true }).last()
-    await shown.waitFor()
-    const receiver = createReceiver({ secrets: [(await shown.textContent())?.trim() ?? ''] })
+    await button('New endpoint').click()
+    await dialog().getByLabel('URL').fill(`${server.url}/hooks`)
+    await dialog().getByRole('button', { name: 'Create endpoint' }).click()
+    const secret = dialog().getByLabel('Signing secret', { exact: true }).last()
+    await secret.waitFor()
+    const receiver = createReceiver({ secrets: [(await secret.textContent())?.trim() ?? ''] })
     receiver.on('ping', ({ event }) => void received.push(event))
     app = new Koa()
     app.use(receiver.middleware({ path: '/hooks' }))
@@ -246,7 +251,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.getByRole('cell').getByText('succeeded').waitFor()
     expect(received).toEqual(['ping'])
     await page.getByRole('button', { name: 'ping' }).click()
-    await dialog().getByText('Attempt 1: answer 2').waitFor()
+    await dialog().getByText('Attempt 1: status 2').waitFor()
     await page.keyboard.press('Escape')
     await dialog().waitFor({ state: 'detached' })
   })
@@ -260,7 +265,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await expect(dashboard.server.clientFor(key).projects.list({})).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
-  it('saw no page that complains, and none that asks another origin', () => {
-    expect(dashboard.complaints).toEqual([])
+  it('saw no page with errors or with requests to other origins', () => {
+    expect(dashboard.pageErrors).toEqual([])
   })
 })

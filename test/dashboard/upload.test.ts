@@ -7,21 +7,21 @@ import { freePort } from '../harness/ports.ts'
 import { type Relay, relay } from '../harness/relay.ts'
 import { filesOnDisk } from '../harness/storage.ts'
 
-if (chromiumPath === undefined) noChromium('uploads that are canceled, or whose connection is lost')
+if (chromiumPath === undefined) noChromium('uploads that are canceled or lose their connection')
 
 const file = { name: 'film.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(20_000_000, 7) }
 
-/** Takes minutes for the file, so that whatever a test does with it is done on its way. */
+/** A network on which the upload takes minutes, so that a test can act while it is in progress. */
 const slow = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 100_000 }
-const quick = { ...slow, uploadThroughput: -1 }
+const fast = { ...slow, uploadThroughput: -1 }
 
 describe.skipIf(chromiumPath === undefined)('an upload', () => {
   let dashboard: Dashboard
   let api: Browser
   let page: Page
   let projectId: string
-  /** The browser's way to the server. */
-  let way: Relay
+  /** The relay between the browser and the server. */
+  let connection: Relay
   let network: (conditions: typeof slow) => Promise<void>
 
   beforeAll(async () => {
@@ -29,10 +29,10 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     api = await dashboard.makeUser()
     projectId = (await api.client.projects.create({ body: { name: 'Films' } })).id
     const { hostname, port } = new URL(dashboard.server.url)
-    way = await relay({ host: hostname, port: Number(port) }, { host: hostname, port: await freePort() })
+    connection = await relay({ host: hostname, port: Number(port) }, { host: hostname, port: await freePort() })
   })
   afterAll(async () => {
-    await way[Symbol.asyncDispose]()
+    await connection[Symbol.asyncDispose]()
     await dashboard[Symbol.asyncDispose]()
   })
 
@@ -44,7 +44,7 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     await devtools.send('Network.enable')
     network = async (conditions) => void (await devtools.send('Network.emulateNetworkConditions', conditions))
     const address = new URL(`/projects/${projectId}/storage`, dashboard.server.url)
-    address.port = String(way.port)
+    address.port = String(connection.port)
     await page.goto(address.href)
     await page.getByText('No file yet').waitFor()
     return () => opened.context.close()
@@ -53,16 +53,16 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
   const files = async () => (await api.client.storage.list({ params: { project_id: projectId } })).files
   const onDisk = () => filesOnDisk(dashboard.dataDirectory)
 
-  /** Resolves when a part of the file is on the server's disk. */
-  const beginSlowly = async () => {
+  /** Starts an upload. Resolves when a part of the file is on the server's disk. */
+  const startSlowly = async () => {
     await network(slow)
     await page.getByLabel('Drop files here, or choose them').setInputFiles(file)
     await page.getByRole('button', { name: 'Cancel film.bin' }).waitFor()
     await expect.poll(onDisk).not.toEqual([])
   }
 
-  it('that is canceled on its way leaves nothing on the server', async () => {
-    await beginSlowly()
+  it('leaves nothing on the server when it is canceled', async () => {
+    await startSlowly()
     await page.getByRole('button', { name: 'Cancel film.bin' }).click()
     await page.getByRole('button', { name: 'Cancel film.bin' }).waitFor({ state: 'detached' })
     await expect.poll(onDisk).toEqual([])
@@ -71,21 +71,19 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     expect(await page.getByText('No file yet').isVisible()).toBe(true)
   })
 
-  it('whose connection is lost says so, leaves nothing, and can be tried again', async () => {
-    await beginSlowly()
-    await way.cut()
-    const alert = page
-      .getByRole('alert')
-      .filter({ hasText: 'The connection was lost before the whole file was there.' })
+  it('leaves nothing on the server when the connection is lost, reports it, and can be retried', async () => {
+    await startSlowly()
+    await connection.cut()
+    const alert = page.getByRole('alert').filter({ hasText: 'The connection was lost before the upload was complete.' })
     await alert.waitFor()
     await expect.poll(onDisk).toEqual([])
-    await way.restore()
-    await network(quick)
+    await connection.restore()
+    await network(fast)
     await alert.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('link', { name: 'film.bin' }).waitFor()
     expect(await alert.count()).toBe(0)
     expect(await files()).toMatchObject([{ name: 'film.bin', size: file.buffer.length }])
-    // The browser itself tells the console of a server that is away.
-    expect(dashboard.complaints.filter(({ text }) => !text.includes('net::ERR_'))).toEqual([])
+    // The browser itself logs to the console that the server cannot be reached.
+    expect(dashboard.pageErrors.filter(({ text }) => !text.includes('net::ERR_'))).toEqual([])
   })
 })

@@ -7,8 +7,8 @@ import { temporaryDirectory } from './temporary.ts'
 
 export const user = { email: 'operator@example.com', password: 'correct horse battery staple' }
 
-/** What a page must never do: write an error to the console, break its policy, or ask another origin. */
-export interface Complaint {
+/** Something that a page must never do: log an error, break its content security policy, or contact another origin. */
+export interface PageError {
   readonly page: string
   readonly text: string
 }
@@ -17,19 +17,19 @@ export interface Dashboard extends AsyncDisposable {
   readonly server: ServerProcess
   readonly dataDirectory: string
   readonly chromium: Browser
-  /** Of all pages that were opened, so far. */
-  readonly complaints: Complaint[]
+  /** The errors of all pages so far. */
+  readonly pageErrors: PageError[]
   /** The setup link that the server logged at its first start. */
   setupLink(): Promise<string>
-  /** Makes the first user by that link, without the way through the pages. */
+  /** Creates the first user by that link, through the API. */
   makeUser(): Promise<SignedInBrowser>
-  /** Another window without any cookie. */
+  /** Opens a browser window without cookies. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>
-  /** A window in which the user is signed in, without the way through the pages. */
+  /** Opens a window in which the user is signed in, through the API. */
   signedIn(options?: BrowserContextOptions): Promise<{ context: BrowserContext; page: Page; api: SignedInBrowser }>
 }
 
-/** A real server with a database of its own, and a Chromium that looks at it. */
+/** Starts a real server with a database of its own, and a Chromium. */
 export async function openDashboard(environment: Readonly<Record<string, string>> = {}): Promise<Dashboard> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -37,21 +37,21 @@ export async function openDashboard(environment: Readonly<Record<string, string>
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
   const chromium = await launchChromium()
   cleanup.defer(() => chromium.close())
-  const complaints: Complaint[] = []
+  const pageErrors: PageError[] = []
 
   const setupLink: Dashboard['setupLink'] = async () => {
     await server.waitForLog((line) => 'link' in line)
     return String(server.log.find((line) => 'link' in line)?.['link'])
   }
   const makeUser: Dashboard['makeUser'] = async () => {
-    const made = fetchBrowser(server.url)
+    const browser = fetchBrowser(server.url)
     const token = new URL(await setupLink()).hash.slice(1)
-    await made.dashboard.setup.complete({ body: { token, ...user } })
-    return made
+    await browser.dashboard.setup.complete({ body: { token, ...user } })
+    return browser
   }
   const context: Dashboard['context'] = async (options) => {
     const made = await chromium.newContext({ reducedMotion: 'reduce', ...options })
-    made.on('page', (page) => watch(page, server.url, complaints))
+    made.on('page', (page) => collectErrors(page, server.url, pageErrors))
     return made
   }
   const owned = cleanup.move()
@@ -59,7 +59,7 @@ export async function openDashboard(environment: Readonly<Record<string, string>
     server,
     dataDirectory,
     chromium,
-    complaints,
+    pageErrors,
     setupLink,
     makeUser,
     context,
@@ -75,16 +75,16 @@ export async function openDashboard(environment: Readonly<Record<string, string>
   }
 }
 
-function watch(page: Page, origin: string, complaints: Complaint[]): void {
-  const complain = (text: string) => complaints.push({ page: page.url(), text })
-  page.on('pageerror', (error) => complain(String(error)))
+function collectErrors(page: Page, origin: string, pageErrors: PageError[]): void {
+  const report = (text: string) => pageErrors.push({ page: page.url(), text })
+  page.on('pageerror', (error) => report(String(error)))
   page.on('console', (message) => {
-    // An answer with an error status is told to the console by the browser itself; the page shows it, too.
+    // The browser itself logs responses with an error status. The page shows them as well.
     const expected = /^Failed to load resource: the server responded with a status of 4/.test(message.text())
-    if ((message.type() === 'error' || message.type() === 'warning') && !expected) complain(message.text())
+    if ((message.type() === 'error' || message.type() === 'warning') && !expected) report(message.text())
   })
   page.on('request', (request) => {
     const url = request.url()
-    if (page.url().startsWith(origin) && !/^(blob|data):/.test(url) && new URL(url).origin !== origin) complain(url)
+    if (page.url().startsWith(origin) && !/^(blob|data):/.test(url) && new URL(url).origin !== origin) report(url)
   })
 }

@@ -5,64 +5,64 @@ const root = createRootRoute({
   notFoundComponent: lazyRouteComponent(() => import('./pages/not-found.tsx'), 'NotFound'),
 })
 
-const to = (path: '/projects' | '/settings/api-keys') => () => {
+const redirectTo = (path: '/projects' | '/settings/api-keys') => () => {
   throw redirect({ to: path })
 }
 
-const home = createRoute({ getParentRoute: () => root, path: '/', beforeLoad: to('/projects') })
+const home = createRoute({ getParentRoute: () => root, path: '/', beforeLoad: redirectTo('/projects') })
 
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
   validateSearch: (search): { next?: string } => (typeof search['next'] === 'string' ? { next: search['next'] } : {}),
-  component: lazyRouteComponent(() => import('./pages/door/sign-in.tsx'), 'SignIn'),
+  component: lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'), 'SignIn'),
 })
 
 const setup = createRoute({
   getParentRoute: () => root,
   path: '/setup',
-  component: lazyRouteComponent(() => import('./pages/door/setup.tsx'), 'Setup'),
+  component: lazyRouteComponent(() => import('./pages/sign-in/setup.tsx'), 'Setup'),
 })
 
-/** Pages behind the sign-in share the frame; each is loaded when it is first opened. */
-const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: Layout })
+/** Pages for signed-in users share a layout. Each page is loaded when it is first opened. */
+const layout = createRoute({ getParentRoute: () => root, id: 'layout', component: Layout })
 
 const getStarted = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/get-started',
-  component: lazyRouteComponent(() => import('./pages/get-started.tsx'), 'GetStarted'),
+  component: lazyRouteComponent(() => import('./pages/get-started/get-started.tsx'), 'GetStarted'),
 })
 
 const projects = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/projects',
-  component: lazyRouteComponent(() => import('./pages/projects.tsx'), 'Projects'),
+  component: lazyRouteComponent(() => import('./pages/projects/projects.tsx'), 'Projects'),
 })
 
 const project = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/projects/$projectId',
   component: lazyRouteComponent(() => import('./pages/project/project.tsx'), 'Project'),
 })
 const overview = createRoute({
   getParentRoute: () => project,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/project/overview.tsx'), 'Overview'),
+  component: lazyRouteComponent(() => import('./pages/project/overview/overview.tsx'), 'Overview'),
 })
 const deployments = createRoute({
   getParentRoute: () => project,
   path: '/deployments',
-  component: lazyRouteComponent(() => import('./pages/project/deployments.tsx'), 'Deployments'),
+  component: lazyRouteComponent(() => import('./pages/project/deployments/deployments.tsx'), 'Deployments'),
 })
 const databases = createRoute({
   getParentRoute: () => project,
   path: '/databases',
-  component: lazyRouteComponent(() => import('./pages/project/databases.tsx'), 'Databases'),
+  component: lazyRouteComponent(() => import('./pages/project/databases/databases.tsx'), 'Databases'),
 })
 const storage = createRoute({
   getParentRoute: () => project,
   path: '/storage',
-  component: lazyRouteComponent(() => import('./pages/project/storage.tsx'), 'Storage'),
+  component: lazyRouteComponent(() => import('./pages/project/storage/storage.tsx'), 'Storage'),
 })
 const projectSettings = createRoute({
   getParentRoute: () => project,
@@ -71,33 +71,37 @@ const projectSettings = createRoute({
 })
 
 const deployment = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/projects/$projectId/deployments/$deploymentId',
-  component: lazyRouteComponent(() => import('./pages/project/deployment.tsx'), 'Deployment'),
+  component: lazyRouteComponent(() => import('./pages/project/deployments/deployment.tsx'), 'Deployment'),
 })
 const database = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/projects/$projectId/databases/$databaseId',
-  component: lazyRouteComponent(() => import('./pages/project/database.tsx'), 'Database'),
+  component: lazyRouteComponent(() => import('./pages/project/databases/database.tsx'), 'Database'),
 })
 
 const webhooks = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/webhooks',
   component: lazyRouteComponent(() => import('./pages/webhooks/webhooks.tsx'), 'Webhooks'),
 })
 const webhook = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/webhooks/$webhookId',
   component: lazyRouteComponent(() => import('./pages/webhooks/webhook.tsx'), 'Webhook'),
 })
 
 const settings = createRoute({
-  getParentRoute: () => frame,
+  getParentRoute: () => layout,
   path: '/settings',
   component: lazyRouteComponent(() => import('./pages/settings/settings.tsx'), 'Settings'),
 })
-const settingsHome = createRoute({ getParentRoute: () => settings, path: '/', beforeLoad: to('/settings/api-keys') })
+const settingsHome = createRoute({
+  getParentRoute: () => settings,
+  path: '/',
+  beforeLoad: redirectTo('/settings/api-keys'),
+})
 const apiKeys = createRoute({
   getParentRoute: () => settings,
   path: '/api-keys',
@@ -123,7 +127,7 @@ const routeTree = root.addChildren([
   home,
   signIn,
   setup,
-  frame.addChildren([
+  layout.addChildren([
     getStarted,
     projects,
     project.addChildren([overview, deployments, databases, storage, projectSettings]),

@@ -4,29 +4,29 @@ import { QueryClient } from '@tanstack/react-query'
 
 const baseUrl = new URL('/dashboard/api', location.href).href
 
-/** The API as signed-in users see it; the browser's cookie says who asks. Reads are repeated by the query cache. */
+/** The API as mounted for signed-in users; the browser's cookie authenticates. The query client adds its own retries. */
 export const api = createClient({ baseUrl, retries: 1 })
 
 /** Setup, sign-in, sign-out, password and sessions. */
-export const door = createDashboardClient({ baseUrl })
+export const dashboardApi = createDashboardClient({ baseUrl })
 
-/** An error of the caller: to ask again gives the same answer. */
-export const isRefusal = (error: unknown): boolean => error instanceof ApiError && error.status < 500
+/** True for a 4xx response: repeating the request would give the same answer. */
+export const isClientError = (error: unknown): boolean => error instanceof ApiError && error.status < 500
 
-/** What the server has said lately. Errors of the caller are final; an answer that is missing is asked for again. */
-export function createQueries(onSignedOut: () => void): QueryClient {
-  const queries = new QueryClient({
+/** Creates the cache of server responses. Requests are retried unless the server answered 4xx. */
+export function createQueryClient(onSignedOut: () => void): QueryClient {
+  const queryClient = new QueryClient({
     defaultOptions: {
       queries: {
         staleTime: 2_000,
-        retry: (failures, error) => failures < 2 && !isRefusal(error),
+        retry: (failures, error) => failures < 2 && !isClientError(error),
       },
     },
   })
-  const watch = (error: unknown) => {
+  const checkSession = (error: unknown) => {
     if (error instanceof ApiError && error.code === 'unauthorized') onSignedOut()
   }
-  queries.getQueryCache().subscribe(({ query }) => watch(query.state.error))
-  queries.getMutationCache().subscribe(({ mutation }) => watch(mutation?.state.error))
-  return queries
+  queryClient.getQueryCache().subscribe(({ query }) => checkSession(query.state.error))
+  queryClient.getMutationCache().subscribe(({ mutation }) => checkSession(mutation?.state.error))
+  return queryClient
 }

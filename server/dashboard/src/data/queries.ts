@@ -1,55 +1,55 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { api, door, isRefusal } from './client.ts'
+import { api, dashboardApi, isClientError } from './client.ts'
 
 /*
- * Every question that pages ask, by one key each: the path of the thing, so that what is below it can be asked anew
- * together with it.
+ * The queries of all pages. A key is the path of the resource, so that invalidating a resource also invalidates
+ * everything below it.
  */
 
-/** How often things are asked for that change by themselves, in milliseconds. */
-const soon = 2_000
-const later = 10_000
+/** Polling intervals: while a resource is changing, and otherwise. */
+const activePollMs = 2_000
+const idlePollMs = 10_000
 const pageSize = 100
 
-/** Not again what was refused and never there: a page would change from the refusal to loading and back each time. */
-const unlessRefused = (state: { readonly data: unknown; readonly error: unknown }, everyMs: number) =>
-  state.data === undefined && isRefusal(state.error) ? false : everyMs
+/** Stops polling after a 4xx response without data, or the page would flicker between the error and loading. */
+const pollUnlessRejected = (state: { readonly data: unknown; readonly error: unknown }, everyMs: number) =>
+  state.data === undefined && isClientError(state.error) ? false : everyMs
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: ({ signal }) => door.session.get({ signal }),
+  queryFn: ({ signal }) => dashboardApi.session.get({ signal }),
   staleTime: 60_000,
 })
 
 export const sessionsQuery = queryOptions({
   queryKey: ['sessions'],
-  queryFn: ({ signal }) => door.sessions.list({ signal }),
+  queryFn: ({ signal }) => dashboardApi.sessions.list({ signal }),
 })
 
 export const accountQuery = queryOptions({
   queryKey: ['account'],
   queryFn: ({ signal }) => api.account.get({ signal }),
-  refetchInterval: later,
+  refetchInterval: idlePollMs,
 })
 
 export const projectsQuery = queryOptions({
   queryKey: ['projects'],
   queryFn: ({ signal }) => api.projects.list({ signal }),
-  refetchInterval: later,
+  refetchInterval: idlePollMs,
 })
 
 export const projectQuery = (id: string) =>
   queryOptions({
     queryKey: ['projects', id],
     queryFn: ({ signal }) => api.projects.get({ params: { project_id: id }, signal }),
-    refetchInterval: ({ state }) => unlessRefused(state, later),
+    refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
   })
 
 export const trafficQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'traffic'],
     queryFn: ({ signal }) => api.projects.traffic({ params: { project_id: projectId }, signal }),
-    refetchInterval: later,
+    refetchInterval: idlePollMs,
   })
 
 export const deploymentsQuery = (projectId: string) =>
@@ -58,22 +58,22 @@ export const deploymentsQuery = (projectId: string) =>
     queryFn: ({ signal }) =>
       api.deployments.list({ params: { project_id: projectId }, query: { limit: pageSize }, signal }),
     refetchInterval: ({ state }) =>
-      state.data?.deployments.some(({ status }) => status === 'building') ? soon : later,
+      state.data?.deployments.some(({ status }) => status === 'building') ? activePollMs : idlePollMs,
   })
 
 export const deploymentQuery = (projectId: string, id: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'deployments', id],
     queryFn: ({ signal }) => api.deployments.get({ params: { project_id: projectId, id }, signal }),
-    refetchInterval: ({ state }) => unlessRefused(state, state.data?.status === 'building' ? 1_000 : later),
+    refetchInterval: ({ state }) => pollUnlessRejected(state, state.data?.status === 'building' ? 1_000 : idlePollMs),
   })
 
-/** What stays as it is once a deployment has ended: branch, commit and times. */
-export const deploymentFactsQuery = (projectId: string, id: string) =>
+/** A deployment's branch, commit and times. They are final once the build has ended, so polling stops then. */
+export const deploymentSummaryQuery = (projectId: string, id: string) =>
   queryOptions({
     ...deploymentQuery(projectId, id),
     staleTime: ({ state }) => (state.data?.status === 'building' ? 1_000 : Number.POSITIVE_INFINITY),
-    refetchInterval: ({ state }) => (state.data?.status === 'building' ? soon : false),
+    refetchInterval: ({ state }) => (state.data?.status === 'building' ? activePollMs : false),
   })
 
 export const databasesQuery = (projectId: string) =>
@@ -81,34 +81,36 @@ export const databasesQuery = (projectId: string) =>
     queryKey: ['projects', projectId, 'databases'],
     queryFn: ({ signal }) => api.databases.list({ params: { project_id: projectId }, signal }),
     refetchInterval: ({ state }) =>
-      state.data?.databases.some(({ status }) => status === 'provisioning') ? soon : later,
+      state.data?.databases.some(({ status }) => status === 'provisioning') ? activePollMs : idlePollMs,
   })
 
 export const databaseQuery = (projectId: string, id: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'databases', id],
     queryFn: ({ signal }) => api.databases.get({ params: { project_id: projectId, id }, signal }),
-    refetchInterval: ({ state }) => unlessRefused(state, state.data?.status === 'provisioning' ? soon : later),
+    refetchInterval: ({ state }) =>
+      pollUnlessRejected(state, state.data?.status === 'provisioning' ? activePollMs : idlePollMs),
   })
 
 export const snapshotsQuery = (projectId: string, databaseId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'databases', databaseId, 'snapshots'],
     queryFn: ({ signal }) => api.snapshots.list({ params: { project_id: projectId, database_id: databaseId }, signal }),
-    refetchInterval: ({ state }) => (state.data?.snapshots.some(({ status }) => status === 'creating') ? soon : later),
+    refetchInterval: ({ state }) =>
+      state.data?.snapshots.some(({ status }) => status === 'creating') ? activePollMs : idlePollMs,
   })
 
 export const filesQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'files'],
     queryFn: ({ signal }) => api.storage.list({ params: { project_id: projectId }, signal }),
-    refetchInterval: later,
+    refetchInterval: idlePollMs,
   })
 
 export const webhooksQuery = queryOptions({
   queryKey: ['webhooks'],
   queryFn: ({ signal }) => api.webhooks.list({ signal }),
-  refetchInterval: later,
+  refetchInterval: idlePollMs,
 })
 
 export const webhookQuery = (id: string) =>
@@ -126,14 +128,14 @@ export const deliveriesQuery = (webhookId: string, filter: 'pending' | 'succeede
         query: { limit: pageSize, ...(filter && { status: filter }) },
         signal,
       }),
-    refetchInterval: soon,
+    refetchInterval: activePollMs,
   })
 
 export const deliveryQuery = (webhookId: string, id: string) =>
   queryOptions({
     queryKey: ['webhooks', webhookId, 'deliveries', 'one', id],
     queryFn: ({ signal }) => api.deliveries.get({ params: { webhook_id: webhookId, id }, signal }),
-    refetchInterval: ({ state }) => (state.data?.status === 'pending' ? soon : false),
+    refetchInterval: ({ state }) => (state.data?.status === 'pending' ? activePollMs : false),
   })
 
 export const apiKeysQuery = queryOptions({
@@ -146,6 +148,6 @@ export const auditLogQuery = infiniteQueryOptions({
   queryFn: ({ pageParam, signal }) =>
     api.auditLog.list({ query: { limit: pageSize, ...(pageParam !== '' && { cursor: pageParam }) }, signal }),
   initialPageParam: '',
-  // A page that is not full is the last one; the id that it ends with is where the next one begins.
+  // A page that is not full is the last. The cursor of the next page is the last id of this one.
   getNextPageParam: ({ entries }) => (entries.length < pageSize ? undefined : entries.at(-1)?.id),
 })

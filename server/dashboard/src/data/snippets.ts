@@ -1,4 +1,4 @@
-/** A receiver in a few lines, as the README of `@fairlead/receiver` shows it. */
+/** A minimal webhook receiver, as in the README of `@fairlead/receiver`. */
 export const receiverSnippet = `import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 
@@ -7,7 +7,7 @@ receiver.on('deployment.succeeded', ({ data }) => console.log('running at', data
 
 new Koa().use(receiver.middleware({ path: '/webhooks/fairlead' })).listen(4000)`
 
-/** The workflow that deploys a repository to a project on every push to its main branch. */
+/** Returns the workflow that deploys a repository to a project on every push to its main branch. */
 export function workflowSnippet(origin: string, projectId: string): string {
   return `# .github/workflows/deploy.yml
 name: Deploy

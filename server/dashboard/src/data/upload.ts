@@ -1,12 +1,12 @@
 import { ApiError, type ResponseBody } from '@fairlead/server/client'
 
 export interface UploadOptions {
-  /** From 0 to 1. */
-  readonly onProgress: (part: number) => void
+  /** Called with the uploaded fraction, from 0 to 1. */
+  readonly onProgress: (fraction: number) => void
   readonly signal: AbortSignal
 }
 
-/** Uploads a file. `fetch` does not tell how much has been sent, so this is an XMLHttpRequest. */
+/** Uploads a file, with XMLHttpRequest because `fetch` does not report upload progress. */
 export function upload(
   projectId: string,
   file: File,

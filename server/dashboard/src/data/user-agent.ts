@@ -1,6 +1,6 @@
-type Rule = readonly [sign: RegExp, name: string]
+type Rule = readonly [pattern: RegExp, name: string]
 
-/** The first that fits counts: browsers name those that they descend from, too. */
+/** The first match counts, because browsers also name the browsers they descend from. */
 const browsers: readonly Rule[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\bOPR\/|\bOpera\b/, 'Opera'],
@@ -21,17 +21,17 @@ const systems: readonly Rule[] = [
   [/\bLinux\b|\bX11\b/, 'Linux'],
 ]
 
-/** A User-Agent header for people, such as `Firefox on Linux`. Other programs are told by their own name, as `curl`. */
-export function browserOf(userAgent: string | null): string {
+/** Returns a readable name for a User-Agent header: `Firefox on Linux`; for other programs their product, such as `curl`. */
+export function browserName(userAgent: string | null): string {
   if (userAgent === null || userAgent === '') return 'Unknown'
   const browser = nameIn(browsers, userAgent)
   const system = nameIn(systems, userAgent)
   if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`
-  // RFC 9110, 10.1.5: products come in the order of their importance.
+  // RFC 9110, 10.1.5: products are listed in decreasing order of significance.
   const [, product] = /^([\w.-]+)(?:\/|\s|$)/.exec(userAgent) ?? []
   if (product !== undefined && product !== 'Mozilla') return product
   return system === undefined ? 'Unknown' : `Unknown on ${system}`
 }
 
 const nameIn = (rules: readonly Rule[], text: string): string | undefined =>
-  rules.find(([sign]) => sign.test(text))?.[1]
+  rules.find(([pattern]) => pattern.test(text))?.[1]

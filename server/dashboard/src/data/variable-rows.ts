@@ -1,32 +1,32 @@
-import type { Variable } from './dotenv.ts'
-
-/** A variable in the form of a deployment. */
+/** A variable in the form that creates a deployment. */
 export interface VariableRow {
   readonly name: string
-  /** `null` for one that stays as it is: the server alone knows its value. */
+  /** `null` keeps the current value, which only the server knows. */
   readonly value: string | null
-  /** Whether the release before has it. */
-  readonly known: boolean
+  /** True when the app's latest release has this variable. */
+  readonly existing: boolean
 }
 
-/** A row for each variable of the release before, unchanged. */
-export const knownRows = (names: readonly string[]): VariableRow[] =>
-  names.map((name) => ({ name, value: null, known: true }))
+/** Returns a row for each variable of the latest release, with its value unchanged. */
+export const unchangedRows = (names: readonly string[]): VariableRow[] =>
+  names.map((name) => ({ name, value: null, existing: true }))
 
-/** With a value that was typed; what of a known variable is deleted again leaves it unchanged. */
+/** Returns the row with a typed value. Clearing the value of an existing variable leaves the variable unchanged. */
 export function withValue(row: VariableRow, typed: string): VariableRow {
-  return { ...row, value: typed === '' && row.known ? null : typed }
+  return { ...row, value: typed === '' && row.existing ? null : typed }
 }
 
-/** Pasted values win over those at hand; rows without a name go. */
-export function withPasted(rows: readonly VariableRow[], pasted: readonly Variable[]): VariableRow[] {
-  const all = new Map(rows.map((row) => [row.name.trim(), row]))
-  for (const { name, value } of pasted) all.set(name, { name, value, known: all.get(name)?.known ?? false })
-  all.delete('')
-  return [...all.values()]
+/** Merges pasted variables into the rows. Pasted values win; rows without a name are removed. */
+export function withPasted(rows: readonly VariableRow[], pasted: Readonly<Record<string, string>>): VariableRow[] {
+  const merged = new Map(rows.map((row) => [row.name.trim(), row]))
+  for (const [name, value] of Object.entries(pasted)) {
+    merged.set(name, { name, value, existing: merged.get(name)?.existing ?? false })
+  }
+  merged.delete('')
+  return [...merged.values()]
 }
 
-/** What is sent: values that are given, and the names of those that stay. */
+/** Returns the fields of the request: the given values, and the names of the variables that keep theirs. */
 export function variablesBody(rows: readonly VariableRow[]): {
   env_vars: Record<string, string>
   keep_env_vars: string[]

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { applyTheme, chosenTheme, type Theme } from './theme.ts'
 
 const choices = [
-  { theme: 'system', label: 'As the system', icon: Monitor },
+  { theme: 'system', label: 'System', icon: Monitor },
   { theme: 'light', label: 'Light', icon: Sun },
   { theme: 'dark', label: 'Dark', icon: Moon },
 ] as const satisfies readonly { theme: Theme; label: string; icon: unknown }[]

@@ -2,13 +2,13 @@ export type Theme = 'system' | 'light' | 'dark'
 
 const key = 'fairlead-theme'
 
-/** The theme that the user has chosen in this browser. */
+/** Returns the theme that the user has chosen in this browser. */
 export function chosenTheme(): Theme {
   const stored = localStorage.getItem(key)
   return stored === 'light' || stored === 'dark' ? stored : 'system'
 }
 
-/** Applies a theme and keeps it for the next visit. */
+/** Applies a theme and stores it for the next visit. */
 export function applyTheme(theme: Theme): void {
   if (theme === 'system') {
     localStorage.removeItem(key)

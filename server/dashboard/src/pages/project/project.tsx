@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useParams } from '@tanstack/react-router'
 import { projectQuery } from '../../data/queries.ts'
-import { Page } from '../../ui/page.tsx'
-import { Problem } from '../../ui/states.tsx'
-import { Tabs } from '../../ui/tabs.tsx'
+import { Page } from '../../ui/page/page.tsx'
+import { ErrorAlert } from '../../ui/page/states.tsx'
+import { Tabs } from '../../ui/page/tabs.tsx'
 
-/** The frame of a project's pages. */
+/** The layout of a project's pages. */
 export function Project() {
-  const { projectId } = useParams({ from: '/frame/projects/$projectId' })
+  const { projectId } = useParams({ from: '/layout/projects/$projectId' })
   const project = useQuery(projectQuery(projectId))
   const params = { projectId }
   return (
@@ -22,8 +22,8 @@ export function Project() {
         </>
       }
     >
-      {project.error !== null && <Problem error={project.error} retry={() => void project.refetch()} />}
-      {/* Of a project that is not there, no part is either. */}
+      {project.error !== null && <ErrorAlert error={project.error} retry={() => void project.refetch()} />}
+      {/* The pages below would only repeat the error of a project that cannot be loaded. */}
       {project.isLoadingError ? null : (
         <>
           <Tabs

@@ -3,41 +3,41 @@ import { useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../data/client.ts'
 import { projectQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Confirm } from '../../ui/confirm.tsx'
-import { TextField } from '../../ui/field.tsx'
-import { Form, textOf } from '../../ui/form.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
+import { Button } from '../../ui/controls/button.tsx'
+import { ConfirmDialog } from '../../ui/dialogs/confirm-dialog.tsx'
+import { TextField } from '../../ui/forms/field.tsx'
+import { Form, textOf } from '../../ui/forms/form.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
 
 export function ProjectSettings() {
-  const { projectId } = useParams({ from: '/frame/projects/$projectId' })
+  const { projectId } = useParams({ from: '/layout/projects/$projectId' })
   const project = useQuery(projectQuery(projectId))
-  const queries = useQueryClient()
-  const change = useMutation({
+  const queryClient = useQueryClient()
+  const update = useMutation({
     mutationFn: (values: FormData) =>
       api.projects.update({
         params: { project_id: projectId },
         body: { name: textOf(values, 'name'), plan: textOf(values, 'plan') },
       }),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ['projects'] }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['projects'] }),
   })
   return (
-    <Queried query={project} what="the project">
+    <QueryView query={project} label="the project">
       {({ name, plan }) => (
         <>
           <Panel title="Project">
             <div className="max-w-sm">
-              <Form sending={change} submit="Save">
+              <Form mutation={update} submit="Save">
                 <TextField label="Name" name="name" defaultValue={name} />
                 <TextField
                   label="Plan"
                   name="plan"
                   defaultValue={plan}
-                  hint="Says how large apps, databases and files may be."
+                  hint="Limits the size of apps, databases and files."
                 />
               </Form>
-              {change.isSuccess && <output className="text-good">Saved.</output>}
+              {update.isSuccess && <output className="text-good">Saved.</output>}
             </div>
           </Panel>
           <Panel title="Delete the project">
@@ -45,42 +45,40 @@ export function ProjectSettings() {
           </Panel>
         </>
       )}
-    </Queried>
+    </QueryView>
   )
 }
 
 function DeleteProject({ projectId, name }: { readonly projectId: string; readonly name: string }) {
-  const [asking, setAsking] = useState(false)
-  const queries = useQueryClient()
+  const [confirming, setConfirming] = useState(false)
+  const queryClient = useQueryClient()
   const navigate = useNavigate()
   const remove = useMutation({
     mutationFn: () => api.projects.delete({ params: { project_id: projectId } }),
     onSuccess: async () => {
       await navigate({ to: '/projects' })
-      queries.removeQueries({ queryKey: ['projects', projectId] })
-      await queries.invalidateQueries({ queryKey: ['projects'] })
+      queryClient.removeQueries({ queryKey: ['projects', projectId] })
+      await queryClient.invalidateQueries({ queryKey: ['projects'] })
     },
   })
   return (
     <div className="flex flex-wrap items-center gap-4">
       <p className="flex-1 text-muted">
-        Stops and removes its apps with their deployments. Databases and files must be deleted before.
+        Stops and removes its apps with their deployments. Its databases and files must be deleted first.
       </p>
-      <Button look="danger" onClick={() => setAsking(true)}>
+      <Button variant="danger" onClick={() => setConfirming(true)}>
         Delete project
       </Button>
-      <Confirm
-        open={asking}
-        onOpenChange={setAsking}
+      <ConfirmDialog
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title={`Delete ${name}?`}
         action="Delete project"
-        typed={name}
-        busy={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate()}
+        confirmationText={name}
+        mutation={remove}
       >
-        <p>Its apps stop at once. This cannot be undone.</p>
-      </Confirm>
+        <p>Its apps stop immediately. This cannot be undone.</p>
+      </ConfirmDialog>
     </div>
   )
 }

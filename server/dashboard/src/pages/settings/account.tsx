@@ -1,14 +1,14 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { door } from '../../data/client.ts'
+import { dashboardApi } from '../../data/client.ts'
 import { accountQuery, sessionQuery } from '../../data/queries.ts'
-import { Facts } from '../../ui/facts.tsx'
-import { TextField } from '../../ui/field.tsx'
-import { Form, secretOf } from '../../ui/form.tsx'
-import { Meter } from '../../ui/meter.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
-import { Time } from '../../ui/time.tsx'
+import { DescriptionList } from '../../ui/display/description-list.tsx'
+import { Meter } from '../../ui/display/meter.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { TextField } from '../../ui/forms/field.tsx'
+import { Form, secretOf } from '../../ui/forms/form.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
 
 export function Account() {
   const account = useQuery(accountQuery)
@@ -16,11 +16,11 @@ export function Account() {
   return (
     <>
       <Panel title="Account">
-        <Queried query={account} what="the account">
+        <QueryView query={account} label="the account">
           {({ id, name, plan, rate_limit }) => (
             <div className="grid gap-4">
-              <Facts
-                facts={[
+              <DescriptionList
+                items={[
                   ['Name', name],
                   ['Id', <code key="id">{id}</code>],
                   ['Plan', plan],
@@ -30,18 +30,18 @@ export function Account() {
               <Meter
                 label="API requests in this hour"
                 value={rate_limit.used}
-                most={rate_limit.limit}
+                max={rate_limit.limit}
                 text={`${rate_limit.used.toLocaleString('en')} of ${rate_limit.limit.toLocaleString('en')}`}
               />
               {rate_limit.reset !== null && (
                 <p className="text-[13px] text-muted">
-                  The count starts anew <Time at={new Date(rate_limit.reset * 1000).toISOString()} />. The dashboard is
-                  not counted.
+                  The count resets <Time at={new Date(rate_limit.reset * 1000).toISOString()} />. Requests of the
+                  dashboard are not counted.
                 </p>
               )}
             </div>
           )}
-        </Queried>
+        </QueryView>
       </Panel>
       <Panel title="Password">
         <ChangePassword />
@@ -51,21 +51,21 @@ export function Account() {
 }
 
 function ChangePassword() {
-  // A new key empties the form once the password is changed.
-  const [round, setRound] = useState(0)
+  // A new React key empties the form after the password has been changed.
+  const [formKey, setFormKey] = useState(0)
   const change = useMutation({
     mutationFn: (values: FormData) =>
-      door.password.change({
+      dashboardApi.password.change({
         body: {
           current_password: secretOf(values, 'current_password'),
           new_password: secretOf(values, 'new_password'),
         },
       }),
-    onSuccess: () => setRound(round + 1),
+    onSuccess: () => setFormKey(formKey + 1),
   })
   return (
     <div className="max-w-sm">
-      <Form sending={change} key={round} submit="Change password">
+      <Form mutation={change} key={formKey} submit="Change password">
         <TextField label="Current password" name="current_password" type="password" autoComplete="current-password" />
         <TextField
           label="New password"
@@ -75,7 +75,7 @@ function ChangePassword() {
           hint="At least 12 characters. Your other sessions end."
         />
       </Form>
-      {change.isSuccess && <output className="text-good">The password is changed.</output>}
+      {change.isSuccess && <output className="text-good">The password has been changed.</output>}
     </div>
   )
 }

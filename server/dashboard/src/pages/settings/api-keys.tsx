@@ -1,85 +1,66 @@
 import type { ResponseBody } from '@fairlead/server/client'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { KeyRound, Plus } from 'lucide-react'
 import { useState } from 'react'
-import { api } from '../../data/client.ts'
 import { apiKeysQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Confirm } from '../../ui/confirm.tsx'
-import { Menu, MenuItem } from '../../ui/menu.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
-import { SecretDialog } from '../../ui/secret.tsx'
-import { Empty } from '../../ui/states.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Button } from '../../ui/controls/button.tsx'
+import { Menu, MenuItem } from '../../ui/controls/menu.tsx'
+import { Dialog } from '../../ui/dialogs/dialog.tsx'
+import { SecretDialog } from '../../ui/dialogs/secret-dialog.tsx'
+import { type Column, Table } from '../../ui/display/table.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
+import { Empty } from '../../ui/page/states.tsx'
+import { RevokeKey, RotateKey } from './api-key-actions.tsx'
 import { CreateKey } from './create-key.tsx'
 
 type Key = ResponseBody<'apiKeys.list'>['api_keys'][number]
 
+/** The open dialog: creating a key, or an action on one. */
+type OpenDialog = { readonly action: 'create' } | { readonly action: 'rotate' | 'revoke'; readonly key: Key }
+
 export function ApiKeys() {
   const keys = useQuery(apiKeysQuery)
-  const [creating, setCreating] = useState(false)
+  const [dialog, setDialog] = useState<OpenDialog>()
   const [secret, setSecret] = useState<string>()
-  const [chosen, setChosen] = useState<{ key: Key; to: 'rotate' | 'revoke' }>()
-  const create = (
-    <Button look="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
-      Create new key
-    </Button>
-  )
-  const columns: Column<Key>[] = [
-    { title: 'Name', cell: (key) => <Name apiKey={key} /> },
-    { title: 'May', cell: ({ preset, scopes }) => preset ?? scopes.join(', '), wide: true },
-    {
-      title: 'Projects',
-      cell: ({ project_ids }) => (project_ids === null ? 'all' : project_ids.length),
-      wide: true,
-    },
-    {
-      title: 'Last used',
-      cell: ({ last_used_at }) => (last_used_at === null ? 'never' : <Time at={last_used_at} />),
-    },
-    { title: 'Expires', cell: (key) => <Expiry apiKey={key} />, wide: true },
-    {
-      title: 'Action',
-      align: 'right',
-      cell: (key) =>
-        key.revoked_at === null && (
-          <Menu label={`Actions for ${key.name}`}>
-            <MenuItem onSelect={() => setChosen({ key, to: 'rotate' })}>Rotate</MenuItem>
-            <MenuItem danger onSelect={() => setChosen({ key, to: 'revoke' })}>
-              Revoke
-            </MenuItem>
-          </Menu>
-        ),
-    },
-  ]
+  const close = () => setDialog(undefined)
+  const showSecret = (key: string) => {
+    close()
+    setSecret(key)
+  }
   return (
     <>
-      <Panel title="API Keys" actions={create} flush>
-        <Queried query={keys} what="API keys">
-          {(data) =>
-            data.api_keys.length === 0 ? (
-              <Empty title="No API key yet">
-                <p>A key lets a pipeline or a program use the API in the name of this account.</p>
-              </Empty>
-            ) : (
-              <Table label="API keys" rows={data.api_keys} keyOf={({ id }) => id} columns={columns} />
-            )
-          }
-        </Queried>
+      <Panel
+        title="API Keys"
+        flush
+        actions={
+          <Button variant="primary" icon={<Plus size={16} />} onClick={() => setDialog({ action: 'create' })}>
+            Create new key
+          </Button>
+        }
+      >
+        <QueryView query={keys} label="API keys">
+          {(data) => (
+            <Table
+              label="API keys"
+              rows={data.api_keys}
+              keyOf={({ id }) => id}
+              columns={[...columns, actionColumn((action, key) => setDialog({ action, key }))]}
+              empty={
+                <Empty title="No API key yet">
+                  <p>A key lets a pipeline or a program use the API in the name of this account.</p>
+                </Empty>
+              }
+            />
+          )}
+        </QueryView>
       </Panel>
-      <CreateKey open={creating} onOpenChange={setCreating} onCreated={setSecret} />
-      {chosen?.to === 'revoke' && <Revoke apiKey={chosen.key} onDone={() => setChosen(undefined)} />}
-      {chosen?.to === 'rotate' && (
-        <Rotate
-          apiKey={chosen.key}
-          onDone={(key) => {
-            setChosen(undefined)
-            setSecret(key)
-          }}
-        />
-      )}
+      <Dialog open={dialog?.action === 'create'} onClose={close} title="New API key">
+        <CreateKey onCancel={close} onCreated={showSecret} />
+      </Dialog>
+      {dialog?.action === 'revoke' && <RevokeKey apiKey={dialog.key} onClose={close} />}
+      {dialog?.action === 'rotate' && <RotateKey apiKey={dialog.key} onClose={close} onRotated={showSecret} />}
       <SecretDialog title="Your new API key" secret={secret} onDone={() => setSecret(undefined)}>
         <p className="text-muted">
           Send it as <code>Authorization: Bearer &lt;key&gt;</code>, or store it as a secret of your repository.
@@ -87,6 +68,37 @@ export function ApiKeys() {
       </SecretDialog>
     </>
   )
+}
+
+const columns: readonly Column<Key>[] = [
+  { title: 'Name', cell: (key) => <Name apiKey={key} /> },
+  { title: 'Permissions', cell: ({ preset, scopes }) => preset ?? scopes.join(', '), wideOnly: true },
+  {
+    title: 'Projects',
+    cell: ({ project_ids }) => (project_ids === null ? 'all' : project_ids.length),
+    wideOnly: true,
+  },
+  {
+    title: 'Last used',
+    cell: ({ last_used_at }) => (last_used_at === null ? 'never' : <Time at={last_used_at} />),
+  },
+  { title: 'Expires', cell: (key) => <Expiry apiKey={key} />, wideOnly: true },
+]
+
+function actionColumn(onAction: (action: 'rotate' | 'revoke', key: Key) => void): Column<Key> {
+  return {
+    title: 'Action',
+    align: 'right',
+    cell: (key) =>
+      key.revoked_at === null && (
+        <Menu label={`Actions for ${key.name}`}>
+          <MenuItem onSelect={() => onAction('rotate', key)}>Rotate</MenuItem>
+          <MenuItem danger onSelect={() => onAction('revoke', key)}>
+            Revoke
+          </MenuItem>
+        </Menu>
+      ),
+  }
 }
 
 function Name({ apiKey: { name, hint, revoked_at } }: { readonly apiKey: Key }) {
@@ -110,52 +122,4 @@ function Expiry({ apiKey: { expires_at, revoked_at } }: { readonly apiKey: Key }
     )
   }
   return expires_at === null ? 'never' : <Time at={expires_at} />
-}
-
-function Revoke({ apiKey, onDone }: { readonly apiKey: Key; readonly onDone: () => void }) {
-  const queries = useQueryClient()
-  const revoke = useMutation({
-    mutationFn: () => api.apiKeys.delete({ params: { id: apiKey.id } }),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ['api-keys'] })
-      onDone()
-    },
-  })
-  return (
-    <Confirm
-      open
-      onOpenChange={onDone}
-      title={`Revoke ${apiKey.name}?`}
-      action="Revoke key"
-      busy={revoke.isPending}
-      error={revoke.error}
-      onConfirm={() => revoke.mutate()}
-    >
-      <p>Whatever uses it is refused from this moment on. This cannot be undone.</p>
-    </Confirm>
-  )
-}
-
-function Rotate({ apiKey, onDone }: { readonly apiKey: Key; readonly onDone: (key?: string) => void }) {
-  const queries = useQueryClient()
-  const rotate = useMutation({
-    mutationFn: () => api.apiKeys.rotate({ params: { id: apiKey.id }, body: {} }),
-    onSuccess: async ({ key }) => {
-      await queries.invalidateQueries({ queryKey: ['api-keys'] })
-      onDone(key)
-    },
-  })
-  return (
-    <Confirm
-      open
-      onOpenChange={() => onDone()}
-      title={`Rotate ${apiKey.name}?`}
-      action="Rotate key"
-      busy={rotate.isPending}
-      error={rotate.error}
-      onConfirm={() => rotate.mutate()}
-    >
-      <p>You get a new key with the same rights. The old one goes on for 24 hours, so that you can replace it.</p>
-    </Confirm>
-  )
 }

@@ -1,68 +1,68 @@
+import type { ResponseBody } from '@fairlead/server/client'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { auditLogQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { DottedName } from '../../ui/dotted-name.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Empty, Loading, Problem } from '../../ui/states.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/time.tsx'
+import { DottedName } from '../../ui/display/dotted-name.tsx'
+import { type Column, Table } from '../../ui/display/table.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { LoadMore } from '../../ui/page/load-more.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { Empty, ErrorAlert, Loading } from '../../ui/page/states.tsx'
+
+type Entry = ResponseBody<'auditLog.list'>['entries'][number]
 
 export function AuditLog() {
   const log = useInfiniteQuery(auditLogQuery)
   const entries = log.data?.pages.flatMap((page) => page.entries)
   return (
-    <Panel title="Who changed what" flush>
+    <Panel title="Audit log" flush>
       {log.error !== null && (
         <div className="p-3">
-          <Problem error={log.error} retry={() => void log.refetch()} />
+          <ErrorAlert error={log.error} retry={() => void log.refetch()} />
         </div>
       )}
       {entries === undefined ? (
-        log.isPending && <Loading what="the audit log" />
-      ) : entries.length === 0 ? (
-        <Empty title="Nothing has been changed yet." />
+        log.isPending && <Loading label="the audit log" />
       ) : (
         <Table
           label="Audit log"
           rows={entries}
           keyOf={({ id }) => id}
-          columns={[
-            { title: 'When', cell: ({ at }) => <Time at={at} /> },
-            {
-              title: 'Who',
-              cell: ({ actor }) => (
-                <span className="block max-w-28 truncate md:max-w-none">{actor.name ?? actor.id ?? actor.type}</span>
-              ),
-            },
-            {
-              title: 'What',
-              cell: ({ operation }) => (
-                <code className="text-[13px]">
-                  <DottedName name={operation} />
-                </code>
-              ),
-            },
-            {
-              title: 'On',
-              wide: true,
-              cell: ({ resource_id, project_id }) => <code className="text-[12px]">{resource_id ?? project_id}</code>,
-            },
-            { title: 'From', wide: true, cell: ({ address }) => address },
-            {
-              title: 'Request',
-              wide: true,
-              cell: ({ request_id }) => <code className="text-[12px] text-muted">{request_id?.slice(0, 8)}</code>,
-            },
-          ]}
+          columns={columns}
+          empty={<Empty title="Nothing has been changed yet." />}
         />
       )}
       {log.hasNextPage && (
-        <div className="border-line border-t p-3 text-center">
-          <Button busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Show older entries
-          </Button>
-        </div>
+        <LoadMore label="Show older entries" busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()} />
       )}
     </Panel>
   )
 }
+
+const columns: readonly Column<Entry>[] = [
+  { title: 'Time', cell: ({ at }) => <Time at={at} /> },
+  {
+    title: 'Actor',
+    cell: ({ actor }) => (
+      <span className="block max-w-28 truncate md:max-w-none">{actor.name ?? actor.id ?? actor.type}</span>
+    ),
+  },
+  {
+    title: 'Operation',
+    cell: ({ operation }) => (
+      <code className="text-[13px]">
+        <DottedName name={operation} />
+      </code>
+    ),
+  },
+  {
+    title: 'Resource',
+    wideOnly: true,
+    cell: ({ resource_id, project_id }) => <code className="text-[12px]">{resource_id ?? project_id}</code>,
+  },
+  { title: 'Address', wideOnly: true, cell: ({ address }) => address },
+  {
+    title: 'Request',
+    wideOnly: true,
+    cell: ({ request_id }) => <code className="text-[12px] text-muted">{request_id?.slice(0, 8)}</code>,
+  },
+]

@@ -3,14 +3,13 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../data/client.ts'
 import { projectsQuery } from '../../data/queries.ts'
-import { CheckList } from '../../ui/check-list.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
-import { Form, textOf } from '../../ui/form.tsx'
-import { Queried } from '../../ui/query.tsx'
+import { CheckboxGroup } from '../../ui/forms/checkbox-group.tsx'
+import { SelectField, TextField } from '../../ui/forms/field.tsx'
+import { Form, textOf } from '../../ui/forms/form.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
 
 const presets = [
-  { value: 'deploy', label: 'Deploy: what a pipeline needs' },
+  { value: 'deploy', label: 'Deploy: for pipelines' },
   { value: 'read', label: 'Read only' },
   { value: 'full', label: 'Full: everything but keys' },
 ] as const
@@ -22,11 +21,12 @@ const scopeChoices = resources.flatMap((resource) => [
   { value: `${resource}:read` satisfies Scope, label: `${resource}: read` },
   { value: `${resource}:write` satisfies Scope, label: `${resource}: read and write` },
 ])
-/** The choices that are made one by one. */
-const ownScopes = 'own'
+/** The option that shows the single scopes instead of a preset. */
+const customScopes = 'custom'
+const allProjects = 'all'
 const someProjects = 'some'
 
-const lives = [
+const lifetimes = [
   { days: '30', label: '30 days' },
   { days: '90', label: '90 days' },
   { days: '365', label: 'A year' },
@@ -34,87 +34,95 @@ const lives = [
 ] as const
 
 interface CreateKeyProps {
-  readonly open: boolean
-  readonly onOpenChange: (open: boolean) => void
   /** Called with the key itself. */
   readonly onCreated: (key: string) => void
+  readonly onCancel: () => void
 }
 
-export function CreateKey({ open, onOpenChange, onCreated }: CreateKeyProps) {
-  return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="New API key">
-      <CreateKeyForm
-        onCancel={() => onOpenChange(false)}
-        onCreated={(key) => {
-          onOpenChange(false)
-          onCreated(key)
-        }}
-      />
-    </Dialog>
-  )
-}
-
-interface FormProps {
-  readonly onCreated: (key: string) => void
-  readonly onCancel?: () => void
-}
-
-export function CreateKeyForm({ onCreated, onCancel }: FormProps) {
-  const queries = useQueryClient()
-  const projects = useQuery(projectsQuery)
-  const [may, setMay] = useState<string>('deploy')
-  const [where, setWhere] = useState('')
+export function CreateKey({ onCreated, onCancel }: CreateKeyProps) {
+  const queryClient = useQueryClient()
+  const [permissions, setPermissions] = useState<string>('deploy')
+  const [projects, setProjects] = useState<string>(allProjects)
   const create = useMutation({
     mutationFn: (values: FormData) => {
       const days = textOf(values, 'expires')
       return api.apiKeys.create({
         body: {
           name: textOf(values, 'name'),
-          ...(may === ownScopes ? { scopes: values.getAll('scopes') as Scope[] } : { preset: may as Preset }),
-          project_ids: where === someProjects ? values.getAll('project_ids').map(String) : null,
+          ...(permissions === customScopes
+            ? { scopes: values.getAll('scopes') as Scope[] }
+            : { preset: permissions as Preset }),
+          project_ids: projects === someProjects ? values.getAll('project_ids').map(String) : null,
           expires_in_days: days === '' ? null : Number(days),
         },
       })
     },
     onSuccess: async ({ key }) => {
-      await queries.invalidateQueries({ queryKey: ['api-keys'] })
+      await queryClient.invalidateQueries({ queryKey: ['api-keys'] })
       onCreated(key)
     },
   })
   return (
-    <Form sending={create} submit="Create key" onCancel={onCancel}>
-      <TextField label="Name" name="name" autoComplete="off" hint="What will use it, such as GitHub Actions." />
-      <SelectField label="May do" value={may} onChange={({ target }) => setMay(target.value)}>
-        {presets.map(({ value, label }) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-        <option value={ownScopes}>What I choose</option>
-      </SelectField>
-      {may === ownScopes && <CheckList legend="Scopes" name="scopes" choices={scopeChoices} />}
-      <SelectField label="Projects" value={where} onChange={({ target }) => setWhere(target.value)}>
-        <option value="">All projects of the account</option>
-        <option value={someProjects}>Only some</option>
-      </SelectField>
-      {where === someProjects && (
-        <Queried query={projects} what="projects">
-          {({ projects }) => (
-            <CheckList
-              legend="Only in"
-              name="project_ids"
-              choices={projects.map(({ id, name }) => ({ value: id, label: name }))}
-            />
-          )}
-        </Queried>
-      )}
+    <Form mutation={create} submit="Create key" onCancel={onCancel}>
+      <TextField
+        label="Name"
+        name="name"
+        autoComplete="off"
+        hint="The program that will use it, such as GitHub Actions."
+      />
+      <PermissionsFields value={permissions} onChange={setPermissions} />
+      <ProjectFields value={projects} onChange={setProjects} />
       <SelectField label="Expires" name="expires" defaultValue="90">
-        {lives.map(({ days, label }) => (
+        {lifetimes.map(({ days, label }) => (
           <option key={days} value={days}>
             {label}
           </option>
         ))}
       </SelectField>
     </Form>
+  )
+}
+
+interface ChoiceProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+function PermissionsFields({ value, onChange }: ChoiceProps) {
+  return (
+    <>
+      <SelectField label="Permissions" value={value} onChange={({ target }) => onChange(target.value)}>
+        {presets.map(({ value, label }) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+        <option value={customScopes}>Single scopes</option>
+      </SelectField>
+      {value === customScopes && <CheckboxGroup legend="Scopes" name="scopes" choices={scopeChoices} />}
+    </>
+  )
+}
+
+function ProjectFields({ value, onChange }: ChoiceProps) {
+  const projects = useQuery(projectsQuery)
+  return (
+    <>
+      <SelectField label="Projects" value={value} onChange={({ target }) => onChange(target.value)}>
+        <option value={allProjects}>All projects of the account</option>
+        <option value={someProjects}>Only some</option>
+      </SelectField>
+      {value === someProjects && (
+        <QueryView query={projects} label="projects">
+          {({ projects }) => (
+            <CheckboxGroup
+              legend="Only in"
+              name="project_ids"
+              choices={projects.map(({ id, name }) => ({ value: id, label: name }))}
+            />
+          )}
+        </QueryView>
+      )}
+    </>
   )
 }

@@ -1,67 +1,73 @@
+import type { DashboardResponse } from '@fairlead/server/dashboard-client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { door } from '../../data/client.ts'
+import { dashboardApi } from '../../data/client.ts'
 import { sessionsQuery } from '../../data/queries.ts'
-import { browserOf } from '../../data/user-agent.ts'
-import { Button } from '../../ui/button.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
-import { Problem } from '../../ui/states.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/time.tsx'
+import { browserName } from '../../data/user-agent.ts'
+import { Button } from '../../ui/controls/button.tsx'
+import { type Column, Table } from '../../ui/display/table.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
+import { Empty, ErrorAlert } from '../../ui/page/states.tsx'
+
+type Session = DashboardResponse<'sessions.list'>['sessions'][number]
 
 export function Sessions() {
   const sessions = useQuery(sessionsQuery)
-  const queries = useQueryClient()
+  const queryClient = useQueryClient()
   const revoke = useMutation({
-    mutationFn: (id: string) => door.sessions.revoke({ params: { id } }),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['sessions'] }),
+    mutationFn: (id: string) => dashboardApi.sessions.revoke({ params: { id } }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ['sessions'] }),
   })
+  const action: Column<Session> = {
+    title: 'Action',
+    align: 'right',
+    cell: ({ id, current }) =>
+      current ? (
+        <span className="text-muted">this session</span>
+      ) : (
+        <Button
+          size="small"
+          variant="danger"
+          busy={revoke.isPending && revoke.variables === id}
+          onClick={() => revoke.mutate(id)}
+        >
+          Sign out
+        </Button>
+      ),
+  }
   return (
-    <Panel title="Where you are signed in" flush>
+    <Panel title="Your sessions" flush>
       {revoke.error !== null && (
         <div className="p-3">
-          <Problem error={revoke.error} />
+          <ErrorAlert error={revoke.error} />
         </div>
       )}
-      <Queried query={sessions} what="sessions">
+      <QueryView query={sessions} label="sessions">
         {(data) => (
           <Table
             label="Sessions"
             rows={data.sessions}
             keyOf={({ id }) => id}
-            columns={[
-              {
-                title: 'Browser',
-                cell: ({ user_agent }) => (
-                  <span className="whitespace-nowrap" title={user_agent ?? undefined}>
-                    {browserOf(user_agent)}
-                  </span>
-                ),
-              },
-              { title: 'Address', cell: ({ address }) => address, wide: true },
-              { title: 'Signed in', cell: ({ created_at }) => <Time at={created_at} />, wide: true },
-              { title: 'Last seen', cell: ({ last_seen_at }) => <Time at={last_seen_at} /> },
-              {
-                title: 'Action',
-                align: 'right',
-                cell: ({ id, current }) =>
-                  current ? (
-                    <span className="text-muted">this one</span>
-                  ) : (
-                    <Button
-                      size="small"
-                      look="danger"
-                      busy={revoke.isPending && revoke.variables === id}
-                      onClick={() => revoke.mutate(id)}
-                    >
-                      Sign out
-                    </Button>
-                  ),
-              },
-            ]}
+            columns={[...columns, action]}
+            empty={<Empty title="No session" />}
           />
         )}
-      </Queried>
+      </QueryView>
     </Panel>
   )
 }
+
+const columns: readonly Column<Session>[] = [
+  {
+    title: 'Browser',
+    cell: ({ user_agent }) => (
+      <span className="whitespace-nowrap" title={user_agent ?? undefined}>
+        {browserName(user_agent)}
+      </span>
+    ),
+  },
+  { title: 'Address', cell: ({ address }) => address, wideOnly: true },
+  { title: 'Signed in', cell: ({ created_at }) => <Time at={created_at} />, wideOnly: true },
+  { title: 'Last seen', cell: ({ last_seen_at }) => <Time at={last_seen_at} /> },
+]

@@ -1,6 +1,6 @@
 import { Outlet } from '@tanstack/react-router'
-import { Page } from '../../ui/page.tsx'
-import { Tabs } from '../../ui/tabs.tsx'
+import { Page } from '../../ui/page/page.tsx'
+import { Tabs } from '../../ui/page/tabs.tsx'
 
 const tabs = [
   { to: '/settings/api-keys', label: 'API Keys' },

@@ -1,84 +1,47 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { ResponseBody } from '@fairlead/server/client'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api } from '../../data/client.ts'
-import { deliveriesQuery, deliveryQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { CodeBlock } from '../../ui/copy.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
-import { DottedName } from '../../ui/dotted-name.tsx'
-import { inputClass } from '../../ui/field.tsx'
-import { Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
-import { Empty, Problem } from '../../ui/states.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { deliveriesQuery } from '../../data/queries.ts'
+import { Dialog } from '../../ui/dialogs/dialog.tsx'
+import { DottedName } from '../../ui/display/dotted-name.tsx'
+import { Status } from '../../ui/display/status.tsx'
+import { type Column, Table } from '../../ui/display/table.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { inputClass } from '../../ui/forms/field.tsx'
+import { Panel } from '../../ui/page/page.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
+import { Empty } from '../../ui/page/states.tsx'
+import { DeliveryView } from './delivery-view.tsx'
 
-type Filter = 'pending' | 'succeeded' | 'failed'
+type Delivery = ResponseBody<'deliveries.list'>['deliveries'][number]
+const filters = ['pending', 'succeeded', 'failed'] as const
+type Filter = (typeof filters)[number]
 
-/** What was sent to a receiver, what it answered, and sending it again. */
+/** The deliveries to an endpoint. Each opens with its requests and responses, and can be sent again. */
 export function Deliveries({ webhookId }: { readonly webhookId: string }) {
   const [filter, setFilter] = useState<Filter>()
   const [opened, setOpened] = useState<string>()
   const deliveries = useQuery(deliveriesQuery(webhookId, filter))
   return (
-    <Panel
-      title="Deliveries"
-      flush
-      actions={
-        <select
-          aria-label="Show deliveries that"
-          className={`${inputClass} !h-7 !w-auto`}
-          value={filter ?? ''}
-          onChange={({ target }) => setFilter(target.value === '' ? undefined : (target.value as Filter))}
-        >
-          <option value="">all</option>
-          <option value="pending">pending</option>
-          <option value="succeeded">succeeded</option>
-          <option value="failed">failed</option>
-        </select>
-      }
-    >
-      <Queried query={deliveries} what="deliveries">
-        {(data) =>
-          data.deliveries.length === 0 ? (
-            <Empty title="Nothing has been sent yet.">
-              <p>Send a test to see one.</p>
-            </Empty>
-          ) : (
-            <Table
-              label="Deliveries"
-              rows={data.deliveries}
-              keyOf={({ id }) => id}
-              columns={[
-                {
-                  title: 'Event',
-                  cell: ({ id, event }) => (
-                    <button
-                      type="button"
-                      className="text-left font-medium hover:text-accent"
-                      onClick={() => setOpened(id)}
-                    >
-                      <DottedName name={event} />
-                    </button>
-                  ),
-                },
-                { title: 'Status', cell: ({ status }) => <Status value={status} /> },
-                {
-                  title: 'Last answer',
-                  wide: true,
-                  cell: ({ last_status, last_error }) => last_error ?? last_status ?? '–',
-                },
-                { title: 'Attempts', wide: true, cell: ({ attempts }) => attempts },
-                { title: 'When', align: 'right', cell: ({ created_at }) => <Time at={created_at} /> },
-              ]}
-            />
-          )
-        }
-      </Queried>
+    <Panel title="Deliveries" flush actions={<FilterSelect value={filter} onChange={setFilter} />}>
+      <QueryView query={deliveries} label="deliveries">
+        {(data) => (
+          <Table
+            label="Deliveries"
+            rows={data.deliveries}
+            keyOf={({ id }) => id}
+            columns={[eventColumn(setOpened), ...columns]}
+            empty={
+              <Empty title="Nothing has been sent yet.">
+                <p>Send a test to see one.</p>
+              </Empty>
+            }
+          />
+        )}
+      </QueryView>
       <Dialog
         open={opened !== undefined}
-        onOpenChange={() => setOpened(undefined)}
+        onClose={() => setOpened(undefined)}
         title="Delivery"
         description={<code className="text-[12px]">{opened}</code>}
       >
@@ -88,73 +51,47 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
   )
 }
 
-function DeliveryView({ webhookId, id }: { readonly webhookId: string; readonly id: string }) {
-  const delivery = useQuery(deliveryQuery(webhookId, id))
-  const queries = useQueryClient()
-  const again = useMutation({
-    mutationFn: () => api.deliveries.redeliver({ params: { webhook_id: webhookId, id } }),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['webhooks', webhookId] }),
-  })
+interface FilterSelectProps {
+  readonly value: Filter | undefined
+  readonly onChange: (filter: Filter | undefined) => void
+}
+
+function FilterSelect({ value, onChange }: FilterSelectProps) {
   return (
-    <Queried query={delivery} what="the delivery">
-      {({ status, payload, latest_attempts, next_attempt_at }) => (
-        <div className="grid gap-4">
-          <div className="flex items-center gap-3">
-            <Status value={status} />
-            <span className="flex-1 text-[13px] text-muted">
-              {next_attempt_at !== null && (
-                <>
-                  next attempt <Time at={next_attempt_at} />
-                </>
-              )}
-            </span>
-            <Button size="small" busy={again.isPending} onClick={() => again.mutate()}>
-              Send again
-            </Button>
-          </div>
-          {again.error !== null && <Problem error={again.error} />}
-          <CodeBlock label="Body of the request" code={pretty(payload)} />
-          {latest_attempts.map(({ number, at, duration_ms, request, response, error }) => (
-            <details
-              key={number}
-              open={number === latest_attempts[0]?.number}
-              className="min-w-0 rounded-md border border-line"
-            >
-              <summary className="flex cursor-pointer gap-3 px-3 py-2">
-                <span className="flex-1">
-                  Attempt {number}: {error ?? `answer ${response?.status}`}
-                </span>
-                <span className="text-[13px] text-muted">
-                  <Time at={at} /> · {duration_ms < 1000 ? `${duration_ms} ms` : duration(duration_ms)}
-                </span>
-              </summary>
-              <div className="grid gap-2 border-line border-t p-3">
-                <CodeBlock label="Request" code={`POST ${request.url}\n${headerLines(request.headers)}`} />
-                {response !== null && (
-                  <CodeBlock
-                    label="Answer"
-                    code={`${response.status}\n${headerLines(response.headers)}\n\n${response.body}`}
-                  />
-                )}
-              </div>
-            </details>
-          ))}
-        </div>
-      )}
-    </Queried>
+    <select
+      aria-label="Filter by status"
+      className={`${inputClass} !h-7 !w-auto`}
+      value={value ?? ''}
+      onChange={({ target }) => onChange(filters.find((each) => each === target.value))}
+    >
+      <option value="">all</option>
+      {filters.map((each) => (
+        <option key={each} value={each}>
+          {each}
+        </option>
+      ))}
+    </select>
   )
 }
 
-function headerLines(headers: Readonly<Record<string, string>>): string {
-  return Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join('\n')
-}
-
-function pretty(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), undefined, 2)
-  } catch {
-    return json
+function eventColumn(onOpen: (id: string) => void): Column<Delivery> {
+  return {
+    title: 'Event',
+    cell: ({ id, event }) => (
+      <button type="button" className="text-left font-medium hover:text-accent" onClick={() => onOpen(id)}>
+        <DottedName name={event} />
+      </button>
+    ),
   }
 }
+
+const columns: readonly Column<Delivery>[] = [
+  { title: 'Status', cell: ({ status }) => <Status value={status} /> },
+  {
+    title: 'Last response',
+    wideOnly: true,
+    cell: ({ last_status, last_error }) => last_error ?? last_status ?? '–',
+  },
+  { title: 'Attempts', wideOnly: true, cell: ({ attempts }) => attempts },
+  { title: 'Created', align: 'right', cell: ({ created_at }) => <Time at={created_at} /> },
+]

@@ -1,35 +1,29 @@
 import type { ResponseBody } from '@fairlead/server/client'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
-import { api } from '../../data/client.ts'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
 import { webhookQuery } from '../../data/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Confirm } from '../../ui/confirm.tsx'
-import { Facts } from '../../ui/facts.tsx'
-import { Menu, MenuItem } from '../../ui/menu.tsx'
-import { Page, Panel } from '../../ui/page.tsx'
-import { Queried } from '../../ui/query.tsx'
-import { SecretDialog } from '../../ui/secret.tsx'
-import { Problem } from '../../ui/states.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Time } from '../../ui/time.tsx'
+import { DescriptionList } from '../../ui/display/description-list.tsx'
+import { Status } from '../../ui/display/status.tsx'
+import { Time } from '../../ui/display/time.tsx'
+import { Page, Panel } from '../../ui/page/page.tsx'
+import { QueryView } from '../../ui/page/query-view.tsx'
 import { Deliveries } from './deliveries.tsx'
+import { WebhookActions } from './webhook-actions.tsx'
 
-type Detail = ResponseBody<'webhooks.get'>
+type DisabledReason = NonNullable<ResponseBody<'webhooks.get'>['disabled_reason']>
 
-const reasons: Readonly<Record<NonNullable<Detail['disabled_reason']>, string>> = {
-  user: 'Somebody disabled it.',
-  gone: 'It answered 410: it does not want any more.',
-  failures: 'It failed for days.',
+const reasons: Readonly<Record<DisabledReason, string>> = {
+  user: 'A user disabled the endpoint.',
+  gone: 'The endpoint answered 410 Gone: it wants no more messages.',
+  failures: 'Deliveries failed for days.',
 }
 
 export function Webhook() {
-  const { webhookId } = useParams({ from: '/frame/webhooks/$webhookId' })
+  const { webhookId } = useParams({ from: '/layout/webhooks/$webhookId' })
   const webhook = useQuery(webhookQuery(webhookId))
   return (
     <Page
-      title={webhook.data?.url ?? 'Webhook receiver'}
+      title={webhook.data?.url ?? 'Webhook endpoint'}
       lead={
         <>
           <Link to="/webhooks" className="hover:text-ink">
@@ -40,96 +34,23 @@ export function Webhook() {
       }
       actions={webhook.data && <WebhookActions webhook={webhook.data} />}
     >
-      <Queried query={webhook} what="the receiver">
+      <QueryView query={webhook} label="the endpoint">
         {(data) => (
           <Panel>
-            <Facts
-              facts={[
+            <DescriptionList
+              items={[
                 ['Status', <Status key="status" value={data.status} />],
-                ...(data.disabled_reason === null ? [] : [['Why', reasons[data.disabled_reason]] as const]),
+                ...(data.disabled_reason === null ? [] : [['Reason', reasons[data.disabled_reason]] as const]),
                 ['Events', data.events.join(', ')],
-                ['Project', data.project_id ?? 'all of the account'],
-                ['At most', data.rate === null ? 'no limit' : `${data.rate} a second`],
+                ['Project', data.project_id ?? 'all projects of the account'],
+                ['Rate limit', data.rate === null ? 'none' : `${data.rate} messages per second`],
                 ['Created', <Time key="created" at={data.created_at} />],
               ]}
             />
           </Panel>
         )}
-      </Queried>
+      </QueryView>
       <Deliveries webhookId={webhookId} />
     </Page>
-  )
-}
-
-function WebhookActions({ webhook: { id, url, status } }: { readonly webhook: Detail }) {
-  const [asking, setAsking] = useState<'rotate' | 'delete'>()
-  const [secret, setSecret] = useState<string>()
-  const queries = useQueryClient()
-  const navigate = useNavigate()
-  const params = { id }
-  const settled = () => queries.invalidateQueries({ queryKey: ['webhooks'] })
-  const test = useMutation({ mutationFn: () => api.webhooks.test({ params }), onSettled: settled })
-  const toggle = useMutation({
-    mutationFn: () => api.webhooks.update({ params, body: { status: status === 'enabled' ? 'disabled' : 'enabled' } }),
-    onSettled: settled,
-  })
-  const rotate = useMutation({
-    mutationFn: () => api.webhooks.rotateSecret({ params, body: {} }),
-    onSuccess: (rotated) => {
-      setAsking(undefined)
-      setSecret(rotated.secret)
-    },
-  })
-  const remove = useMutation({
-    mutationFn: () => api.webhooks.delete({ params }),
-    onSuccess: async () => {
-      await navigate({ to: '/webhooks' })
-      await settled()
-    },
-  })
-  const problem = test.error ?? toggle.error
-  return (
-    <>
-      <Button look="primary" busy={test.isPending} disabled={status === 'disabled'} onClick={() => test.mutate()}>
-        Send a test
-      </Button>
-      <Button busy={toggle.isPending} onClick={() => toggle.mutate()}>
-        {status === 'enabled' ? 'Disable' : 'Enable'}
-      </Button>
-      <Menu label="Further actions">
-        <MenuItem onSelect={() => setAsking('rotate')}>Rotate the secret</MenuItem>
-        <MenuItem danger onSelect={() => setAsking('delete')}>
-          Delete
-        </MenuItem>
-      </Menu>
-      {problem !== null && (
-        <div className="w-full">
-          <Problem error={problem} />
-        </div>
-      )}
-      <Confirm
-        open={asking === 'rotate'}
-        onOpenChange={() => setAsking(undefined)}
-        title="Rotate the signing secret?"
-        action="Rotate secret"
-        busy={rotate.isPending}
-        error={rotate.error}
-        onConfirm={() => rotate.mutate()}
-      >
-        <p>For 24 hours every message carries a signature of both secrets, so that you can replace the old one.</p>
-      </Confirm>
-      <Confirm
-        open={asking === 'delete'}
-        onOpenChange={() => setAsking(undefined)}
-        title="Delete this receiver?"
-        action="Delete receiver"
-        busy={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate()}
-      >
-        <p>Nothing is sent to {url} any more, waiting deliveries included.</p>
-      </Confirm>
-      <SecretDialog title="New signing secret" secret={secret} onDone={() => setSecret(undefined)} />
-    </>
   )
 }

@@ -1,0 +1,32 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { api } from '../../data/client.ts'
+import { TextField } from '../../ui/forms/field.tsx'
+import { Form, textOf } from '../../ui/forms/form.tsx'
+
+export function CreateProject({ onCancel }: { readonly onCancel: () => void }) {
+  const queryClient = useQueryClient()
+  const navigate = useNavigate()
+  const create = useMutation({
+    mutationFn: (values: FormData) => {
+      const plan = textOf(values, 'plan')
+      const region = textOf(values, 'region')
+      return api.projects.create({
+        body: { name: textOf(values, 'name'), ...(plan !== '' && { plan }), ...(region !== '' && { region }) },
+      })
+    },
+    onSuccess: async ({ id }) => {
+      await queryClient.invalidateQueries({ queryKey: ['projects'] })
+      await navigate({ to: '/projects/$projectId', params: { projectId: id } })
+    },
+  })
+  return (
+    <Form mutation={create} submit="Create project" onCancel={onCancel}>
+      <TextField label="Name" name="name" autoComplete="off" />
+      <div className="grid gap-4 sm:grid-cols-2">
+        <TextField label="Plan" name="plan" placeholder="free" autoComplete="off" />
+        <TextField label="Region" name="region" placeholder="the default region" autoComplete="off" />
+      </div>
+    </Form>
+  )
+}

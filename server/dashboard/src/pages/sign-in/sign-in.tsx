@@ -1,0 +1,32 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useRouter, useSearch } from '@tanstack/react-router'
+import { dashboardApi } from '../../data/client.ts'
+import { TextField } from '../../ui/forms/field.tsx'
+import { Form, secretOf, textOf } from '../../ui/forms/form.tsx'
+import { SignInFrame } from './sign-in-frame.tsx'
+
+export function SignIn() {
+  const router = useRouter()
+  const queryClient = useQueryClient()
+  const { next } = useSearch({ from: '/sign-in' })
+  const signIn = useMutation({
+    mutationFn: (values: FormData) =>
+      dashboardApi.session.create({ body: { email: textOf(values, 'email'), password: secretOf(values, 'password') } }),
+    onSuccess: () => {
+      queryClient.clear()
+      // Only a path on this origin is followed, or a crafted link could send users to another site.
+      router.history.push(next?.startsWith('/') && !next.startsWith('//') ? next : '/projects')
+    },
+  })
+  return (
+    <SignInFrame title="Sign in" lead="To the dashboard of this server.">
+      <Form mutation={signIn} submit="Sign in">
+        <TextField label="E-mail" name="email" type="email" autoComplete="username" />
+        <TextField label="Password" name="password" type="password" autoComplete="current-password" />
+      </Form>
+      <p className="mt-5 text-[13px] text-muted">
+        No user yet? On the server, <code>npx fairlead users setup-link</code> creates a link to make one.
+      </p>
+    </SignInFrame>
+  )
+}

@@ -1,0 +1,20 @@
+import { CopyButton } from './copy-button.tsx'
+
+/** Code or a secret with a button that copies it: beside the text, or above it on a phone, so that it covers none of it. */
+export function CodeBlock({ code, label }: { readonly code: string; readonly label: string }) {
+  return (
+    <div className="flex min-w-0 flex-col-reverse rounded-md border border-line bg-canvas sm:flex-row sm:items-start">
+      <section
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard.
+        tabIndex={0}
+        aria-label={label}
+        className="min-w-0 flex-1 overflow-x-auto px-3 pb-3 font-mono text-[13px] whitespace-pre sm:pt-3"
+      >
+        {code}
+      </section>
+      <div className="self-end p-2 sm:self-start">
+        <CopyButton text={code} />
+      </div>
+    </div>
+  )
+}

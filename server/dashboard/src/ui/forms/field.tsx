@@ -1,0 +1,73 @@
+import { type ComponentProps, type ReactNode, useId } from 'react'
+import { useFieldErrors } from './field-errors.ts'
+
+export const inputClass =
+  'h-8 w-full rounded-md border border-line-strong/60 bg-panel px-2.5 text-ink placeholder:text-muted/70 hover:border-line-strong aria-invalid:border-bad'
+
+interface FieldProps {
+  readonly label: string
+  readonly hint?: ReactNode
+  /** The error message of this field. */
+  readonly error?: string | undefined
+  readonly children: (ids: {
+    id: string
+    'aria-describedby': string | undefined
+    'aria-invalid': boolean | undefined
+  }) => ReactNode
+}
+
+/** A label, its control, and a hint or an error message, connected for screen readers. */
+export function Field({ label, hint, error, children }: FieldProps) {
+  const id = useId()
+  const describedBy = error !== undefined ? `${id}-error` : hint !== undefined ? `${id}-hint` : undefined
+  return (
+    <div className="grid content-start gap-1">
+      <label htmlFor={id} className="font-medium">
+        {label}
+      </label>
+      {children({ id, 'aria-describedby': describedBy, 'aria-invalid': error === undefined ? undefined : true })}
+      {error !== undefined ? (
+        <FieldError id={`${id}-error`}>{error}</FieldError>
+      ) : hint !== undefined ? (
+        <p id={`${id}-hint`} className="text-muted text-[13px]">
+          {hint}
+        </p>
+      ) : null}
+    </div>
+  )
+}
+
+/** The error message of a control, shown next to it. */
+export function FieldError({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
+  return (
+    <p id={id} role="alert" data-field-error className="text-[13px] text-bad">
+      {children}
+    </p>
+  )
+}
+
+type TextFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'input'>
+
+export function TextField({ label, hint, error, className = '', ...input }: TextFieldProps) {
+  const serverError = useFieldErrors()(input.name)
+  return (
+    <Field label={label} hint={hint} error={error ?? serverError}>
+      {(ids) => <input {...ids} {...input} className={`${inputClass} ${className}`} />}
+    </Field>
+  )
+}
+
+type SelectFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProps<'select'>
+
+export function SelectField({ label, hint, children, ...select }: SelectFieldProps) {
+  const serverError = useFieldErrors()(select.name)
+  return (
+    <Field label={label} hint={hint} error={serverError}>
+      {(ids) => (
+        <select {...ids} {...select} className={inputClass}>
+          {children}
+        </select>
+      )}
+    </Field>
+  )
+}
