@@ -36,7 +36,7 @@ it('keeps rows and files together when the server is killed in the middle of 50 
     const all = Array.from({ length: uploads }, async (_, at) => {
       const file = await upload(client, project, `file ${at}`, content(`file ${at}`))
       answered.push(file.id)
-      // Some of the uploads of every round are done, some on their way, some not begun.
+      // In every round some uploads are done, some under way, and some have not begun.
       if (answered.length >= (round + 1) * 10) enough.resolve()
       if (at % 3 === 0) await client.storage.delete({ params: { project_id: project, id: file.id } })
     })
@@ -49,6 +49,7 @@ it('keeps rows and files together when the server is killed in the middle of 50 
   await using server = await serverProcess(dataDirectory, environment)
   const rows = await database.query<Row>('select id, name, size, sha256 from files')
   expect((await filesOnDisk(dataDirectory)).sort()).toEqual(rows.map(({ id }) => id).sort())
+  expect(await database.query('select file_id from pending_files')).toEqual([])
   for (const { id, name, size, sha256 } of rows) {
     const bytes = await readFile(join(dataDirectory, 'files', id.slice(-2), id))
     expect(bytes.length).toBe(Number(size))
@@ -62,7 +63,7 @@ it('keeps rows and files together when the server is killed in the middle of 50 
   const events = await database.query<{ id: string }>(
     `select body::json->'data'->>'file_id' as id from events where type = 'file.uploaded'`,
   )
-  // Whatever was answered was announced, and nothing that is there was not.
+  // Every upload that was answered and every file that exists was announced.
   expect(events.map(({ id }) => id)).toEqual(expect.arrayContaining([...answered, ...rows.map(({ id }) => id)]))
   expect(await server.stop()).toBe(0)
 })

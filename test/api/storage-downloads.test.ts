@@ -28,7 +28,7 @@ interface Answer {
   readonly body: string
 }
 
-/** Without what `fetch` adds and takes away. */
+/** Requests without `fetch`, which adds and removes headers. */
 function ask(headers: Record<string, string> = {}, method = 'GET', address = url): Promise<Answer> {
   return new Promise((done, fail) => {
     request(address, { method, headers, agent: false }, async (response) => {
@@ -41,7 +41,7 @@ function ask(headers: Record<string, string> = {}, method = 'GET', address = url
 }
 
 describe('the address of a file', () => {
-  it('gives the file as an attachment that can do nothing', async () => {
+  it('serves the file as a sandboxed attachment', async () => {
     const { status, headers, body } = await ask()
     expect(status).toBe(200)
     expect(body).toBe(content)
@@ -60,7 +60,7 @@ describe('the address of a file', () => {
     expect(headers['set-cookie']).toBeUndefined()
   })
 
-  it('answers HEAD with the same headers and no body, whatever range is asked for', async () => {
+  it('answers HEAD with the same headers and no body, also with a range', async () => {
     const { headers: whole } = await ask()
     const { status, headers, body } = await ask({ range: 'bytes=0-1' }, 'HEAD')
     expect([status, body]).toEqual([200, ''])
@@ -115,7 +115,7 @@ describe('the address of a file', () => {
     if (status === 304) expect(answer.headers['etag']).toBe(etag)
   })
 
-  it('is the only one: everything near it is 404 in the same words', async () => {
+  it('is the only one: every similar path is 404', async () => {
     const [, , , , id = '', token = ''] = url.split('/')
     const other = await upload(server.client, projectId, 'other', 'other')
     const near = [
@@ -150,7 +150,7 @@ describe('the address of a file', () => {
     for (const row of rows) expect(row.token.toString('latin1')).not.toContain(token)
   })
 
-  it('gives every upload of the same bytes an address of its own', async () => {
+  it('is different for each upload of the same bytes', async () => {
     const one = await upload(server.client, projectId, 'a', 'same')
     const two = await upload(server.client, projectId, 'a', 'same')
     expect(one.url.split('/').at(-1)).not.toBe(two.url.split('/').at(-1))
@@ -176,7 +176,7 @@ describe('the address of a file', () => {
     await vi.waitFor(async () => expect(await open()).toEqual([]), { timeout: 10_000 })
   })
 
-  it('tells an operator, and nobody else, of a file that is not there', async () => {
+  it('reports a missing file in the log, and not to the client', async () => {
     const lost = await upload(server.client, projectId, 'lost', 'x')
     await rm(join(server.dataDirectory, 'files', lost.id.slice(-2), lost.id))
     const answer = await ask({}, 'GET', lost.url)
@@ -186,14 +186,14 @@ describe('the address of a file', () => {
   })
 })
 
-it('serves empty files, to ranges too', async () => {
+it('serves empty files, also to range requests', async () => {
   const empty = await upload(server.client, projectId, 'empty', '')
   expect(await ask({}, 'GET', empty.url)).toMatchObject({ status: 200, body: '', headers: { 'content-length': '0' } })
   expect(await ask({}, 'HEAD', empty.url)).toMatchObject({ status: 200, headers: { 'content-length': '0' } })
   expect(await ask({ range: 'bytes=0-' }, 'GET', empty.url)).toMatchObject({ status: 416 })
 })
 
-it('takes the date of the file as its validator', async () => {
+it('accepts the date of the file as its validator', async () => {
   const date = new Date(uploadedAt).toUTCString()
   expect((await ask({ range: 'bytes=0-1', 'if-range': date })).status).toBe(206)
   expect((await ask({ 'if-modified-since': date })).status).toBe(304)

@@ -9,14 +9,16 @@ import { createBackground } from '../../server/src/platform/background.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
-import { createDiskStore, type FileStore } from '../../server/src/storage/disk.ts'
+import { createFileAddresses } from '../../server/src/storage/address.ts'
+import { createDiskStore } from '../../server/src/storage/disk-store.ts'
 import { createFiles, type Files } from '../../server/src/storage/files.ts'
 import type { StorageParts } from '../../server/src/storage/parts.ts'
-import { reconcileFiles } from '../../server/src/storage/settle.ts'
+import { createPendingFiles } from '../../server/src/storage/pending.ts'
+import type { FileStore } from '../../server/src/storage/store.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { filesOnDisk, form } from '../harness/storage.ts'
 
-/** The feature on the real database and disk, with faults where none can be had by asking. */
+/** The feature on a real database and disk, with injected faults that cannot be caused from outside. */
 let server: TestServer
 let project: { id: string; accountId: string; name: string; region: string; plan: string; createdAt: Date }
 let handle: ReturnType<typeof openDatabase>
@@ -34,14 +36,15 @@ afterAll(async () => {
 
 async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore) => store): Promise<StorageParts> {
   const logger = pino({ level: 'silent' })
+  const store = wrap(await createDiskStore({ directory: join(server.dataDirectory, 'files') }))
   return {
     database: handle.db,
-    store: wrap(await createDiskStore({ directory: join(server.dataDirectory, 'files') })),
-    secrets: createSecretBox(Buffer.alloc(32)),
+    store,
+    pending: createPendingFiles({ database: handle.db, store, serverId: 'faults', logger }),
+    addresses: createFileAddresses({ secrets: createSecretBox(Buffer.alloc(32)), publicOrigin: 'http://localhost' }),
     plans: shippedPlans,
     background: createBackground({ logger }),
     logger,
-    publicOrigin: 'http://localhost',
     idleTimeoutMs: 10_000,
     holdProject: async () => true,
     announceUpload: async () => undefined,
@@ -49,7 +52,7 @@ async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore
   }
 }
 
-/** One upload to these files, and what it came to. */
+/** Uploads one file and resolves with the answer or the error. */
 async function uploadTo(files: Files): Promise<unknown> {
   const outcome = Promise.withResolvers<unknown>()
   const receiving = createServer((request, response) => {
@@ -68,6 +71,7 @@ async function uploadTo(files: Files): Promise<unknown> {
 }
 
 const nothingIsThere = async () => {
+  expect(await server.database.query('select file_id from pending_files')).toEqual([])
   expect(await server.database.query('select id from files')).toEqual([])
   expect(await filesOnDisk(server.dataDirectory)).toEqual([])
   const { resources } = await server.client.projects.get({ params: { project_id: project.id } })
@@ -81,8 +85,8 @@ it.each(['write', 'finish'] as const)(
   async (at) => {
     const parts = await partsWith({}, (store) => ({
       ...store,
-      async create(id) {
-        return { ...(await store.create(id)), [at]: () => Promise.reject(fault('ENOSPC')) }
+      async create(key) {
+        return { ...(await store.create(key)), [at]: () => Promise.reject(fault('ENOSPC')) }
       },
     }))
     const error = await uploadTo(createFiles(parts))
@@ -104,21 +108,22 @@ it('leaves nothing when the project is deleted meanwhile', async () => {
   await nothingIsThere()
 })
 
-it('settles at the next start what could not be settled', async () => {
-  const store = await createDiskStore({ directory: join(server.dataDirectory, 'files') })
-  const stuck = await partsWith({ holdProject: async () => false }, () => ({
+it('removes at the next start the bytes that could not be removed', async () => {
+  const stuck = await partsWith({ holdProject: async () => false }, (store) => ({
     ...store,
-    discard: () => Promise.reject(fault('EIO')),
+    remove: () => Promise.reject(fault('EIO')),
   }))
   expect(await uploadTo(createFiles(stuck))).toMatchObject({ code: 'not_found' })
-  expect((await filesOnDisk(server.dataDirectory)).length).toBe(2)
-  await reconcileFiles(await partsWith({}))
+  expect((await filesOnDisk(server.dataDirectory)).length).toBe(1)
+  expect(await server.database.query('select file_id from pending_files')).toHaveLength(1)
+  const { pending } = await partsWith({})
+  await pending.recover()
   await nothingIsThere()
 })
 
-it('keeps a file whose commit was not heard of', async () => {
+it('keeps a file whose commit succeeded although its answer was lost', async () => {
   const parts = await partsWith({})
-  const deaf: StorageParts = {
+  const losingAnswers: StorageParts = {
     ...parts,
     database: new Proxy(parts.database, {
       get(target, property) {
@@ -133,9 +138,10 @@ it('keeps a file whose commit was not heard of', async () => {
       },
     }),
   }
-  expect(await uploadTo(createFiles(deaf))).toMatchObject({ code: 'ECONNRESET' })
+  expect(await uploadTo(createFiles(losingAnswers))).toMatchObject({ code: 'ECONNRESET' })
   const [row] = await server.database.query<{ id: string }>('select id from files')
   expect(await filesOnDisk(server.dataDirectory)).toEqual([row?.id])
+  expect(await server.database.query('select file_id from pending_files')).toEqual([])
 
   const files = createFiles(parts)
   await files.removeProject(project.id)

@@ -34,7 +34,7 @@ interface Answer {
   readonly field: string | undefined
 }
 
-/** Sends bytes as they are, in these pieces; the length is theirs unless told otherwise. */
+/** Sends bytes unchanged, in these pieces. `length` replaces their Content-Length. */
 function send(
   pieces: readonly (string | Uint8Array)[],
   { length, type = `multipart/form-data; boundary=${boundary}` }: { length?: number; type?: string } = {},
@@ -61,7 +61,7 @@ function send(
 
 const refused = { status: 400, code: 'invalid_request' }
 
-/** Every row has its file, every file its row, and nothing is under way. */
+/** Resolves once every row has its file, every file its row, and no upload is under way. */
 async function isClean(): Promise<void> {
   await vi.waitFor(async () => {
     const rows = await server.database.query<{ id: string }>('select id from files')
@@ -98,7 +98,7 @@ describe('an upload that is not one file in a form', () => {
       'file',
     ],
     [
-      'an encoding of old',
+      'an outdated transfer encoding',
       [
         part('Content-Disposition: form-data; name="f"; filename="a"\r\nContent-Transfer-Encoding: base64', 'aGVsbG8='),
         end,
@@ -147,11 +147,11 @@ describe('an upload that is not one file in a form', () => {
   })
 })
 
-describe('a form that is only strange', () => {
+describe('a form that is unusual but valid', () => {
   it.each<[string, readonly string[]]>([
     ['a preamble and an epilogue', ['hello there\r\n', filePart, end, 'and good bye']],
     ['an epilogue that comes later', [filePart, end, 'x', 'y'.repeat(100_000)]],
-    ['a part that is no form data', [part('Content-Disposition: attachment; filename="b"', 'x'), filePart, end]],
+    ['a part that is not form data', [part('Content-Disposition: attachment; filename="b"', 'x'), filePart, end]],
     [
       'the boundary in the content',
       [
@@ -164,11 +164,11 @@ describe('a form that is only strange', () => {
     ],
     ['many spaces', [part('content-DISPOSITION:   form-data;   name=f;  filename=a.txt', 'x'), end]],
     [
-      'a name of ASCII alone and another one',
+      'an ASCII name and an extended one',
       [part(`Content-Disposition: form-data; name="f"; filename="a"; filename*=UTF-8''%e6%bc%a2`, 'x'), end],
     ],
     [
-      'bytes that are no UTF-8 in a text part',
+      'bytes that are not UTF-8 in a text part',
       [part('Content-Disposition: form-data; name="t"', '\u00ff'), filePart, end],
     ],
   ])('is taken: %s', async (_, body) => {
@@ -200,7 +200,7 @@ describe('floods', () => {
       socket.write(`POST /v1/projects/${projectId}/storage/upload HTTP/1.1\r\nHost: x\r\n${flood}\r\n`)
       await new Promise((closed) => socket.once('close', closed))
       const text = Buffer.concat(answer).toString()
-      // The connection may be cut before the answer is read: more is on its way than anybody wants.
+      // The connection may be cut before the answer is read, because the client is still sending.
       if (text !== '') expect(text).toMatch(/^HTTP\/1\.1 400 [\s\S]*"invalid_request"/)
     }
   })
@@ -244,7 +244,7 @@ describe('lengths and time', () => {
     await isClean()
   })
 
-  it('ends an upload from which nothing comes any more', async () => {
+  it('ends an upload that stalls', async () => {
     expect(await send([filePart.slice(0, -10)], { length: 100_000 })).toEqual({ ...refused, field: 'file' })
     await isClean()
   })
@@ -314,7 +314,7 @@ describe('random bodies', () => {
     '"',
     'é漢',
   )
-  it('are 400 or a success, however they are cut, and the server lives', async () => {
+  it('are 400 or a success, however they are split, and the server survives', async () => {
     const bodies = fc.array(fc.oneof({ weight: 6, arbitrary: pieces }, fc.string({ unit: 'binary', maxLength: 5 })), {
       maxLength: 25,
     })
@@ -330,7 +330,7 @@ describe('random bodies', () => {
     await isClean()
   })
 
-  it('that are wellformed but for one byte are 400 or a success', async () => {
+  it('that are well-formed but for one byte are 400 or a success', async () => {
     const good = Buffer.from(part('Content-Disposition: form-data; name="name"', 'n') + filePart + end)
     await fc.assert(
       fc.asyncProperty(fc.nat(good.length - 1), fc.nat(255), fc.nat(good.length), async (at, byte, cut) => {

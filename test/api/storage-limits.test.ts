@@ -26,7 +26,7 @@ it('takes a file of exactly the largest size and refuses one byte more', async (
   })
 })
 
-it('refuses by the length alone what cannot fit, before it is sent', async () => {
+it('refuses by its length alone an upload that cannot fit, before it is sent', async () => {
   const id = await newProject()
   const answer = await new Promise<{ status: number; body: string }>((done, fail) => {
     const outgoing = request(`${small.baseUrl}/projects/${id}/storage/upload`, {
@@ -64,7 +64,7 @@ it('never lets uploads exceed the storage of a project together', async () => {
   }
   const { total } = await small.client.storage.list({ params: { project_id: project } })
   expect(total).toBe(kept)
-  // What was refused has given its room back.
+  // Refused uploads have freed their room.
   const rest = 4 * megabyte - kept * 1.5 * megabyte
   await upload(small.client, project, 'rest', 'x'.repeat(Math.min(rest, 2 * megabyte)))
 })
@@ -79,7 +79,7 @@ it('gives room back when a file is deleted', async () => {
   expect((await upload(small.client, project, 'c', 'x'.repeat(2 * megabyte))).size).toBe(2 * megabyte)
 })
 
-it('leaves nothing of what was refused', async () => {
+it('leaves nothing of refused uploads', async () => {
   const rows = await small.database.query<{ id: string }>('select id from files')
   const onDisk = async () => (await filesOnDisk(small.dataDirectory)).sort()
   await expect.poll(onDisk).toEqual(rows.map((row) => row.id).sort())

@@ -35,7 +35,7 @@ describe('deployment.succeeded', () => {
     expect(event.id).toMatch(/^evt_/)
   })
 
-  it('is not sent to receivers of other projects, nor to those of other accounts', async () => {
+  it('is not sent to webhooks of other projects or other accounts', async () => {
     await using receiver = await testReceiver()
     const [here, there] = [await newProject(), await newProject()]
     const account = await server.accounts.create({ name: 'other', plan: 'pro' })
@@ -74,7 +74,7 @@ describe('deployment.succeeded', () => {
     const [first, second] = requests
     expect(second?.id).toBe(first?.id)
     expect(second?.body).toBe(first?.body)
-    // The first wait of the schedule is 5 s, give or take a fifth.
+    // The first wait of the schedule is 5 s, with a jitter of 20 %.
     expect(Number(second?.timestamp) - Number(first?.timestamp)).toBeGreaterThanOrEqual(3)
   })
 

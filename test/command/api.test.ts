@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../server/src/contract/operations.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
-import { endpoint, takes } from '../harness/endpoint.ts'
+import { takes, testEndpoint } from '../harness/endpoint.ts'
 import { fairlead } from '../harness/process.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -131,7 +131,7 @@ describe('fairlead api', () => {
   })
 
   it('says that nobody answers, and what is not configured', async () => {
-    const closed = await endpoint(takes)
+    const closed = await testEndpoint(takes)
     await closed[Symbol.asyncDispose]()
     const { origin } = new URL(closed.url)
     const nobody = await fairlead(['api', 'projects.list'], { ...environment(), FAIRLEAD_URL: origin })

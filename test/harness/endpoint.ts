@@ -7,22 +7,22 @@ import type { Client, ResponseBody } from '@fairlead/server/client'
 export interface EndpointRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** Which connection it came over, counted from 1. */
+  /** The number of its connection, counted from 1. */
   readonly connection: number
 }
 
-/** Answers a request, or leaves it hanging by doing nothing. `count` is 1 for the first request. */
+/** Answers a request, or does nothing so that it hangs. `count` is 1 for the first request. */
 export type EndpointAnswer = (response: ServerResponse, request: EndpointRequest, count: number) => void
 
-/** A bare address that webhooks are sent to, and that answers as the test says. */
+/** A webhook's target: an HTTP server that answers as the test says, without the library `@fairlead/receiver`. */
 export interface Endpoint extends AsyncDisposable {
   readonly url: string
   readonly requests: readonly EndpointRequest[]
-  /** Resolves when at least so many requests have come. */
+  /** Resolves when at least this many requests have arrived. */
   waitFor(count: number): Promise<void>
 }
 
-export async function endpoint(answer: EndpointAnswer): Promise<Endpoint> {
+export async function testEndpoint(answer: EndpointAnswer): Promise<Endpoint> {
   const requests: EndpointRequest[] = []
   const waiting = new Set<() => void>()
   const connections = new WeakMap<object, number>()
@@ -64,7 +64,7 @@ export async function endpoint(answer: EndpointAnswer): Promise<Endpoint> {
   }
 }
 
-/** Takes every event. */
+/** Accepts every event. */
 export const takes: EndpointAnswer = (response) => void response.writeHead(204).end()
 
 /** Answers every event with this status. */
@@ -73,10 +73,10 @@ export const answers =
   (response) =>
     void response.writeHead(status, headers).end()
 
-/** So that no retry comes in between, however long a test takes. */
+/** Fails, and lets no retry come before the test has ended. */
 export const failsForAnHour: EndpointAnswer = answers(503, { 'retry-after': '3600' })
 
-/** Whether a request carries a signature of this secret. */
+/** True when a request carries a signature by this secret. */
 export function isSignedBy(secret: string, { headers, body }: EndpointRequest): boolean {
   try {
     verify({
@@ -95,7 +95,7 @@ export function isSignedBy(secret: string, { headers, body }: EndpointRequest): 
 
 type Delivery = ResponseBody<'deliveries.get'>
 
-/** Asks for a delivery until it fits. */
+/** Reads a delivery until it fits. */
 export async function deliveryThat(
   client: Client,
   { webhook_id, id }: { webhook_id: string; id: string },
@@ -108,7 +108,7 @@ export async function deliveryThat(
   }
 }
 
-/** Sends a `ping` and waits until so many attempts are on record. */
+/** Sends a `ping` and waits until this many attempts are recorded. */
 export async function ping(client: Client, webhookId: string, attempts = 1): Promise<Delivery> {
   const made = await client.webhooks.test({ params: { id: webhookId } })
   return deliveryThat(client, made, (delivery) => delivery.attempts >= attempts)

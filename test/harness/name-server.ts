@@ -2,13 +2,13 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv4 } from 'node:net'
 
-/** The addresses of a name, or nothing to leave the question unanswered. `count` is 1 for the first question. */
+/** Returns the addresses of a name, or `undefined` to leave the query unanswered. `count` is 1 for the first query. */
 export type NameAnswer = (name: string, family: 4 | 6, count: number) => readonly string[] | undefined
 
 export interface NameServer extends AsyncDisposable {
   /** For `dns.Resolver`'s `setServers`. */
   readonly address: string
-  /** Names that were asked for, in order. */
+  /** The names of all queries, in order. */
   readonly questions: readonly string[]
 }
 
@@ -16,7 +16,7 @@ const typeA = 1
 const typeAaaa = 28
 const headerBytes = 12
 
-/** A DNS server (RFC 1035) of the test's own, over UDP, that answers questions for A and AAAA. */
+/** Starts a DNS server (RFC 1035) over UDP that answers queries for A and AAAA. */
 export async function nameServer(answer: NameAnswer): Promise<NameServer> {
   const questions: string[] = []
   const counts = new Map<string, number>()
@@ -54,7 +54,7 @@ function readName(query: Buffer): { name: string; end: number } {
   return { name: labels.join('.').toLowerCase(), end: at + 1 }
 }
 
-/** The question again, and a record for each address that may be kept for no time. */
+/** Returns the question with a record for each address, whose lifetime is zero. */
 function reply(query: Buffer, questionEnd: number, addresses: readonly string[]): Buffer {
   const header = Buffer.alloc(headerBytes)
   query.copy(header, 0, 0, 2)

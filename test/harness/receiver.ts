@@ -10,11 +10,14 @@ type DeploymentEvent = EventOf<(typeof names)[number]>
 export interface TestReceiver extends AsyncDisposable {
   readonly url: string
   readonly received: DeploymentEvent[]
-  /** Resolves with the first event, past or to come, that fits. */
+  /** Resolves with the first event that fits, one already received or a later one. */
   waitFor(fits: (event: DeploymentEvent) => boolean): Promise<DeploymentEvent>
 }
 
-/** A Koa app that mounts the receiver, as a customer would. `listen` first, to know the address; then give the secret. */
+/**
+ * Starts a Koa app that mounts the library's receiver, as a customer would. It listens at once, so that a webhook can be
+ * created with its address; `trust` then gives it the webhook's secret.
+ */
 export async function testReceiver(): Promise<TestReceiver & { trust(secret: string): void }> {
   const received: DeploymentEvent[] = []
   const waiting = new Set<() => void>()

@@ -6,7 +6,7 @@ import { temporaryDirectory } from './temporary.ts'
 
 type Content = string | Uint8Array<ArrayBuffer>
 
-/** A form with one file. */
+/** Returns a form with one file. */
 export function form(name: string, content: Content, type = 'text/plain'): FormData {
   const body = new FormData()
   body.append('file', new Blob([content], { type }), name)
@@ -17,13 +17,13 @@ export function upload(client: Client, projectId: string, name: string, content:
   return client.storage.upload({ params: { project_id: projectId }, body: form(name, content, type) })
 }
 
-/** What stands in the files' folder of a data directory, unfinished files and open doubts included. */
+/** Returns the names of all files in the store of a data directory, unfinished ones (`.part`) included. */
 export async function filesOnDisk(dataDirectory: string): Promise<string[]> {
   const entries = await readdir(join(dataDirectory, 'files'), { recursive: true, withFileTypes: true })
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
 }
 
-/** A file for `FAIRLEAD_PLANS_FILE` with these limits in every plan. */
+/** Writes a file for `FAIRLEAD_PLANS_FILE` with these limits in every plan. */
 export async function plansFile(limits: { storage_gb: number; file_mb: number }) {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'plans.json')

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createDnsResolver } from '../../server/src/platform/outbound/names.ts'
 import { createOutbound } from '../../server/src/platform/outbound.ts'
-import { urlProblem } from '../../server/src/webhooks/receiver-url.ts'
-import { createSender } from '../../server/src/webhooks/send.ts'
-import { type Endpoint, endpoint, takes } from '../harness/endpoint.ts'
+import { createSender } from '../../server/src/webhooks/delivery/send.ts'
+import { urlProblem } from '../../server/src/webhooks/endpoint-url.ts'
+import { type Endpoint, takes, testEndpoint } from '../harness/endpoint.ts'
 import { type NameAnswer, nameServer } from '../harness/name-server.ts'
 import { testServer } from '../harness/server.ts'
 
-/** Addresses that no tenant may make a public server speak to, in all the ways that they can be written. */
+/** Addresses to which no tenant may make a public server connect, in every notation. */
 const literals = [
   'http://127.0.0.1/',
   'http://127.0.0.1./',
@@ -82,7 +82,7 @@ const signal = new AbortController().signal
 describe('a public server', () => {
   const outbound = createOutbound(publicRule)
 
-  it.each(literals)('refuses %s, and would not send to it either', async (url) => {
+  it.each(literals)('refuses %s, and does not send to it either', async (url) => {
     expect(urlProblem(url, outbound)).toMatch(/public address/)
     const sender = createSender({ outbound })
     expect(await sender.send(message(url), signal)).toMatchObject({ ok: false, answer: null })
@@ -94,19 +94,19 @@ describe('a public server', () => {
   })
 
   it.each(['https://example.com/', 'http://example.com:80/', 'http://example.com:8080/', 'http://8.8.8.8:1024/'])(
-    'takes %s',
+    'accepts %s',
     (url) => {
       expect(urlProblem(url, outbound)).toBeUndefined()
     },
   )
 
-  it('takes ports and networks that the operator allows', () => {
+  it('accepts ports and networks that the operator allows', () => {
     const allowing = createOutbound({ mode: 'public', allow: ['10.0.0.0/8'], ports: [444] })
     expect(urlProblem('http://10.1.2.3:444/', allowing)).toBeUndefined()
     expect(urlProblem('http://10.1.2.3:445/', allowing)).toMatch(/port/)
   })
 
-  it('refuses them at creation and at change', async () => {
+  it('refuses them when a webhook is created or changed', async () => {
     await using server = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com', FAIRLEAD_OUTBOUND_PORTS: '444' })
     const refused = { code: 'invalid_request', details: { field: 'url' } }
     const { id } = await server.client.webhooks.create({ body: { url: 'https://example.com:444/' } })
@@ -118,12 +118,12 @@ describe('a public server', () => {
 })
 
 describe('a name', () => {
-  /** Sends over a DNS server of its own to a receiver on loopback, whose port any name may lead to. */
-  const sendTo = async (name: string, receiver: Endpoint, answer: NameAnswer, times = 1, allow: string[] = []) => {
+  /** Sends to an endpoint on loopback under a name that a DNS server of the test resolves as `answer` says. */
+  const sendTo = async (name: string, endpoint: Endpoint, answer: NameAnswer, times = 1, allow: string[] = []) => {
     await using names = await nameServer(answer)
     const outbound = createOutbound({ ...publicRule, allow, resolveName: createDnsResolver([names.address]) })
     const sender = createSender({ outbound })
-    const { port } = new URL(receiver.url)
+    const { port } = new URL(endpoint.url)
     const results = []
     for (let time = 0; time < times; time++) results.push(await sender.send(message(`http://${name}:${port}/`), signal))
     await sender.close()
@@ -141,26 +141,26 @@ describe('a name', () => {
     ['to a public address and a private one', (_, family) => (family === 4 ? ['8.8.8.8', '127.0.0.1'] : [])],
     ['to a public address, and a private one over IPv6', (_, family) => (family === 4 ? ['8.8.8.8'] : ['::1'])],
   ])('that leads %s is not connected to', async (_, answer) => {
-    await using receiver = await endpoint(takes)
-    const { results } = await sendTo('receiver.test', receiver, answer)
+    await using endpoint = await testEndpoint(takes)
+    const { results } = await sendTo('endpoint.test', endpoint, answer)
     expect(results).toMatchObject([refused])
     expect(JSON.stringify(results)).not.toContain('127.0.0.1')
-    expect(receiver.requests).toEqual([])
+    expect(endpoint.requests).toEqual([])
   })
 
   it.each(['localhost', 'LOCALHOST', 'localhost.', 'app.localhost'])(
-    '%s is loopback whatever DNS says',
+    '%s is loopback, whatever DNS answers',
     async (name) => {
-      await using receiver = await endpoint(takes)
-      const { results, questions } = await sendTo(name, receiver, () => ['8.8.8.8'])
+      await using endpoint = await testEndpoint(takes)
+      const { results, questions } = await sendTo(name, endpoint, () => ['8.8.8.8'])
       expect(results).toMatchObject([refused])
       expect(questions).toEqual([])
     },
   )
 
-  it('that is rebound to loopback after it was allowed is not connected to', async () => {
-    await using receiver = await endpoint((response) => response.writeHead(204, { connection: 'close' }).end())
-    // 127.0.0.2 stands for a public address: the operator has allowed it, and the receiver listens there as well.
+  it('that resolves to loopback after it was allowed (DNS rebinding) is not connected to', async () => {
+    await using endpoint = await testEndpoint((response) => response.writeHead(204, { connection: 'close' }).end())
+    // 127.0.0.2 stands for a public address: the operator has allowed it, and the endpoint listens there as well.
     const answer: NameAnswer = (_, family, count) => (family === 6 ? [] : [count === 1 ? '127.0.0.2' : '127.0.0.1'])
     await using names = await nameServer(answer)
     const outbound = createOutbound({
@@ -168,27 +168,27 @@ describe('a name', () => {
       allow: ['127.0.0.2'],
       resolveName: createDnsResolver([names.address]),
     })
-    // The check before a connection sees the allowed address, the connection itself would see the other one.
+    // An earlier check gets the allowed address, the lookup of the connection the other one.
     expect(await outbound.resolve('rebound.test')).toEqual([{ address: '127.0.0.2', family: 4 }])
     const sender = createSender({ outbound })
-    const result = await sender.send(message(`http://rebound.test:${new URL(receiver.url).port}/`), signal)
+    const result = await sender.send(message(`http://rebound.test:${new URL(endpoint.url).port}/`), signal)
     await sender.close()
     expect(result).toMatchObject(refused)
-    expect(receiver.requests).toEqual([])
+    expect(endpoint.requests).toEqual([])
   })
 
-  it('is asked for once a connection: what was checked is what is connected to', async () => {
-    await using receiver = await endpoint(takes)
+  it('is resolved once for each connection, which goes to the checked address', async () => {
+    await using endpoint = await testEndpoint(takes)
     const answer: NameAnswer = (_, family) => (family === 4 ? ['127.0.0.1'] : [])
-    const { results, questions } = await sendTo('receiver.test', receiver, answer, 3, ['127.0.0.1'])
+    const { results, questions } = await sendTo('endpoint.test', endpoint, answer, 3, ['127.0.0.1'])
     expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
-    const connections = Math.max(...receiver.requests.map(({ connection }) => connection))
-    // One question for A and one for AAAA.
+    const connections = Math.max(...endpoint.requests.map(({ connection }) => connection))
+    // One query for A and one for AAAA.
     expect(questions).toHaveLength(2 * connections)
   })
 
-  it('whose server never answers fails within the time of an attempt and keeps no other one waiting', async () => {
-    await using receiver = await endpoint(takes)
+  it('whose DNS server never answers fails within the time of an attempt and delays no other one', async () => {
+    await using endpoint = await testEndpoint(takes)
     await using names = await nameServer((name, family) => {
       if (name.startsWith('silent')) return undefined
       return family === 4 ? ['127.0.0.1'] : []
@@ -199,7 +199,7 @@ describe('a name', () => {
       resolveName: createDnsResolver([names.address]),
     })
     const sender = createSender({ outbound })
-    const { port } = new URL(receiver.url)
+    const { port } = new URL(endpoint.url)
     const silent = Array.from({ length: 20 }, (_, at) =>
       sender.send(message(`http://silent${at}.test:${port}/`), signal),
     )

@@ -18,8 +18,8 @@ beforeAll(async () => {
 })
 afterAll(() => directory[Symbol.asyncDispose]())
 
-/** A receiver that fails three times out of ten, in every way there is, and handles each id once. */
-async function unreliableReceiver() {
+/** Starts an endpoint that fails three requests of ten, before and after handling them, and handles each id once. */
+async function unreliableEndpoint() {
   const handled = new Map<string, number>()
   const seen = new Set<string>()
   let count = 0
@@ -33,7 +33,7 @@ async function unreliableReceiver() {
   const answer = (id: string, response: ServerResponse) => {
     const turn = count++ % 10
     if (turn === 2) return void response.writeHead(500).end()
-    // Before the event was handled, and after it was.
+    // The connection is dropped once before the event is handled, and once after it.
     if (turn === 5) return void response.destroy()
     handle(id)
     if (turn === 8) return void response.destroy()
@@ -67,7 +67,7 @@ async function unreliableReceiver() {
   }
 }
 
-/** What is left to be sent is asked for now: the schedule would take hours over a third attempt. */
+/** Redelivers pending deliveries at once: the schedule would take hours for a third attempt. */
 async function hurry(client: Client, webhookId: string): Promise<number> {
   const params = { webhook_id: webhookId }
   const { deliveries } = await client.deliveries.list({ params, query: { status: 'pending', limit: 1000 } })
@@ -77,31 +77,31 @@ async function hurry(client: Client, webhookId: string): Promise<number> {
   return deliveries.length
 }
 
-it('every one of 2,000 events is handled exactly once, whatever becomes of the receiver and the server', async () => {
-  const receiver = await unreliableReceiver()
+it('every one of 2,000 events is handled exactly once, although the endpoint and the server fail and restart', async () => {
+  const endpoint = await unreliableEndpoint()
   const data = join(directory.path, 'data')
   const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
   const port = String(await freePort())
   let server: ServerProcess = await serverProcess(data, { FAIRLEAD_PORT: port })
   try {
     const client = server.clientFor(key)
-    const { id } = await client.webhooks.create({ body: { url: receiver.url } })
+    const { id } = await client.webhooks.create({ body: { url: endpoint.url } })
     let announced = 0
     let killed = 0
     let restarted = 0
     const send = async () => {
       while (announced < events) {
         announced++
-        // An event that was not heard of may have been announced: the deliveries say which there are.
+        // A request whose answer was lost may have announced its event; the deliveries show all events there are.
         await client.webhooks.test({ params: { id } }).catch(() => announced--)
       }
     }
     const senders = Promise.all(Array.from({ length: 8 }, send))
     const disturb = async () => {
       while (killed < kills || restarted < restarts) {
-        const progress = receiver.handled.size / events
+        const progress = endpoint.handled.size / events
         if (restarted < restarts && progress > restarted / (restarts + 1)) {
-          await receiver.restart()
+          await endpoint.restart()
           restarted++
         } else if (killed < kills && progress > killed / (kills + 1)) {
           await server.kill()
@@ -122,12 +122,12 @@ it('every one of 2,000 events is handled exactly once, whatever becomes of the r
     }
     expect(killed).toBe(kills)
     expect(ids.length).toBeGreaterThanOrEqual(events)
-    // Some came more than once, or there was nothing to tell apart.
-    expect(receiver.copies()).toBeGreaterThan(ids.length)
-    expect([...receiver.handled.keys()].sort()).toEqual(ids.sort())
-    expect([...receiver.handled.values()].every((times) => times === 1)).toBe(true)
+    // Some events arrived more than once; otherwise the test would show nothing.
+    expect(endpoint.copies()).toBeGreaterThan(ids.length)
+    expect([...endpoint.handled.keys()].sort()).toEqual(ids.sort())
+    expect([...endpoint.handled.values()].every((times) => times === 1)).toBe(true)
   } finally {
     await server.stop()
-    await receiver.stop()
+    await endpoint.stop()
   }
 }, 600_000)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer as createTcpServer } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { deliveryThat, endpoint, ping, takes } from '../harness/endpoint.ts'
+import { deliveryThat, ping, takes, testEndpoint } from '../harness/endpoint.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
 let server: TestServer
@@ -11,10 +11,10 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('sends to the new address what the old one, asked before the change, no longer wants', async () => {
-  await using fresh = await endpoint(takes)
+it('sends to the new address a delivery that the old one answers with 410 after the change', async () => {
+  await using fresh = await testEndpoint(takes)
   let answerOld: (() => void) | undefined
-  await using old = await endpoint((response) => {
+  await using old = await testEndpoint((response) => {
     answerOld = () => response.writeHead(410).end()
   })
   const { id } = await server.client.webhooks.create({ body: { url: old.url } })
@@ -28,7 +28,7 @@ it('sends to the new address what the old one, asked before the change, no longe
   expect(await server.client.webhooks.get({ params: { id } })).toMatchObject({ status: 'enabled' })
 })
 
-it('tells in words of HTTP what is wrong with an answer', async () => {
+it('describes a malformed answer in terms of HTTP', async () => {
   const broken = createTcpServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 000 None\r\n\r\n')))
   broken.listen(0, '127.0.0.1')
   await once(broken, 'listening')

@@ -1,14 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Health,
-  healthAfter,
-  healthy,
-  isDead,
-  nextAfter,
-  parseRetryAfter,
-  waitAfter,
-} from '../../server/src/webhooks/schedule.ts'
+import { type Health, hasFailedForGood, healthAfter, healthy } from '../../server/src/webhooks/delivery/health.ts'
+import { nextAfter, parseRetryAfter, waitAfter } from '../../server/src/webhooks/delivery/schedule.ts'
 
 const second = 1_000
 const hour = 3_600 * second
@@ -59,7 +52,7 @@ describe('Retry-After', () => {
     expect(waitFor(status, 'Sat, 31 Jan 2026 12:02:00 GMT')).toBe(120_000)
   })
 
-  it.each([400, 404, 500, 501])('is not for %i', (status) => {
+  it.each([400, 404, 500, 501])('is ignored for %i', (status) => {
     expect(waitFor(status, '120')).toBe(5_000)
   })
 
@@ -73,7 +66,7 @@ describe('Retry-After', () => {
     expect(waitFor(429, '1', 9)).toBeUndefined()
   })
 
-  it('may hold anything', () => {
+  it('is ignored when it is malformed', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.constantFrom('-1', '1.5', '0x10', 'soon', '', ' 5')), (value) => {
         const wait = parseRetryAfter(value, now)
@@ -86,11 +79,11 @@ describe('Retry-After', () => {
   })
 })
 
-describe('a receiver', () => {
+describe('an endpoint', () => {
   const healthOf = (results: readonly { ok: boolean; at: Date }[]): Health =>
     results.reduce((health, { ok, at }) => healthAfter(health, ok, at), healthy)
 
-  it('is given up after five days of nothing but failures and twenty of them, not before', () => {
+  it('has failed for good after five days and twenty attempts of nothing but failures, not before', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 12 }))), (attempts) => {
         const results = attempts.map(([ok], at) => {
@@ -101,15 +94,15 @@ describe('a receiver', () => {
         const failures = results.slice(results.findLastIndex(({ ok }) => ok) + 1)
         const since = failures[0]?.at.getTime() ?? end.getTime()
         const dead = failures.length >= 20 && end.getTime() - since >= 5 * day
-        expect(isDead(healthOf(results), end)).toBe(dead)
+        expect(hasFailedForGood(healthOf(results), end)).toBe(dead)
       }),
     )
   })
 
-  it('begins anew with one success', () => {
+  it('is healthy again after one success', () => {
     const failures = Array.from({ length: 30 }, (_, at) => ({ ok: false, at: new Date(now.getTime() + at * 6 * hour) }))
     const end = new Date(now.getTime() + 8 * day)
-    expect(isDead(healthOf(failures), end)).toBe(true)
+    expect(hasFailedForGood(healthOf(failures), end)).toBe(true)
     expect(healthOf([...failures, { ok: true, at: end }])).toEqual(healthy)
   })
 })

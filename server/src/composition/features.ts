@@ -42,9 +42,9 @@ import { downloads } from '../storage/download.ts'
 import { createFiles } from '../storage/files.ts'
 import { storageHandlers } from '../storage/handlers.ts'
 import { createDeliveries } from '../webhooks/deliveries.ts'
+import { startSending } from '../webhooks/delivery/sending.ts'
 import { webhookHandlers } from '../webhooks/handlers.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { startSending } from '../webhooks/sending.ts'
 import { createWebhooks } from '../webhooks/webhooks.ts'
 import { deployParts, keepApps } from './apps.ts'
 import type { Composition } from './composition.ts'
@@ -114,7 +114,7 @@ export async function compose(composition: Composition): Promise<void> {
     ownsProject: async (transaction, principal, id) =>
       (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined &&
       (await tenancy.hold(transaction, id)),
-    mostReceivers: async (transaction, accountId) => webhooksOf(config.plans, await tierOf(transaction, accountId)),
+    maxWebhooks: async (transaction, accountId) => webhooksOf(config.plans, await tierOf(transaction, accountId)),
   })
 
   const parts = await deployParts(composition, {

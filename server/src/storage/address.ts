@@ -1,23 +1,46 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
 
-/** Where downloads are served, besides /v1: whoever holds a file's address may read it. */
+/** Where downloads are served, outside /v1: a file's address is all that is needed to read it. */
 export const filesPath = '/files'
 
-/** The secret of an address: 192 random bits. */
-export function newToken(): string {
-  return randomBytes(24).toString('base64url')
+/** The addresses under which files are downloaded. Each holds a secret of 192 random bits, which is stored encrypted. */
+export interface FileAddresses {
+  /** Makes the address of a new file, and the `token` to store in its row. */
+  create(id: string): { readonly url: string; readonly token: Buffer }
+  urlOf(file: FileKey): string
+  /** True when `given` is the secret of the file's address. */
+  matches(file: FileKey, given: string): boolean
 }
 
-/** `origin` is the server's public address without a path. */
-export function fileUrl(origin: string, id: string, token: string): string {
-  return `${origin}${filesPath}/${id}/${token}`
+interface FileKey {
+  readonly id: string
+  readonly token: Buffer
 }
 
-/** Compares in a time that tells nothing of where the two differ. */
-export function sameToken(one: string, other: string): boolean {
+/** `publicOrigin` is the server's public address without a path, such as `https://fairlead.example.com`. */
+export function createFileAddresses(dependencies: {
+  readonly secrets: SecretBox
+  readonly publicOrigin: string
+}): FileAddresses {
+  const { secrets, publicOrigin } = dependencies
+  const urlWith = (id: string, secret: string) => `${publicOrigin}${filesPath}/${id}/${secret}`
+
+  return {
+    create(id) {
+      const secret = randomBytes(24).toString('base64url')
+      return { url: urlWith(id, secret), token: secrets.encrypt(secret, id) }
+    },
+    urlOf: ({ id, token }) => urlWith(id, secrets.decrypt(token, id)),
+    matches: ({ id, token }, given) => equal(secrets.decrypt(token, id), given),
+  }
+}
+
+/** Compares in constant time, so that the duration does not reveal how much of a guess is right. */
+function equal(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other))
 }
 
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
+function digest(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest()
 }

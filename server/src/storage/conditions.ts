@@ -1,4 +1,6 @@
-/** The request's fields that decide how much of a file is answered, by their lower-case names. */
+import type { ByteRange } from './store.ts'
+
+/** The header fields of conditional and range requests, by their lower-case names. */
 export interface Conditions {
   readonly 'if-match'?: string | undefined
   readonly 'if-none-match'?: string | undefined
@@ -8,23 +10,21 @@ export interface Conditions {
   readonly range?: string | undefined
 }
 
+/** The file as a conditional request sees it. */
 export interface Representation {
-  /** Strong, with its quotes. */
+  /** A strong ETag, with its quotes. */
   readonly etag: string
   readonly lastModified: Date
   /** Bytes. */
   readonly size: number
 }
 
-/** Bytes from the first to the last, both included. */
-export interface ByteRange {
-  readonly start: number
-  readonly end: number
-}
-
 export type Outcome = { readonly status: 200 | 304 | 412 | 416 } | { readonly status: 206; readonly range: ByteRange }
 
-/** What a GET or HEAD is answered with, in the order of RFC 9110 §13.2.2. Several ranges at once are answered whole. */
+/**
+ * Decides the status of a GET or HEAD, and the range to send. Conditions are evaluated in the order of RFC 9110 §13.2.2.
+ * A request for several ranges gets the whole file.
+ */
 export function outcome(method: string, given: Conditions, file: Representation): Outcome {
   const modified = Math.floor(file.lastModified.getTime() / 1000) * 1000
   const ifMatch = given['if-match']
@@ -37,14 +37,14 @@ export function outcome(method: string, given: Conditions, file: Representation)
     if (tags(ifNoneMatch).some((tag) => tag === '*' || tag.replace(/^W\//, '') === file.etag)) return { status: 304 }
   } else if (modified <= date(given['if-modified-since'])) return { status: 304 }
 
-  // Ranges are for GET (§14.2); an If-Range that does not hold asks for the whole (§13.1.5).
+  // A range applies to GET only (§14.2); when If-Range does not match, the whole file is sent (§13.1.5).
   const ifRange = given['if-range']
   if (method !== 'GET' || given.range === undefined) return { status: 200 }
   if (ifRange !== undefined && ifRange !== file.etag && date(String(ifRange)) !== modified) return { status: 200 }
   return byteRange(given.range, file.size)
 }
 
-/** RFC 9110 §14.1.2. What is no single range of bytes is ignored, as if there were none. */
+/** Reads a single range of bytes (RFC 9110 §14.1.2). Any other value is ignored, as if there were none. */
 function byteRange(given: string, size: number): Outcome {
   const [whole, from = '', to = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(given) ?? []
   if (whole === undefined || (from === '' && to === '')) return { status: 200 }
@@ -58,7 +58,7 @@ function tags(list: string): string[] {
   return list.match(/\*|(?:W\/)?"[^"]*"/g) ?? []
 }
 
-/** Milliseconds; NaN, which nothing compares with, for what is no date. */
+/** Returns milliseconds, or NaN for anything but a date: every comparison with NaN is false. */
 function date(value: string | undefined): number {
   return value === undefined ? Number.NaN : Date.parse(value)
 }

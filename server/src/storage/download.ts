@@ -3,19 +3,19 @@ import { notFound } from '../contract/errors.ts'
 import { isId } from '../contract/ids.ts'
 import { filesPath } from './address.ts'
 import { outcome } from './conditions.ts'
-import type { FileStore } from './disk.ts'
-import type { StoredFile } from './files.ts'
+import type { StoredFile } from './queries.ts'
+import type { FileStore } from './store.ts'
 
 interface DownloadDependencies {
   readonly byAddress: (id: string, token: string) => Promise<StoredFile | undefined>
-  readonly store: FileStore
+  readonly store: Pick<FileStore, 'read'>
 }
 
 const address = new RegExp(`^${filesPath}/([^/]+)/([^/]+)$`)
 
 /**
- * Serves files by their addresses: whole or in a range, under conditions, and to HEAD (RFC 9110).
- * Throws `not_found` for every address that is none; passes on what is not under `/files`.
+ * Serves files by their addresses, with ranges, conditional requests and HEAD (RFC 9110).
+ * Throws `not_found` for every wrong address under `/files`; other paths go to the next middleware.
  */
 export function downloads({ byAddress, store }: DownloadDependencies): Middleware {
   return async (ctx, next) => {
@@ -30,14 +30,14 @@ export function downloads({ byAddress, store }: DownloadDependencies): Middlewar
     const answer = outcome(ctx.method, ctx.headers, { etag, lastModified: file.uploadedAt, size })
     const { start, end } = answer.status === 206 ? answer.range : { start: 0, end: size - 1 }
     const sent = answer.status === 200 || answer.status === 206
-    // Before anything is said of the file: it may turn out to be unreadable.
+    // Opened before any header is set: a file that cannot be read is an error without headers of the file.
     const body = sent && ctx.method === 'GET' ? await store.read(id, { start, end }) : undefined
 
     ctx.status = answer.status
     ctx.set({ ETag: etag, 'Last-Modified': file.uploadedAt.toUTCString(), 'Accept-Ranges': 'bytes' })
     protect(ctx)
     if (sent) {
-      // RFC 6266, with RFC 8187 for names beyond ASCII. It sets a type of its own.
+      // Sets Content-Disposition (RFC 6266, and RFC 8187 for names beyond ASCII), and a type that the next line replaces.
       ctx.attachment(file.name)
       ctx.set('Content-Type', file.contentType)
       if (body !== undefined) ctx.body = body
@@ -51,12 +51,12 @@ export function downloads({ byAddress, store }: DownloadDependencies): Middlewar
 
 function protect(ctx: Context): void {
   ctx.set({
-    // A deleted file is gone at once; a kept copy costs one question.
+    // A cached copy is revalidated each time, so that a deleted file is gone at once.
     'Cache-Control': 'private, no-cache',
-    // An uploaded page can do nothing, wherever it is opened.
+    // An uploaded page runs no scripts and loads nothing, wherever it is opened.
     'Content-Security-Policy': "sandbox; default-src 'none'",
     'X-Content-Type-Options': 'nosniff',
-    // The address alone gives the right; so pages of other origins may show the file.
+    // The address alone is the permission, so pages of other origins may embed the file.
     'Cross-Origin-Resource-Policy': 'cross-origin',
     'Referrer-Policy': 'no-referrer',
   })

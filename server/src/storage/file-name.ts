@@ -1,13 +1,13 @@
 import { invalidRequest } from '../contract/errors.ts'
 
-/** What file systems hold as one name. */
+/** The longest name that common file systems take. */
 const longestBytes = 255
 
 const controls = /\p{Cc}/u
 
 /**
- * The name that a file is kept under, of what an upload gave: without folders (RFC 7578 §4.2) and trimmed.
- * Throws `invalid_request` on `name` for control characters, more than 255 bytes of UTF-8, and names that are none.
+ * Returns the name to store for the file name that an upload gave: without folders (RFC 7578 §4.2) and trimmed.
+ * Throws `invalid_request` on `name` when it is empty, `.` or `..`, has control characters or more than 255 bytes of UTF-8.
  */
 export function fileName(given: string): string {
   const name = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
@@ -20,7 +20,7 @@ export function fileName(given: string): string {
   return trimmed
 }
 
-/** The `filename` of a part as browsers and `fetch` write it: they escape the quote and line breaks, and nothing else. */
+/** Decodes the `filename` of a part as browsers and `fetch` write it: they escape the quote and line breaks only. */
 export function unescapeFormName(filename: string): string {
   return filename.replace(/%(22|0d|0a)/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 }

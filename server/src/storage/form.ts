@@ -3,11 +3,11 @@ import type { Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
 import { ApiError, invalidRequest } from '../contract/errors.ts'
 
-/** What an upload said besides the file's bytes. */
+/** The fields of an upload besides the file's bytes. */
 export interface UploadForm {
   /** The `filename` of the file part. */
   readonly filename: string | undefined
-  /** The file part's `Content-Type`, as it came. */
+  /** The file part's `Content-Type`, as it was sent. */
   readonly type: string
   /** The text part `name`. */
   readonly name: string | undefined
@@ -15,36 +15,70 @@ export interface UploadForm {
 
 export interface UploadFormOptions {
   readonly message: IncomingMessage
-  /** How long no bytes may come. */
+  /** How long no bytes may arrive. */
   readonly idleTimeoutMs: number
-  /** Called with the bytes of the file part as they come. A rejection ends the reading with it. */
+  /** Called with the bytes of the file part as they arrive. When it rejects, reading ends with that error. */
   readonly onFile: (bytes: AsyncIterable<Buffer>) => Promise<void>
 }
 
-/** All that is not the file: boundaries, part headers, text parts, what stands before and behind. */
+/** How many bytes may surround the file: boundaries, part headers, text parts, preamble and epilogue. */
 export const formOverheadBytes = 1024 * 1024
 
 const limits = { fieldNameSize: 256, fieldSize: 4096, fields: 100, headerPairs: 100, headerSize: 16 * 1024 }
 
 /**
- * Reads multipart/form-data (RFC 7578) with exactly one file part, of any part name, as it comes.
+ * Reads multipart/form-data (RFC 7578) with exactly one file part, under any part name, as it arrives.
  * Throws `invalid_request` on anything else. The rest of a refused request is left unread.
  */
-export async function readUploadForm(options: UploadFormOptions): Promise<UploadForm> {
-  const { message } = options
+export async function readUploadForm({ message, idleTimeoutMs, onFile }: UploadFormOptions): Promise<UploadForm> {
   const parser = createParser(message)
-  let file: { stream: Readable; filename: string | undefined; type: string; stored: Promise<void> } | undefined
-  let name: string | undefined
-  let received = 0
-  let taken = 0
+  const outcome = Promise.withResolvers<void>()
+  // The first error counts; later ones follow from it.
+  outcome.promise.catch(() => undefined)
+  const parts = collectParts(parser, onFile, outcome)
+  const stopWatching = watchBody(message, { idleTimeoutMs, fileBytes: parts.fileBytes, fail: outcome.reject })
+  message.pipe(parser)
+  try {
+    await outcome.promise
+    await parts.file()?.stored
+  } finally {
+    stopWatching()
+    message.unpipe(parser)
+    parser.destroy()
+    parts.file()?.stream.destroy()
+    await parts.file()?.stored.catch(() => undefined)
+  }
+  const file = parts.file()
+  if (file === undefined) throw invalidRequest({ field: 'file', message: 'is required: one part with a file name' })
+  return { filename: file.filename, type: file.type, name: parts.name() }
+}
 
-  const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>()
-  // Who fails first is heard; the others fail because of it.
-  ended.catch(() => undefined)
-  const refuse = (problem: string) => fail(invalidRequest({ field: 'file', message: problem }))
-  const idle = setTimeout(() => {
-    refuse(`no bytes came for ${options.idleTimeoutMs / 1000} seconds`)
-  }, options.idleTimeoutMs)
+interface FilePart {
+  readonly stream: Readable
+  readonly filename: string | undefined
+  readonly type: string
+  /** Settles as `onFile` does. */
+  readonly stored: Promise<void>
+}
+
+interface Parts {
+  file(): FilePart | undefined
+  name(): string | undefined
+  /** Returns how many bytes of the file `onFile` has taken. */
+  fileBytes(): number
+}
+
+/** Collects the parser's parts, and settles `outcome` when the form ends or is refused. */
+function collectParts(
+  parser: BusboyInstance,
+  onFile: UploadFormOptions['onFile'],
+  outcome: PromiseWithResolvers<void>,
+): Parts {
+  let file: FilePart | undefined
+  let name: string | undefined
+  let taken = 0
+  const refuse = (message: string) => outcome.reject(invalidRequest({ field: 'file', message }))
+  const refuseName = (message: string) => outcome.reject(invalidRequest({ field: 'name', message }))
 
   async function* counted(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
     for await (const chunk of stream) {
@@ -58,49 +92,58 @@ export async function readUploadForm(options: UploadFormOptions): Promise<Upload
     if (file !== undefined) refuse('must be one part; there are more')
     else if (!/^(7bit|8bit|binary)$/.test(encoding)) refuse('must be sent as it is, without Content-Transfer-Encoding')
     else {
-      const stored = options.onFile(counted(stream))
+      const stored = onFile(counted(stream))
       file = { stream, filename, type, stored }
-      stored.catch(fail)
+      stored.catch(outcome.reject)
     }
   })
   parser.on('field', (part, value, _partTruncated, valueTruncated) => {
     if (part !== 'name') return
-    if (valueTruncated) fail(invalidRequest({ field: 'name', message: 'is too long' }))
-    if (name !== undefined) fail(invalidRequest({ field: 'name', message: 'must be given once' }))
+    if (valueTruncated) refuseName('is too long')
+    if (name !== undefined) refuseName('must be given once')
     name = value
   })
   parser.on('fieldsLimit', () => refuse(`there are more than ${limits.fields} other parts`))
   parser.on('error', () => refuse('the multipart body is not well-formed'))
-  parser.on('finish', end)
+  parser.on('finish', outcome.resolve)
+  return { file: () => file, name: () => name, fileBytes: () => taken }
+}
 
+/** Fails when the body stalls, breaks off, or has too many bytes besides the file. Returns a function that stops watching. */
+function watchBody(
+  message: IncomingMessage,
+  watched: {
+    readonly idleTimeoutMs: number
+    readonly fileBytes: () => number
+    readonly fail: (error: ApiError) => void
+  },
+): () => void {
+  const { idleTimeoutMs, fileBytes, fail } = watched
+  const refuse = (problem: string) => fail(invalidRequest({ field: 'file', message: problem }))
+  let received = 0
+  const idle = setTimeout(() => refuse(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
   const onData = (chunk: Buffer) => {
     idle.refresh()
     received += chunk.length
-    if (received - taken > formOverheadBytes) refuse(`there are more than ${formOverheadBytes} bytes besides the file`)
+    if (received - fileBytes() > formOverheadBytes)
+      refuse(`there are more than ${formOverheadBytes} bytes besides the file`)
   }
   const onGone = () => {
-    if (!message.readableEnded) fail(new ApiError('invalid_request', 'The upload was broken off.', { field: 'file' }))
+    if (!message.readableEnded)
+      fail(
+        new ApiError('invalid_request', 'The connection was closed before the upload was complete.', { field: 'file' }),
+      )
   }
   message.on('data', onData)
-  // Stays: a connection may break at any time.
+  // Stays registered: a connection may break at any time, and an error without a listener would end the process.
   message.on('error', onGone)
   message.on('close', onGone)
   if (message.destroyed) onGone()
-  message.pipe(parser)
-  try {
-    await ended
-    await file?.stored
-  } finally {
+  return () => {
     clearTimeout(idle)
-    message.unpipe(parser)
     message.off('data', onData)
     message.off('close', onGone)
-    parser.destroy()
-    file?.stream.destroy()
-    await file?.stored.catch(() => undefined)
   }
-  if (file === undefined) throw invalidRequest({ field: 'file', message: 'is required: one part with a file name' })
-  return { filename: file.filename, type: file.type, name }
 }
 
 function createParser(message: IncomingMessage): BusboyInstance {

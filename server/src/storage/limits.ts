@@ -2,19 +2,19 @@ import { ApiError } from '../contract/errors.ts'
 import { type Plans, planNamed } from '../platform/plans.ts'
 
 export interface Limits {
-  /** Of one file. */
+  /** The largest size of one file. */
   readonly fileBytes: number
-  /** Of all files of a project. */
+  /** The largest size of all files of a project together. */
   readonly quotaBytes: number
 }
 
-/** What a project of this plan may store. */
+/** Returns how much a project of this plan may store. */
 export function limitsOf(plans: Plans, plan: string): Limits {
   const { file_mb, storage_gb } = planNamed(plans, plan)
   return { fileBytes: file_mb * 1e6, quotaBytes: storage_gb * 1e9 }
 }
 
-/** `invalid_request`; `details.max_bytes` is the largest file that would be taken now. */
+/** Returns the error for a file that is too large: `invalid_request`, with the largest size possible now in `details.max_bytes`. */
 export function tooLarge(maxBytes: number): ApiError {
   const most = Math.max(0, Math.floor(maxBytes))
   const message = `is too large: the project's plan leaves room for ${most} bytes`
@@ -25,7 +25,7 @@ export function tooLarge(maxBytes: number): ApiError {
   })
 }
 
-/** What a full disk is told as; any other error stays what it is. */
+/** Returns an error that tells the client of a full disk in place of the system's own; any other error unchanged. */
 export function describeDiskError(error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code
   if (code !== 'ENOSPC' && code !== 'EDQUOT') return error

@@ -2,24 +2,24 @@ import type { Background } from '../platform/background.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Plans } from '../platform/plans.ts'
-import type { SecretBox } from '../platform/secrets/secret-box.ts'
-import type { FileStore } from './disk.ts'
+import type { FileAddresses } from './address.ts'
+import type { PendingFiles } from './pending.ts'
+import type { FileStore } from './store.ts'
 
-/** What this feature stands on. */
+/** The dependencies of this feature. */
 export interface StorageParts {
   readonly database: Database
   readonly store: FileStore
-  readonly secrets: SecretBox
+  readonly pending: PendingFiles
+  readonly addresses: FileAddresses
   readonly plans: Plans
   readonly background: Background
   readonly logger: Logger
-  /** The server's public address without a path, such as `https://fairlead.example.com`. */
-  readonly publicOrigin: string
   /** How long an upload may send nothing. */
   readonly idleTimeoutMs: number
-  /** Keeps the project from being deleted until the transaction ends; false when it is too late. */
+  /** Keeps the project from being deleted until the transaction ends; false when it is not active any more. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** Writes the event in the transaction of its file. */
+  /** Writes the event `file.uploaded` in the transaction that inserts the file's row. */
   readonly announceUpload: (transaction: Transaction, uploaded: UploadedFile) => Promise<void>
 }
 

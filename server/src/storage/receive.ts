@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { FileStore, NewFile } from './disk.ts'
 import { fileName, unescapeFormName } from './file-name.ts'
 import { formOverheadBytes, readUploadForm } from './form.ts'
 import { tooLarge } from './limits.ts'
 import { declaredType, detectedType, headBytes } from './media-type.ts'
 import type { Claim } from './space.ts'
+import type { FileWriter } from './store.ts'
 
-/** A file that is whole in its place, and still in doubt. */
+/** A file that is complete in the store and has no row yet. */
 export interface ReceivedFile {
   readonly name: string
   readonly size: number
@@ -17,28 +17,28 @@ export interface ReceivedFile {
 }
 
 /**
- * Streams the one file of an upload to its place. Throws `invalid_request` on a wrong body, and as soon as it is known
- * that the file is larger than `fileBytes` or than the project has room for. What it throws, it leaves nothing behind.
+ * Streams the one file of an upload into the store. Throws `invalid_request` on a malformed body, and as soon as it is
+ * known that the file is larger than `fileBytes` or than the project has room for. The caller removes what was stored.
  */
 export async function receiveFile(options: {
-  readonly id: string
-  readonly store: FileStore
   readonly message: IncomingMessage
+  /** Begins the file in the store. Called once, when the file part arrives. */
+  readonly create: () => Promise<FileWriter>
   readonly claim: Claim
   readonly fileBytes: number
   readonly idleTimeoutMs: number
 }): Promise<ReceivedFile> {
-  const { id, store, message, claim, fileBytes, idleTimeoutMs } = options
+  const { message, create, claim, fileBytes, idleTimeoutMs } = options
   const most = Math.min(fileBytes, claim.free())
-  // The length counts the form, too; so this refuses only what is too large for certain.
+  // Content-Length counts the form as well, so this refuses only files that are certainly too large.
   if (Number(message.headers['content-length'] ?? 0) - formOverheadBytes > most) throw tooLarge(most)
 
   const hash = createHash('sha256')
   const head: Buffer[] = []
   let size = 0
-  let file: NewFile | undefined
-  const take = async (bytes: AsyncIterable<Buffer>) => {
-    file = await store.create(id)
+  let file: FileWriter | undefined
+  const store = async (bytes: AsyncIterable<Buffer>) => {
+    file = await create()
     for await (const chunk of bytes) {
       const room = Math.min(fileBytes - size, claim.free())
       if (chunk.length > room) throw tooLarge(size + room)
@@ -51,7 +51,7 @@ export async function receiveFile(options: {
     }
   }
   try {
-    const form = await readUploadForm({ message, idleTimeoutMs, onFile: take })
+    const form = await readUploadForm({ message, idleTimeoutMs, onFile: store })
     const name = fileName(form.name ?? unescapeFormName(form.filename ?? ''))
     await file?.finish()
     return {
@@ -62,8 +62,7 @@ export async function receiveFile(options: {
       detected_type: detectedType(Buffer.concat(head).subarray(0, headBytes)),
     }
   } catch (error) {
-    await file?.abandon()
-    await store.discard(id)
+    await file?.abort()
     throw error
   }
 }

@@ -3,7 +3,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { tooLarge } from './limits.ts'
 import type { StorageTables } from './tables.ts'
 
-/** What is read of a file. */
+/** The columns that are read of a file. */
 export const fileFields = [
   'id',
   'name',
@@ -16,7 +16,8 @@ export const fileFields = [
 ] as const
 
 /**
- * Inserts a file's row and counts it in; uploads that end at the same time come one after the other here.
+ * Inserts a file's row and adds its size to the project's usage. Uploads that end at the same time wait for each other
+ * here, by the lock on the row in `storage_usage`.
  * Throws `invalid_request` when the files of the project would take more than `quotaBytes`.
  */
 export async function insertFile(
@@ -37,14 +38,14 @@ export async function insertFile(
   return trx.insertInto('files').values(file).returning('uploaded_at').executeTakeFirstOrThrow()
 }
 
-/** Deletes a file's row and counts it out. Gives its size, or `undefined` when there is none. */
-export async function deleteFile(
+/** Deletes a file's row and subtracts its size from the project's usage. Returns `undefined` when there is no such file. */
+export async function deleteRow(
   transaction: Transaction,
   projectId: string,
   id: string,
 ): Promise<{ size: number } | undefined> {
   const trx = transaction.withTables<StorageTables>()
-  // First what everybody waits for, so that no two wait for each other.
+  // Locked first, as an upload does: two transactions that lock in a different order could wait for each other.
   await trx
     .selectFrom('storage_usage')
     .select('bytes')
@@ -67,7 +68,7 @@ export async function deleteFile(
   return { size }
 }
 
-/** Bytes that the files of each of these projects take, in their order. */
+/** Returns how many bytes the files of each of these projects take, in the order of the ids. */
 export async function storedBytes(database: Database, projectIds: readonly string[]): Promise<number[]> {
   const rows = await database
     .withTables<StorageTables>()

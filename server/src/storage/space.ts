@@ -1,19 +1,20 @@
-/** How much of its storage a project may still fill, with what is being uploaded counted in. */
+/** Tells how much more may be uploaded to a project, with uploads under way counted in. */
 export interface Space {
-  /** Takes part in the project's account for the time of one upload. */
+  /** Registers an upload to a project. */
   claim(projectId: string, quotaBytes: number): Promise<Claim>
-  /** A file of the project was deleted. */
+  /** Records that a file of the project was deleted. */
   freed(projectId: string, bytes: number): void
 }
 
+/** The share of one upload. */
 export interface Claim {
-  /** Bytes that this upload may still add. */
+  /** Returns how many more bytes this upload may store now. */
   free(): number
-  /** This many more bytes were written. */
+  /** Records that this many more bytes were stored. */
   add(bytes: number): void
-  /** The upload became a file of the project. */
+  /** Records that the upload has become a file of the project. */
   keep(): void
-  /** Ends the part; what was not kept is given back. */
+  /** Ends the claim; bytes that were not kept are free again. */
   release(): void
 }
 
@@ -24,8 +25,8 @@ interface Account {
 }
 
 /**
- * Keeps the account in memory while uploads are under way, so that they cannot fill the disk together before the
- * database, which decides, has heard of any. `storedBytes` reads what a project's files take.
+ * Counts in memory while uploads are under way, so that together they cannot fill the disk before the database, which
+ * decides in the end, has a row of any. `storedBytes` returns how much a project's files take.
  */
 export function createSpace({ storedBytes }: { storedBytes: (projectId: string) => Promise<number> }): Space {
   const accounts = new Map<string, Account>()

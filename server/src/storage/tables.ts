@@ -10,9 +10,9 @@ export type StorageTables = {
     project_id: string
     name: string
     size: Bytes
-    /** The media type that the upload named, if it was one. */
+    /** The media type that the upload named; `null` when that was not well-formed. */
     declared_type: string | null
-    /** The media type that the first bytes tell, if they tell one. */
+    /** The media type that the first bytes suggest; `null` when they suggest none. */
     detected_type: string | null
     sha256: Buffer
     /** The secret of the download address, encrypted. */
@@ -22,5 +22,14 @@ export type StorageTables = {
   storage_usage: {
     project_id: string
     bytes: Bytes
+  }
+  /** Never has a row for a file that has one in `files`. */
+  pending_files: {
+    file_id: string
+    /** The server whose upload or deletion it is, or that has taken over. */
+    server_id: string
+    /** Until then other servers leave the file alone. */
+    lease_until: Date
+    created_at: Generated<Date>
   }
 }

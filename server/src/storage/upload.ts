@@ -4,34 +4,36 @@ import type { ResponseBody } from '../contract/operations.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { fileUrl, newToken } from './address.ts'
 import { describeDiskError, type Limits, limitsOf } from './limits.ts'
 import type { StorageParts } from './parts.ts'
+import type { PendingUpload } from './pending.ts'
 import { type ReceivedFile, receiveFile } from './receive.ts'
 import { insertFile } from './rows.ts'
-import { settle } from './settle.ts'
 import type { Claim, Space } from './space.ts'
 
 type Answer = ResponseBody<'storage.upload'>
+type UploadParts = Omit<StorageParts, 'background'>
 
 export interface Upload {
   readonly project: TenantProject
   readonly message: IncomingMessage
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal
-  /** Notes in the audit log that the file of this id was made. */
+  /** Records in the audit log that the file of this id was created. */
   readonly audit: (transaction: Transaction, fileId: string) => Promise<void>
 }
 
 /**
- * Takes in a file: its bytes first, and once they are safe on the disk, its row with the event and the count.
+ * Stores a file: first its bytes, and once they are safe in the store, its row with the event and the project's usage.
+ * No transaction is open while bytes arrive.
  * Throws `invalid_request` on a body that is not one file in a form, or larger than the project may have.
  */
-export async function uploadFile(parts: StorageParts, space: Space, upload: Upload): Promise<Answer> {
+export async function uploadFile(parts: UploadParts, space: Space, upload: Upload): Promise<Answer> {
   const limits = limitsOf(parts.plans, upload.project.plan)
   const claim = await space.claim(upload.project.id, limits.quotaBytes)
+  const id = newId('file')
   try {
-    return await takeIn(parts, upload, limits, claim)
+    return await parts.pending.track(id, (pending) => storeFile(parts, upload, { id, pending, limits, claim }))
   } catch (error) {
     const told = describeDiskError(error)
     if (told !== error) parts.logger.error({ err: error }, 'the disk for files is full')
@@ -41,36 +43,46 @@ export async function uploadFile(parts: StorageParts, space: Space, upload: Uplo
   }
 }
 
-async function takeIn(parts: StorageParts, upload: Upload, limits: Limits, claim: Claim): Promise<Answer> {
-  const { store, idleTimeoutMs, logger } = parts
-  const id = newId('file')
-  const file = await receiveFile({ id, store, message: upload.message, claim, ...limits, idleTimeoutMs })
-  try {
-    // Nobody would learn of the file.
-    if (upload.signal.aborted) throw new ApiError('invalid_request', 'The upload was broken off.', { field: 'file' })
-    const answer = await record(parts, upload, id, file, limits)
-    claim.keep()
-    return answer
-  } finally {
-    // Also a commit that was not heard of may have happened. If the database cannot say, the next start asks it.
-    await settle(parts, id).catch((error: unknown) => logger.warn({ err: error, file: id }, 'a file stays in doubt'))
-  }
+/** A file on its way from the request to its row. */
+interface IncomingFile {
+  readonly id: string
+  readonly pending: PendingUpload
+  readonly limits: Limits
+  readonly claim: Claim
 }
 
-/** The row, what it counts and its event: all or nothing. */
-function record(
-  parts: StorageParts,
+async function storeFile(parts: UploadParts, upload: Upload, incoming: IncomingFile): Promise<Answer> {
+  const { id, pending, limits, claim } = incoming
+  const create = async () => {
+    await pending.begin()
+    return parts.store.create(id)
+  }
+  const { message, signal } = upload
+  const { fileBytes } = limits
+  const file = await receiveFile({ message, create, claim, fileBytes, idleTimeoutMs: parts.idleTimeoutMs })
+  // The client cannot receive the id any more, so nobody would know of the file.
+  if (signal.aborted)
+    throw new ApiError('invalid_request', 'The connection was closed before the upload was complete.', {
+      field: 'file',
+    })
+  const answer = await insertRow(parts, upload, incoming, file)
+  claim.keep()
+  return answer
+}
+
+/** Writes the row, the project's usage, the event and the audit entry in one transaction. */
+function insertRow(
+  parts: UploadParts,
   { project, audit }: Upload,
-  id: string,
+  { id, pending, limits }: IncomingFile,
   { name, size, ...facts }: ReceivedFile,
-  { quotaBytes }: Limits,
 ): Promise<Answer> {
   return parts.database.transaction().execute(async (transaction) => {
     if (!(await parts.holdProject(transaction, project.id))) throw notFound()
-    const token = newToken()
-    const row = { id, project_id: project.id, name, size, ...facts, token: parts.secrets.encrypt(token, id) }
-    const { uploaded_at } = await insertFile(transaction, row, quotaBytes)
-    const url = fileUrl(parts.publicOrigin, id, token)
+    await pending.complete(transaction)
+    const { url, token } = parts.addresses.create(id)
+    const row = { id, project_id: project.id, name, size, ...facts, token }
+    const { uploaded_at } = await insertFile(transaction, row, limits.quotaBytes)
     await parts.announceUpload(transaction, {
       accountId: project.accountId,
       projectId: project.id,

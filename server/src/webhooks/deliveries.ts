@@ -9,7 +9,7 @@ import { announcePing, dueChannel } from './outbox.ts'
 import type { WebhooksTables } from './tables.ts'
 import { findWebhook } from './visible.ts'
 
-/** The deliveries to the receivers of an account. What the principal may not see is `not_found`. */
+/** The deliveries of an account's webhooks. Those that the principal may not see are `not_found`. */
 export interface Deliveries {
   list(
     principal: Principal,
@@ -18,7 +18,7 @@ export interface Deliveries {
     page: PageRequest,
   ): Promise<Page<ResponseBody<'deliveries.list'>>>
   get(principal: Principal, webhookId: string, id: string): Promise<ResponseBody<'deliveries.get'>>
-  /** Throws `invalid_request` when the receiver is disabled; so do the others that send. */
+  /** Throws `invalid_request` when the webhook is disabled, as `recover` and `test` do. */
   redeliver(
     transaction: Transaction,
     principal: Principal,
@@ -34,7 +34,7 @@ export interface Deliveries {
   test(transaction: Transaction, principal: Principal, webhookId: string): Promise<ResponseBody<'webhooks.test'>>
 }
 
-const attemptsShown = 50
+const maxAttemptsShown = 50
 
 export function createDeliveries({ database }: { database: Database }): Deliveries {
   return {
@@ -59,15 +59,17 @@ export function createDeliveries({ database }: { database: Database }): Deliveri
 
     async redeliver(transaction, principal, webhookId, id) {
       await requireEnabled(transaction, principal, webhookId)
-      const { numUpdatedRows } = await beginAnew(transaction, webhookId).where('id', '=', id).executeTakeFirstOrThrow()
+      const { numUpdatedRows } = await restartSchedule(transaction, webhookId)
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow()
       if (numUpdatedRows === 0n) throw notFound()
       await notify(transaction, dueChannel, webhookId)
-      return one(transaction, webhookId, id)
+      return readOne(transaction, webhookId, id)
     },
 
     async recover(transaction, principal, webhookId, input) {
       const webhook = await requireEnabled(transaction, principal, webhookId)
-      const { numUpdatedRows } = await beginAnew(transaction, webhookId)
+      const { numUpdatedRows } = await restartSchedule(transaction, webhookId)
         .where('status', '=', 'failed')
         .where('finished_at', '>=', new Date(input.since))
         .executeTakeFirstOrThrow()
@@ -79,7 +81,7 @@ export function createDeliveries({ database }: { database: Database }): Deliveri
       const webhook = await requireEnabled(transaction, principal, webhookId)
       const { accountId } = principal
       const id = await announcePing(transaction, { id: webhookId, accountId, projectId: webhook.project_id })
-      return one(transaction, webhookId, id)
+      return readOne(transaction, webhookId, id)
     },
   }
 }
@@ -90,8 +92,8 @@ async function requireEnabled(transaction: Transaction, principal: Principal, we
   throw invalidRequest({ field: 'status', message: 'the webhook is disabled; set its status to enabled first' })
 }
 
-/** A new round of the schedule from now on. An attempt under way is not mistaken for one of it. */
-function beginAnew(transaction: Transaction, webhookId: string) {
+/** Begins a new round of the schedule now. The new number keeps an attempt under way from counting in it. */
+function restartSchedule(transaction: Transaction, webhookId: string) {
   return transaction
     .withTables<WebhooksTables>()
     .updateTable('deliveries')
@@ -110,7 +112,7 @@ function rowsOf(database: Database | Transaction, webhookId: string) {
     .where('deliveries.webhook_id', '=', webhookId)
 }
 
-async function one(
+async function readOne(
   database: Transaction,
   webhookId: string,
   id: string,
@@ -141,7 +143,7 @@ async function attemptsOf(database: Database, id: string): Promise<ResponseBody<
     .selectAll()
     .where('delivery_id', '=', id)
     .orderBy('number', 'desc')
-    .limit(attemptsShown)
+    .limit(maxAttemptsShown)
     .execute()
   return rows.map((row) => ({
     number: row.number,

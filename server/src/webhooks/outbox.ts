@@ -5,10 +5,10 @@ import { newId } from '../platform/ids.ts'
 import { patternsFor } from './patterns.ts'
 import type { WebhooksTables } from './tables.ts'
 
-/** Tells the dispatcher that something is due for a receiver, by its id. */
+/** Tells the dispatcher that something is due for a webhook. The payload is its id. */
 export const dueChannel = 'fairlead_webhook_due'
 
-/** Tells the dispatcher that a receiver is no longer what it was, by its id. */
+/** Tells the dispatcher that a webhook was changed or deleted. The payload is its id. */
 export const changedChannel = 'fairlead_webhook_changed'
 
 export interface OutgoingEvent<Name extends EventName = EventName> {
@@ -19,15 +19,15 @@ export interface OutgoingEvent<Name extends EventName = EventName> {
 }
 
 /**
- * Writes an event and its delivery to every receiver that wants it in the caller's transaction: what did not happen is
- * not announced, and what happened is not forgotten.
+ * Writes an event and a delivery to each webhook that wants it, in the transaction that makes the event true. So an event
+ * is announced if and only if it has happened.
  */
 export async function announce<Name extends EventName>(
   transaction: Transaction,
   outgoing: OutgoingEvent<Name>,
 ): Promise<void> {
   const eventId = await writeEvent(transaction, outgoing)
-  const receivers = await transaction
+  const webhooks = await transaction
     .withTables<WebhooksTables>()
     .selectFrom('webhooks')
     .select('id')
@@ -35,17 +35,17 @@ export async function announce<Name extends EventName>(
     .where('status', '=', 'enabled')
     .where(sql<boolean>`events && ${sql.val(patternsFor(outgoing.event))}::text[]`)
     .where((where) => where.or([where('project_id', 'is', null), where('project_id', '=', outgoing.projectId)]))
-    // One that is deleted meanwhile would fail the change that is announced.
+    // Without the lock, a webhook that is deleted meanwhile would fail this transaction by its foreign key.
     .forKeyShare()
     .execute()
   await writeDeliveries(
     transaction,
     eventId,
-    receivers.map(({ id }) => id),
+    webhooks.map(({ id }) => id),
   )
 }
 
-/** Writes a `ping` to one receiver, whatever events it wants. Gives the delivery's id. */
+/** Writes a `ping` to one webhook, whatever events it wants. Returns the delivery's id. */
 export async function announcePing(
   transaction: Transaction,
   webhook: { readonly id: string; readonly accountId: string; readonly projectId: string | null },

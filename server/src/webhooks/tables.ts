@@ -10,16 +10,16 @@ export type WebhooksTables = {
     url: string
     /** Names of events, groups such as `deployment.*`, or `*`. */
     events: string[]
-    /** Deliveries a second at most. */
+    /** The most deliveries a second; `null` for no limit. */
     rate: number | null
     /** The signing secret, encrypted. */
     secret: Buffer
-    /** The secret before the last rotation, which signs as well until the time beside it. */
+    /** The secret before the last rotation, which also signs until `previous_secret_until`. */
     previous_secret: Buffer | null
     previous_secret_until: Date | null
     status: 'enabled' | 'disabled'
     disabled_reason: DisabledReason | null
-    /** Since when every attempt has failed, and how many those were. */
+    /** Since when every attempt has failed, and how many attempts that were. */
     failing_since: Date | null
     failed_attempts: Generated<number>
     created_at: Generated<Date>
@@ -29,7 +29,7 @@ export type WebhooksTables = {
     account_id: string
     project_id: string | null
     type: string
-    /** The exact text that is signed and sent, the same for every attempt and receiver. */
+    /** The exact text that is signed and sent, the same in every attempt and to every endpoint. */
     body: string
     created_at: Generated<Date>
   }
@@ -38,13 +38,13 @@ export type WebhooksTables = {
     webhook_id: string
     event_id: string
     status: 'pending' | 'succeeded' | 'failed'
-    /** All that were made. */
+    /** The number of attempts made, over all rounds. */
     attempts: Generated<number>
-    /** Each redelivery begins a round of the schedule. */
+    /** Counts how often the schedule has begun: each redelivery begins it anew. */
     round: Generated<number>
-    /** Failed attempts of this round: the place in the schedule. */
+    /** Failed attempts of this round: the position in the schedule. */
     failures: Generated<number>
-    /** Set exactly while the delivery is pending. */
+    /** `null` unless the delivery is pending. */
     next_attempt_at: Date | null
     last_status: number | null
     last_error: string | null
@@ -58,7 +58,7 @@ export type WebhooksTables = {
     duration_ms: number
     url: string
     request_headers: Record<string, string>
-    /** The answer; all `null` when there was none. */
+    /** The answer's status, headers and body; all `null` when there was no complete answer. */
     status: number | null
     response_headers: Record<string, string> | null
     response_body: string | null

@@ -4,10 +4,10 @@ import type { Principal } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { WebhooksTables } from './tables.ts'
 
-/** What the API tells of a receiver. */
+/** The columns that the API shows of a webhook. */
 export const fields = ['id', 'url', 'events', 'project_id', 'rate', 'status', 'disabled_reason', 'created_at'] as const
 
-/** The account's receivers; a key that is bound to projects sees theirs alone. */
+/** Selects the webhooks of the account that the principal may see: a key bound to projects sees only theirs. */
 export function visible(database: Database | Transaction, principal: Principal) {
   const rows = database
     .withTables<WebhooksTables>()
@@ -17,7 +17,7 @@ export function visible(database: Database | Transaction, principal: Principal) 
   return principal.projectIds === null ? rows : rows.where('project_id', 'in', [...principal.projectIds])
 }
 
-/** One of them; throws `not_found`. */
+/** Returns a webhook that the principal may see. Throws `not_found`. */
 export async function findWebhook(
   database: Database | Transaction,
   principal: Principal,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { endpoint, ping, takes } from '../../harness/endpoint.ts'
+import { ping, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -14,10 +14,10 @@ const hook = async (url: string) => (await server.client.webhooks.create({ body:
 
 describe('GET /webhooks/:webhook_id/deliveries/:id', () => {
   it('shows all attempts, newest first', async () => {
-    await using receiver = await endpoint((response, _, count) =>
+    await using endpoint = await testEndpoint((response, _, count) =>
       response.writeHead(count === 1 ? 503 : 200, { 'x-count': String(count) }).end(`answer ${count}`),
     )
-    const { webhook_id, id } = await ping(server.client, await hook(receiver.url), 2)
+    const { webhook_id, id } = await ping(server.client, await hook(endpoint.url), 2)
     const { latest_attempts } = await succeed(caller(), 'deliveries.get', { webhook_id, id })
     expect(latest_attempts).toMatchObject([
       { number: 2, response: { status: 200, headers: { 'x-count': '2' }, body: 'answer 2' } },
@@ -25,9 +25,9 @@ describe('GET /webhooks/:webhook_id/deliveries/:id', () => {
     ])
   })
 
-  it("answers 404 with the body of an id that never existed, also to another receiver's", async () => {
-    await using receiver = await endpoint(takes)
-    const [one, two] = [await hook(receiver.url), await hook(receiver.url)]
+  it('answers 404 with the body of an id that never existed, also for a delivery of another webhook', async () => {
+    await using endpoint = await testEndpoint(takes)
+    const [one, two] = [await hook(endpoint.url), await hook(endpoint.url)]
     const { id } = await ping(server.client, one)
     await expectNotFound(server, 'deliveries.get', { webhook_id: one, id })
     await expect(server.client.deliveries.get({ params: { webhook_id: two, id } })).rejects.toMatchObject({

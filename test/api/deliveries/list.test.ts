@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { endpoint, ping } from '../../harness/endpoint.ts'
+import { ping, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -14,8 +14,8 @@ const hook = async (url: string) => (await server.client.webhooks.create({ body:
 
 describe('GET /webhooks/:webhook_id/deliveries', () => {
   it('is newest first, in pages, and filtered by status and event', async () => {
-    await using receiver = await endpoint((response, _, count) => response.writeHead(count === 2 ? 410 : 204).end())
-    const webhook_id = await hook(receiver.url)
+    await using endpoint = await testEndpoint((response, _, count) => response.writeHead(count === 2 ? 410 : 204).end())
+    const webhook_id = await hook(endpoint.url)
     const first = await ping(server.client, webhook_id)
     const second = await ping(server.client, webhook_id)
     await server.client.webhooks.update({ params: { id: webhook_id }, body: { status: 'enabled' } })
@@ -54,7 +54,7 @@ describe('GET /webhooks/:webhook_id/deliveries', () => {
     await expect(listing).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 
-  it('answers 404 with the body of a receiver that never existed', async () => {
+  it('answers 404 with the body of a webhook that never existed', async () => {
     await expectNotFound(server, 'deliveries.list', { webhook_id: await hook('https://example.com') })
   })
 })

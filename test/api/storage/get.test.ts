@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /projects/:project_id/storage/files/:id', () => {
-  it('answers with what the upload was answered, and with type and hash', async () => {
+  it('answers with the same fields as the upload, and with type and hash', async () => {
     const made = await upload(server.client, project_id, 'report.txt', 'hello')
     expect(await succeed(withKey(server, server.apiKey), 'storage.get', { project_id, id: made.id })).toEqual({
       ...made,

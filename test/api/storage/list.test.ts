@@ -17,7 +17,7 @@ async function projectWith(names: readonly string[]) {
 }
 
 describe('GET /projects/:project_id/storage/files', () => {
-  it('lists newest first with type and hash, and tells the number of all', async () => {
+  it('lists newest first with type and hash, and the total number', async () => {
     await projectWith(['other'])
     const { project_id, made } = await projectWith(['a', 'b', 'c'])
     const { files, total } = await succeed(withKey(server, server.apiKey), 'storage.list', { project_id })

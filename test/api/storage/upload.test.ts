@@ -74,7 +74,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
     expect(await (await fetch(two.url)).text()).toBe('same')
   })
 
-  it('keeps the declared type, and finds one for a file that declares none', async () => {
+  it('keeps the declared type, and detects one when none is declared', async () => {
     const png = new Uint8Array(Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'))
     expect(await get((await put('a.html', png, 'text/html')).id)).toMatchObject({ content_type: 'text/html' })
     expect(await get((await put('a.png', png, 'nonsense')).id)).toMatchObject({ content_type: 'image/png' })
@@ -99,7 +99,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
     expect((await put(given, 'x')).name).toBe(name)
   })
 
-  it('keeps and gives back any name that is one', async () => {
+  it('stores and returns any valid name', async () => {
     const names = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 60 })
       .filter((name) => name === name.trim() && name !== '' && !/[\p{Cc}/\\]|%(22|0a|0d)|^\.\.?$/iu.test(name))
@@ -157,7 +157,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
     ])
   })
 
-  it('keeps what is on the disk from other users', async () => {
+  it('keeps the store from other users of the machine', async () => {
     const { id } = await put('private.txt', 'x')
     const path = join(server.dataDirectory, 'files', id.slice(-2), id)
     expect((await stat(path)).mode & 0o777).toBe(0o600)

@@ -15,7 +15,7 @@ const create = (body: { url?: string; events?: string[]; rate?: number; project_
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
 
 describe('POST /webhooks', () => {
-  it('answers 201 with the secret, the defaults and where the receiver can be read', async () => {
+  it('answers 201 with the secret, the defaults and the address of the webhook', async () => {
     const answer = await ask(caller(), 'webhooks.create', {}, { url: 'https://example.com/hooks' })
     expect(answer.status).toBe(201)
     const body = JSON.parse(answer.text)
@@ -34,13 +34,13 @@ describe('POST /webhooks', () => {
     expect(Buffer.from(body.secret.replace('whsec_', ''), 'base64')).toHaveLength(32)
   })
 
-  it('keeps no secret that can be read', async () => {
+  it('stores the secret encrypted', async () => {
     const { secret } = await create()
     const rows = await server.database.query<{ row: string }>('select webhooks::text as row from webhooks')
     expect(rows.some(({ row }) => row.includes(secret))).toBe(false)
   })
 
-  it('keeps names, groups and everything, each once', async () => {
+  it('accepts event names, groups and *, and removes duplicates', async () => {
     const made = await create({ events: ['deployment.*', 'ping', 'deployment.*', 'database.failed'] })
     expect(made.events).toEqual(['deployment.*', 'ping', 'database.failed'])
   })
@@ -78,7 +78,7 @@ describe('POST /webhooks', () => {
     await other.client.webhooks.create({ body: { url: 'http://8.8.8.8/' } })
   })
 
-  it('refuses a key that is bound to a project all others, and all of the account', async () => {
+  it('forbids a key bound to a project to create webhooks for other projects or the whole account', async () => {
     const [here, there] = [await newProject(), await newProject()]
     const bound = server.clientFor(await server.key({ projectIds: [here] }))
     for (const project_id of [there, null]) {
@@ -89,7 +89,7 @@ describe('POST /webhooks', () => {
     expect(made.project_id).toBe(here)
   })
 
-  it('refuses the receiver that is one too many for the account, however many are asked for at once', async () => {
+  it('refuses webhooks beyond the limit of the account, also when they are created at the same time', async () => {
     const account = await server.accounts.create({ name: 'collector', plan: 'pro' })
     const client = server.clientFor(await server.key({ accountId: account.id }))
     const one = () => client.webhooks.create({ body: { url: 'https://example.com' } })
@@ -100,14 +100,14 @@ describe('POST /webhooks', () => {
       if (result.status === 'fulfilled') continue
       expect(result.reason).toMatchObject({
         code: 'invalid_request',
-        message: expect.stringContaining('100 webhook receivers'),
+        message: expect.stringContaining('100 webhooks'),
         details: { max_webhooks: 100 },
       })
     }
     const [{ id } = { id: '' }] = (await client.webhooks.list()).webhooks
     await client.webhooks.delete({ params: { id } })
     await one()
-    // Another account has places of its own.
+    // Another account has a limit of its own.
     await create()
   })
 })

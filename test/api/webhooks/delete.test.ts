@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { answers, endpoint, ping } from '../../harness/endpoint.ts'
+import { answers, ping, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -14,9 +14,9 @@ const create = (body: { url?: string } = {}) =>
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } })
 
 describe('DELETE /webhooks/:id', () => {
-  it('takes the deliveries along, and nothing is sent any more', async () => {
-    await using receiver = await endpoint(answers(500))
-    const { id } = await create({ url: receiver.url })
+  it('removes the deliveries too, and nothing is sent any more', async () => {
+    await using endpoint = await testEndpoint(answers(500))
+    const { id } = await create({ url: endpoint.url })
     await ping(server.client, id)
     await succeed(caller(), 'webhooks.delete', { id })
     await expect(server.client.deliveries.list({ params: { webhook_id: id } })).rejects.toMatchObject({
@@ -32,7 +32,7 @@ describe('DELETE /webhooks/:id', () => {
     expect((await server.client.webhooks.list()).webhooks.map((each) => each.id)).not.toContain(id)
   })
 
-  it('answers 404 with the body of an id that never existed, and the receiver stays as it is', async () => {
+  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.delete', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

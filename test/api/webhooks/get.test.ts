@@ -14,14 +14,14 @@ const create = (body: { url?: string; events?: string[]; rate?: number; project_
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } as { url: string } })
 
 describe('GET /webhooks/:id', () => {
-  it('answers with the receiver without its secret', async () => {
+  it('answers with the webhook without its secret', async () => {
     const { secret, ...made } = await create({ rate: 5 })
     expect(await succeed(caller(), 'webhooks.get', { id: made.id })).toEqual(made)
     expect(made).toMatchObject({ rate: 5, disabled_reason: null })
     expect(secret).toMatch(/^whsec_/)
   })
 
-  it('needs a key that may read, and no more', async () => {
+  it('needs only a key that may read', async () => {
     const { id } = await create()
     const reader = server.clientFor(await server.key({ preset: 'read' }))
     await reader.webhooks.get({ params: { id } })

@@ -27,7 +27,7 @@ describe('GET /webhooks', () => {
     expect(pages).toEqual([made.slice(0, 2), made.slice(2)])
   })
 
-  it('shows a bound key those of its projects alone', async () => {
+  it('shows a key bound to projects only the webhooks of its projects', async () => {
     const [one, two] = [await newProject(), await newProject()]
     await create()
     const { id } = await create({ project_id: one })

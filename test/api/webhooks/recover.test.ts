@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { deliveryThat, endpoint, failsForAnHour, ping, takes } from '../../harness/endpoint.ts'
+import { deliveryThat, failsForAnHour, ping, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -13,10 +13,10 @@ const caller = () => withKey(server, server.apiKey)
 const hook = async (url: string) => (await server.client.webhooks.create({ body: { url } })).id
 
 describe('POST /webhooks/:id/recover', () => {
-  it('sends everything again that failed since then, and nothing else', async () => {
+  it('sends again the deliveries that failed since then, and no others', async () => {
     let broken = true
-    await using receiver = await endpoint((...given) => (broken ? failsForAnHour : takes)(...given))
-    const id = await hook(receiver.url)
+    await using endpoint = await testEndpoint((...given) => (broken ? failsForAnHour : takes)(...given))
+    const id = await hook(endpoint.url)
     const failed = [await ping(server.client, id), await ping(server.client, id), await ping(server.client, id)]
     const [old, ...recent] = failed.map((delivery) => delivery.id)
     await server.database.query(
@@ -38,7 +38,7 @@ describe('POST /webhooks/:id/recover', () => {
     }
     const unchanged = await server.client.deliveries.get({ params: { webhook_id: id, id: String(old) } })
     expect(unchanged).toMatchObject({ status: 'failed', attempts: 1 })
-    expect(receiver.requests.filter(({ headers }) => headers['webhook-id'] === arrived.event_id)).toHaveLength(1)
+    expect(endpoint.requests.filter(({ headers }) => headers['webhook-id'] === arrived.event_id)).toHaveLength(1)
   })
 
   it.each([[undefined], ['yesterday'], ['2026-13-01T00:00:00Z'], [5]])('refuses the time %s', async (since) => {
@@ -48,14 +48,14 @@ describe('POST /webhooks/:id/recover', () => {
   })
 
   it.each(['0000-01-01T00:00:00Z', '0001-01-01T00:00:00+14:00', '9999-12-31T23:59:59-14:00'])(
-    'takes the time %s',
+    'accepts the time %s',
     async (since) => {
       const id = await hook('https://example.com')
       expect(await server.client.webhooks.recover({ params: { id }, body: { since } })).toMatchObject({ recovered: 0 })
     },
   )
 
-  it('refuses a receiver that is disabled', async () => {
+  it('refuses a webhook that is disabled', async () => {
     const id = await hook('https://example.com')
     await server.client.webhooks.update({ params: { id }, body: { status: 'disabled' } })
     const recovering = server.client.webhooks.recover({ params: { id }, body: { since: '2026-01-01T00:00:00Z' } })

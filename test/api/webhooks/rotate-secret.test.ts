@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { endpoint, isSignedBy, ping, takes } from '../../harness/endpoint.ts'
+import { isSignedBy, ping, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -15,8 +15,8 @@ const create = (body: { url?: string } = {}) =>
 
 describe('POST /webhooks/:id/rotate-secret', () => {
   it('lets both secrets sign for the overlap, and the new one alone afterwards', async () => {
-    await using receiver = await endpoint(takes)
-    const { id, secret: old } = await create({ url: receiver.url })
+    await using endpoint = await testEndpoint(takes)
+    const { id, secret: old } = await create({ url: endpoint.url })
     const { secret, ...shown } = await succeed(caller(), 'webhooks.rotateSecret', { id }, {})
     expect(shown).toEqual(await server.client.webhooks.get({ params: { id } }))
     expect(secret).not.toBe(old)
@@ -28,22 +28,22 @@ describe('POST /webhooks/:id/rotate-secret', () => {
     expect(hours).toBeCloseTo(24, 1)
     await server.database.query('update webhooks set previous_secret_until = now() where id = $1', [id])
     await ping(server.client, id)
-    expect(receiver.requests.map((request) => [old, secret].map((each) => isSignedBy(each, request)))).toEqual([
+    expect(endpoint.requests.map((request) => [old, secret].map((each) => isSignedBy(each, request)))).toEqual([
       [true, true],
       [false, true],
     ])
   })
 
   it('without an overlap ends the old secret at once, and a second rotation ends the first secret', async () => {
-    await using receiver = await endpoint(takes)
-    const { id, secret: first } = await create({ url: receiver.url })
+    await using endpoint = await testEndpoint(takes)
+    const { id, secret: first } = await create({ url: endpoint.url })
     const rotate = async (overlap_hours: number) =>
       (await server.client.webhooks.rotateSecret({ params: { id }, body: { overlap_hours } })).secret
     const second = await rotate(0)
     await ping(server.client, id)
     const third = await rotate(168)
     await ping(server.client, id)
-    expect(receiver.requests.map((request) => [first, second, third].map((each) => isSignedBy(each, request)))).toEqual(
+    expect(endpoint.requests.map((request) => [first, second, third].map((each) => isSignedBy(each, request)))).toEqual(
       [
         [false, true, false],
         [false, true, true],
@@ -70,7 +70,7 @@ describe('POST /webhooks/:id/rotate-secret', () => {
     }
   })
 
-  it('answers 404 with the body of an id that never existed, and the receiver stays as it is', async () => {
+  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.rotateSecret', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { endpoint, takes } from '../../harness/endpoint.ts'
+import { takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -14,10 +14,10 @@ const create = (body: { url?: string; events?: string[] } = {}) =>
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } as { url: string } })
 
 describe('POST /webhooks/:id/test', () => {
-  it('sends a ping whatever the receiver asked for, to it alone', async () => {
-    await using receiver = await endpoint(takes)
-    await using other = await endpoint(takes)
-    const { id } = await create({ url: receiver.url, events: ['deployment.failed'] })
+  it('sends a ping to this webhook alone, also when its events do not include it', async () => {
+    await using endpoint = await testEndpoint(takes)
+    await using other = await testEndpoint(takes)
+    const { id } = await create({ url: endpoint.url, events: ['deployment.failed'] })
     await create({ url: other.url })
     expect(await succeed(caller(), 'webhooks.test', { id })).toEqual({
       id: expect.stringMatching(/^dlv_/),
@@ -32,8 +32,8 @@ describe('POST /webhooks/:id/test', () => {
       created_at: expect.any(String),
       finished_at: null,
     })
-    await receiver.waitFor(1)
-    expect(JSON.parse(receiver.requests[0]?.body ?? '')).toEqual({
+    await endpoint.waitFor(1)
+    expect(JSON.parse(endpoint.requests[0]?.body ?? '')).toEqual({
       event: 'ping',
       timestamp: expect.stringMatching(/Z$/),
       data: { webhook_id: id },
@@ -41,7 +41,7 @@ describe('POST /webhooks/:id/test', () => {
     expect(other.requests).toEqual([])
   })
 
-  it('refuses a receiver that is disabled', async () => {
+  it('refuses a webhook that is disabled', async () => {
     const { id } = await create()
     await server.client.webhooks.update({ params: { id }, body: { status: 'disabled' } })
     await expect(server.client.webhooks.test({ params: { id } })).rejects.toMatchObject({
@@ -50,7 +50,7 @@ describe('POST /webhooks/:id/test', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed, and the receiver stays as it is', async () => {
+  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.test', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

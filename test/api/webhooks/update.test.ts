@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { endpoint, failsForAnHour, ping, takes } from '../../harness/endpoint.ts'
+import { failsForAnHour, ping, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -15,7 +15,7 @@ const create = (body: { url?: string; events?: string[]; rate?: number; project_
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } as { url: string } })
 
 describe('PATCH /webhooks/:id', () => {
-  it('changes what is given and nothing else', async () => {
+  it('changes the given fields and no others', async () => {
     const projectId = await newProject()
     const { secret: _, ...made } = await create({ events: ['ping'], rate: 5 })
     const update = (body: object) => succeed(caller(), 'webhooks.update', { id: made.id }, body)
@@ -46,7 +46,7 @@ describe('PATCH /webhooks/:id', () => {
     await expect(updating).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 
-  it('by a key that is bound to a project cannot lead out of it', async () => {
+  it('by a key bound to a project cannot move the webhook to another project', async () => {
     const [here, there] = [await newProject(), await newProject()]
     const { id } = await create({ project_id: here })
     const bound = server.clientFor(await server.key({ projectIds: [here] }))
@@ -57,9 +57,9 @@ describe('PATCH /webhooks/:id', () => {
     await bound.webhooks.update({ params: { id }, body: { project_id: here, events: ['ping'] } })
   })
 
-  it('to another address holds for the next attempt of what waits', async () => {
-    await using old = await endpoint(failsForAnHour)
-    await using next = await endpoint(takes)
+  it('to another address applies to pending deliveries', async () => {
+    await using old = await testEndpoint(failsForAnHour)
+    await using next = await testEndpoint(takes)
     const { id } = await create({ url: old.url })
     const delivery = await ping(server.client, id)
     await server.client.webhooks.update({ params: { id }, body: { url: next.url } })
@@ -69,23 +69,23 @@ describe('PATCH /webhooks/:id', () => {
     expect(old.requests).toHaveLength(1)
   })
 
-  it('to disabled keeps what waits until it is enabled again', async () => {
-    await using receiver = await endpoint((...given) => (given[2] === 1 ? failsForAnHour : takes)(...given))
-    const { id } = await create({ url: receiver.url })
+  it('to disabled keeps pending deliveries until it is enabled again', async () => {
+    await using endpoint = await testEndpoint((...given) => (given[2] === 1 ? failsForAnHour : takes)(...given))
+    const { id } = await create({ url: endpoint.url })
     const { id: deliveryId } = await ping(server.client, id)
     const update = (status: 'enabled' | 'disabled') =>
       server.client.webhooks.update({ params: { id }, body: { status } })
     expect(await update('disabled')).toMatchObject({ status: 'disabled', disabled_reason: 'user' })
     await server.database.query('update deliveries set next_attempt_at = now() where id = $1', [deliveryId])
-    // Another receiver's delivery shows that the server has looked at what is due.
-    await using other = await endpoint(takes)
+    // A delivery to another endpoint shows that the server has read what is due.
+    await using other = await testEndpoint(takes)
     await ping(server.client, (await create({ url: other.url })).id)
-    expect(receiver.requests).toHaveLength(1)
+    expect(endpoint.requests).toHaveLength(1)
     expect(await update('enabled')).toMatchObject({ status: 'enabled', disabled_reason: null })
-    await receiver.waitFor(2)
+    await endpoint.waitFor(2)
   })
 
-  it('answers 404 with the body of an id that never existed, and the receiver stays as it is', async () => {
+  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.update', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

@@ -8,7 +8,9 @@ import { databases } from './0006-databases.ts'
 import { storage } from './0007-storage.ts'
 import { projects } from './0008-projects.ts'
 import { traffic } from './0009-traffic.ts'
+import { generations } from './0010-generations.ts'
 import { databaseRestrictions } from './0011-database-restrictions.ts'
+import { pendingFiles } from './0012-pending-files.ts'
 
 /** All steps of the schema, applied in the order of their names. A released one is never edited. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -21,5 +23,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0007-storage': storage,
   '0008-projects': projects,
   '0009-traffic': traffic,
+  '0010-generations': generations,
   '0011-database-restrictions': databaseRestrictions,
+  '0012-pending-files': pendingFiles,
 }

@@ -1,9 +1,12 @@
 import { isIP } from 'node:net'
 import type { Outbound } from '../platform/outbound.ts'
 
-/** What is wrong with a receiver's address, or `undefined`. Names are checked again at each connection. */
+/**
+ * Returns why nothing may be sent to an endpoint's address, or `undefined` when it is fine. The addresses that a host name
+ * resolves to are checked at each connection.
+ */
 export function urlProblem(url: string, outbound: Outbound): string | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the check refuses these characters.
   if (/[\s\x00-\x1f\x7f]/.test(url) || !url.isWellFormed()) return 'must not contain spaces or control characters'
   if (!URL.canParse(url)) return 'must be an address such as https://example.com/webhooks'
   const parsed = new URL(url)

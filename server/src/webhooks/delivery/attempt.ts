@@ -1,4 +1,4 @@
-import type { Logger } from '../platform/logger.ts'
+import type { Logger } from '../../platform/logger.ts'
 import type { DueDelivery } from './due.ts'
 import { messageOf } from './message.ts'
 import type { Recorder } from './record.ts'
@@ -11,33 +11,29 @@ export interface AttemptDependencies {
   readonly logger: Logger
 }
 
-export interface Attempted {
-  /** When the next one is due, if there is one: it may be now, because the delivery was to be sent again meanwhile. */
-  readonly nextAt: Date | null
-}
-
 /**
- * Sends a delivery once and records what came of it. `onAnswer` is called in between: the record does not concern the
- * receiver. Rejects with the signal's reason when that cut the attempt off.
+ * Sends a delivery once and records the result. `onAnswer` is called in between: recording does not occupy the endpoint.
+ * Resolves with the time of the next attempt, or `null` when there is none. Rejects with the signal's reason when that
+ * aborted the attempt.
  */
 export async function attempt(
   { sender, recorder, logger }: AttemptDependencies,
   delivery: DueDelivery,
   onAnswer: (result: SendResult) => void,
   signal: AbortSignal,
-): Promise<Attempted> {
+): Promise<{ readonly nextAt: Date | null }> {
   const at = new Date()
   const startedAt = performance.now()
   const message = messageOf(delivery, delivery.keys, at)
   const result = await sender.send(message, signal)
   const durationMs = performance.now() - startedAt
   onAnswer(result)
-  // The server's own stop is no failure of the receiver.
+  // An attempt that the server's own stop has aborted does not count as a failure of the endpoint.
   if (!result.ok) signal.throwIfAborted()
   const status = result.answer?.status ?? null
   const retryAfter = result.answer?.headers['retry-after'] ?? null
   const next = nextAfter({ ok: result.ok, status, retryAfter }, delivery.failures, new Date(), Math.random())
-  const { overtaken } = await recorder.record({
+  const { sendAgain } = await recorder.record({
     deliveryId: delivery.id,
     webhookId: delivery.webhookId,
     round: delivery.round,
@@ -51,6 +47,6 @@ export async function attempt(
   const about = { delivery: delivery.id, event: delivery.eventId, webhook: delivery.webhookId, status }
   if (result.ok) logger.debug(about, 'webhook delivered')
   else logger.info({ ...about, error: result.error }, 'webhook attempt failed')
-  if (overtaken) return { nextAt: new Date() }
+  if (sendAgain) return { nextAt: new Date() }
   return { nextAt: next.status === 'pending' ? next.at : null }
 }

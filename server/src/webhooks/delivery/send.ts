@@ -1,11 +1,11 @@
 import { Agent, request } from 'undici'
-import type { Outbound } from '../platform/outbound.ts'
+import type { Outbound } from '../../platform/outbound.ts'
+import { urlProblem } from '../endpoint-url.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import type { Message } from './message.ts'
-import { urlProblem } from './receiver-url.ts'
 
 export interface SendResult {
-  /** Whether there was a complete 2xx answer. */
+  /** True when there was a complete 2xx answer. */
   readonly ok: boolean
   readonly answer: Answer | null
   /** Why there is no complete answer. */
@@ -13,20 +13,20 @@ export interface SendResult {
 }
 
 export interface Sender {
-  /** One attempt: a POST that follows no redirect and has 15 s for everything. Never rejects. */
+  /** Makes one attempt: a POST that follows no redirect and may take 15 s in total. Never rejects. */
   send(message: Message, signal: AbortSignal): Promise<SendResult>
   close(): Promise<void>
 }
 
 const timeoutMs = 15_000
 
-/** Sends over kept-alive connections to the addresses that the outbound rule allows, checked where they are made. */
+/** Sends over kept-alive connections, and only to addresses that the outbound rule allows, checked at connect time. */
 export function createSender({ outbound }: { outbound: Outbound }): Sender {
   const agent = new Agent({ connect: { lookup: outbound.lookup, timeout: timeoutMs } })
 
   return {
     async send(message, signal) {
-      // The rule may have changed since the address was taken; and a connection to a literal makes no lookup.
+      // Checked again: the rule may have changed since the webhook was created, and no lookup is made for a literal address.
       const problem = urlProblem(message.url, outbound)
       if (problem !== undefined) return { ok: false, answer: null, error: `The address ${problem}.` }
       try {
@@ -50,7 +50,7 @@ export function createSender({ outbound }: { outbound: Outbound }): Sender {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return `There was no complete answer within ${timeoutMs / 1000} s.`
-  // The client's own check of what its parser lets pass, such as the status 000.
+  // undici asserts what its parser accepts but its client does not, such as the status 000.
   if (error.name === 'AssertionError') return 'The answer is not well-formed HTTP.'
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }

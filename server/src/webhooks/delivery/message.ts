@@ -1,17 +1,17 @@
 import { type SigningKey, sign } from '@fairlead/receiver'
 
-/** A request to a receiver. */
+/** A request to an endpoint. */
 export interface Message {
   readonly url: string
-  /** All but the signature. */
+  /** All headers except the signature. */
   readonly headers: Readonly<Record<string, string>>
   readonly signature: string
   readonly body: Buffer
 }
 
 /**
- * One attempt's request. Standard Webhooks: the id is the event's, the same over all attempts; the timestamp is new on
- * each; every key signs.
+ * Returns the request of one attempt, as Standard Webhooks says: the id is the event's and the same in all attempts, the
+ * timestamp is that of the attempt, and there is a signature by each key.
  */
 export function messageOf(
   event: { readonly url: string; readonly eventId: string; readonly body: string },

@@ -1,20 +1,20 @@
 import type { ClientConfig } from 'pg'
-import { listen } from '../platform/database/notifications.ts'
-import type { Database } from '../platform/database.ts'
-import type { Logger } from '../platform/logger.ts'
-import type { Outbound } from '../platform/outbound.ts'
-import { startPeriodic } from '../platform/periodic.ts'
-import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { listen } from '../../platform/database/notifications.ts'
+import type { Outbound } from '../../platform/outbound.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
+import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import { changedChannel, dueChannel } from '../outbox.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { createDueQueries } from './due.ts'
-import { changedChannel, dueChannel } from './outbox.ts'
 import { createRecorder } from './record.ts'
 import { removeOld } from './retention.ts'
 import { createSender } from './send.ts'
 
 export interface SendingDependencies {
   readonly database: Database
-  /** For the connection that listens. */
+  /** For the connection that listens for notifications. */
   readonly connection: ClientConfig
   readonly secrets: SecretBox
   readonly outbound: Outbound
@@ -25,7 +25,7 @@ export interface SendingDependencies {
 
 const cleaningMs = 3_600_000
 
-/** Sends what is due, as soon as it is, and removes what is old. */
+/** Sends deliveries as soon as they are due, and removes old ones. */
 export function startSending(dependencies: SendingDependencies): { stop(): Promise<void> } {
   const { database, connection, secrets, outbound, retentionMs, logger } = dependencies
   const sender = createSender({ outbound })

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-/** What is kept of a receiver's answer. */
+/** The part of an endpoint's answer that is kept. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -10,8 +10,8 @@ export interface Answer {
 const limitBytes = 16 * 1024
 
 /**
- * Reads at most 16 KiB of an answer. A longer one is cut off, with its connection; a shorter one is read to its end, so
- * that the connection can be used again. Rejects when the answer breaks off.
+ * Reads at most 16 KiB of an answer. A longer one is cut off together with its connection; a shorter one is read to its
+ * end, so that the connection can be reused. Rejects when the answer breaks off.
  */
 export async function readAnswer(response: Dispatcher.ResponseData): Promise<Answer> {
   const chunks: Buffer[] = []
@@ -19,7 +19,7 @@ export async function readAnswer(response: Dispatcher.ResponseData): Promise<Ans
   for await (const chunk of response.body) {
     chunks.push(chunk as Buffer)
     size += (chunk as Buffer).length
-    // Leaving the loop destroys the rest.
+    // Leaving the loop destroys the stream and its connection.
     if (size > limitBytes) break
   }
   return {
@@ -29,11 +29,11 @@ export async function readAnswer(response: Dispatcher.ResponseData): Promise<Ans
   }
 }
 
-/** The text of any bytes, in at most `limit` bytes of UTF-8 and without NUL, which the database does not take. */
+/** Returns any bytes as text of at most `limit` bytes of UTF-8, without NUL, which PostgreSQL does not store. */
 export function storableText(bytes: Buffer, limit: number): string {
   const text = bytes.subarray(0, limit).toString().replaceAll('\0', '\ufffd')
   const encoded = Buffer.from(text)
-  // What is not UTF-8 grows when it is replaced. A character that the cut would halve is left out.
+  // Bytes that are not UTF-8 become longer when they are replaced. A character that the cut would split is left out.
   return encoded.length <= limit ? text : new TextDecoder().decode(encoded.subarray(0, limit), { stream: true })
 }
 

@@ -1,28 +1,28 @@
 import { sql } from 'kysely'
-import type { Database } from '../platform/database.ts'
+import type { Database } from '../../platform/database.ts'
 
-const batch = 1_000
+const batchSize = 1_000
 
 /**
- * Removes deliveries that were made before `before`, with their attempts, and then events that nothing refers to.
- * What is still to be sent to an enabled receiver stays. A batch at a time, so that nothing is locked for long.
+ * Removes deliveries that were created before `before`, with their attempts, and then events without deliveries. Pending
+ * deliveries of enabled webhooks stay. Rows are deleted in batches, so that none is locked for long.
  */
 export async function removeOld(database: Database, before: Date, signal: AbortSignal): Promise<void> {
   const oldDeliveries = sql`
     delete from deliveries where id in (
       select deliveries.id from deliveries join webhooks on webhooks.id = webhook_id
       where deliveries.created_at < ${before} and (deliveries.status <> 'pending' or webhooks.status = 'disabled')
-      limit ${batch}
+      limit ${batchSize}
     )`
   const oldEvents = sql`
     delete from events where id in (
       select id from events where created_at < ${before}
         and not exists (select from deliveries where event_id = events.id)
-      limit ${batch}
+      limit ${batchSize}
     )`
   for (const statement of [oldDeliveries, oldEvents]) {
-    let removed = batch
-    while (removed === batch && !signal.aborted) {
+    let removed = batchSize
+    while (removed === batchSize && !signal.aborted) {
       removed = Number((await statement.execute(database)).numAffectedRows ?? 0)
     }
   }

@@ -1,0 +1,94 @@
+import { type AttemptDependencies, attempt } from './attempt.ts'
+import type { DueDelivery } from './due.ts'
+import { type Lane, mayBegin } from './lane.ts'
+import type { Lanes } from './lanes.ts'
+import { createSlots, type Slots } from './slots.ts'
+
+export interface RunnerDependencies extends AttemptDependencies {
+  readonly lanes: Lanes
+  /** Called with the time of a delivery's next attempt. */
+  readonly onNextAttempt: (at: number) => void
+}
+
+export interface Runner {
+  /** Begins as many attempts of a lane as it may. */
+  run(lane: Lane): void
+  /** Begins no further attempts, waits a short while for those under way, and then aborts them. */
+  stop(): Promise<void>
+}
+
+/** Attempts under way: to all endpoints that accept what they get, and to all whose last attempt failed. */
+const maxUnderWay = 500
+const maxUnderWayFailing = 100
+
+const graceMs = 5_000
+
+/**
+ * Makes the attempts of all lanes. Failing endpoints share a smaller number of slots of their own: when many of them
+ * hang, they delay each other and nobody else.
+ */
+export function createRunner(dependencies: RunnerDependencies): Runner {
+  const { lanes, logger, recorder, onNextAttempt } = dependencies
+  const steady = createSlots<Lane>(maxUnderWay)
+  const failing = createSlots<Lane>(maxUnderWayFailing)
+  const aborting = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  let stopped = false
+
+  const run = (lane: Lane): void => {
+    while (!stopped && mayBegin(lane)) {
+      const wait = lane.earliest - Date.now()
+      if (wait > 0) {
+        lane.timer ??= setTimeout(() => {
+          lane.timer = undefined
+          run(lane)
+        }, wait)
+        break
+      }
+      const slots = lane.failing ? failing : steady
+      if (!slots.take(lane)) break
+      begin(lane, slots)
+    }
+    lanes.update(lane)
+  }
+
+  const begin = (lane: Lane, slots: Slots<Lane>): void => {
+    lane.underWay++
+    if (lane.rate !== null) lane.earliest = Math.max(lane.earliest, Date.now()) + 1000 / lane.rate
+    const running = deliver(lane, lane.queue.shift() as DueDelivery, slots)
+      // Only a stop ends an attempt without a record.
+      .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it is made again'))
+      .finally(() => underWay.delete(running))
+    underWay.add(running)
+  }
+
+  const deliver = async (lane: Lane, delivery: DueDelivery, slots: Slots<Lane>): Promise<void> => {
+    const onAnswer = ({ ok }: { ok: boolean }) => {
+      lane.failing = !ok
+      lane.underWay--
+      slots.release()
+      // Lanes that wait for a slot come before this one.
+      for (let next = slots.next(); next !== undefined; next = slots.next()) run(next)
+      run(lane)
+    }
+    const { nextAt } = await attempt(dependencies, delivery, onAnswer, aborting.signal)
+    lane.held.delete(delivery.id)
+    if (nextAt !== null && nextAt.getTime() <= Date.now()) lane.unread = true
+    else if (nextAt !== null) onNextAttempt(nextAt.getTime())
+    lanes.update(lane)
+  }
+
+  return {
+    run,
+    async stop() {
+      stopped = true
+      for (const lane of lanes.all()) clearTimeout(lane.timer)
+      const abort = setTimeout(() => {
+        aborting.abort(new Error('the server is stopping'))
+        recorder.stop()
+      }, graceMs)
+      await Promise.all(underWay)
+      clearTimeout(abort)
+    },
+  }
+}

@@ -1,0 +1,188 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { newId } from '../../server/src/platform/ids.ts'
+import { createDiskStore } from '../../server/src/storage/disk-store.ts'
+import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../server/src/storage/pending.ts'
+import type { FileStore } from '../../server/src/storage/store.ts'
+import { type TestDatabase, testDatabase } from '../harness/database.ts'
+import { testServer } from '../harness/server.ts'
+import { filesOnDisk, upload } from '../harness/storage.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+
+const logger = pino({ level: 'silent' })
+const signal = new AbortController().signal
+
+describe('two servers on one database and one store', () => {
+  let database: TestDatabase
+  let handle: ReturnType<typeof openDatabase>
+  let folder: Awaited<ReturnType<typeof temporaryDirectory>>
+  let store: FileStore
+  let one: PendingFiles
+  let other: PendingFiles
+  beforeAll(async () => {
+    database = await testDatabase()
+    handle = openDatabase({ connectionString: database.url, max: 5 }, logger)
+  })
+  afterAll(async () => {
+    await handle.close()
+    await database[Symbol.asyncDispose]()
+  })
+  beforeEach(async () => {
+    folder = await temporaryDirectory()
+    store = await createDiskStore({ directory: join(folder.path, 'files') })
+    one = serverNamed('one')
+    other = serverNamed('other')
+  })
+  afterEach(() => folder[Symbol.asyncDispose]())
+
+  const serverNamed = (serverId: string) => createPendingFiles({ database: handle.db, store, serverId, logger })
+  const pendingIds = async () =>
+    (await database.query<{ file_id: string }>('select file_id from pending_files')).map((row) => row.file_id)
+  const expireLeases = () => database.query(`update pending_files set lease_until = now() - interval '1 second'`)
+  const write = async (id: string) => {
+    const file = await store.create(id)
+    await file.write(Buffer.from('content'))
+    await file.finish()
+  }
+
+  /** An upload of `one` whose bytes are in the store and which ends when `end` is called. */
+  async function uploadUnderWay(finish: (upload: PendingUpload) => Promise<void> = complete) {
+    const id = newId('file')
+    const stored = Promise.withResolvers<void>()
+    const ending = Promise.withResolvers<void>()
+    const result = one
+      .track(id, async (pending) => {
+        await pending.begin()
+        await write(id)
+        stored.resolve()
+        await ending.promise
+        await finish(pending)
+      })
+      .then(
+        () => 'completed',
+        () => 'failed',
+      )
+    await stored.promise
+    return {
+      id,
+      end: () => {
+        ending.resolve()
+        return result
+      },
+    }
+  }
+  const complete = (upload: PendingUpload) => handle.db.transaction().execute((trx) => upload.complete(trx))
+
+  it('leave alone what the other one has under way', async () => {
+    const { id, end } = await uploadUnderWay()
+    await other.recover()
+    await other.maintain(signal)
+    await one.maintain(signal)
+    expect(await filesOnDisk(folder.path)).toEqual([id])
+    expect(await end()).toBe('completed')
+    expect(await filesOnDisk(folder.path)).toEqual([id])
+    expect(await pendingIds()).toEqual([])
+  })
+
+  it('keep the leases of their own uploads from expiring', async () => {
+    const { id, end } = await uploadUnderWay()
+    await expireLeases()
+    await one.maintain(signal)
+    await other.maintain(signal)
+    expect(await filesOnDisk(folder.path)).toEqual([id])
+    expect(await end()).toBe('completed')
+  })
+
+  it('remove an upload whose lease has expired, and should it still be alive, it fails and leaves nothing', async () => {
+    const { end } = await uploadUnderWay()
+    await expireLeases()
+    await other.maintain(signal)
+    expect(await filesOnDisk(folder.path)).toEqual([])
+    expect(await end()).toBe('failed')
+    expect(await filesOnDisk(folder.path)).toEqual([])
+    expect(await pendingIds()).toEqual([])
+  })
+
+  it('remove an unfinished file, and its writer cannot finish it any more', async () => {
+    const id = newId('file')
+    const result = one.track(id, async (pending) => {
+      await pending.begin()
+      const file = await store.create(id)
+      await file.write(Buffer.from('half'))
+      await expireLeases()
+      await other.maintain(signal)
+      await file.finish()
+    })
+    await expect(result).rejects.toMatchObject({ code: 'ENOENT' })
+    expect(await filesOnDisk(folder.path)).toEqual([])
+    expect(await pendingIds()).toEqual([])
+  })
+
+  it('settle at their start what their last process had under way, without waiting for its lease', async () => {
+    const abandoned = await uploadUnderWay()
+    await serverNamed('one').recover()
+    expect(await filesOnDisk(folder.path)).toEqual([])
+    expect(await pendingIds()).toEqual([])
+    expect(await abandoned.end()).toBe('failed')
+  })
+
+  it('wait for a transaction that is just completing an upload', async () => {
+    const completed = Promise.withResolvers<void>()
+    const commit = Promise.withResolvers<void>()
+    const { id, end } = await uploadUnderWay((pending) =>
+      handle.db.transaction().execute(async (trx) => {
+        await pending.complete(trx)
+        completed.resolve()
+        await commit.promise
+      }),
+    )
+    const ended = end()
+    await completed.promise
+    const recovering = serverNamed('one').recover()
+    await expect
+      .poll(() =>
+        database.query(`select from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'pending_files'`),
+      )
+      .toHaveLength(1)
+    commit.resolve()
+    await recovering
+    expect(await ended).toBe('completed')
+    expect(await filesOnDisk(folder.path)).toEqual([id])
+  })
+
+  it('finish a deletion that the other one has begun', async () => {
+    const id = newId('file')
+    await write(id)
+    await handle.db.transaction().execute((trx) => one.markDeleted(trx, [id]))
+    await other.maintain(signal)
+    expect(await filesOnDisk(folder.path)).toEqual([])
+    expect(await pendingIds()).toEqual([])
+    await one.removeDeleted([id])
+  })
+})
+
+it('settles at its first start what an earlier version left pending in the data directory', async () => {
+  await using server = await testServer()
+  const { id: project } = await server.client.projects.create({ body: { name: 'Old' } })
+  const kept = await upload(server.client, project, 'kept.txt', 'kept')
+  const files = join(server.dataDirectory, 'files')
+  const serverId = () => readFile(join(server.dataDirectory, 'server-id'), 'utf8')
+  const firstId = await serverId()
+
+  const doubtful = join(files, 'doubtful')
+  const [finished, unfinished] = [newId('file'), newId('file')]
+  await mkdir(doubtful)
+  for (const id of [kept.id, finished, unfinished]) await writeFile(join(doubtful, id), '')
+  await mkdir(join(files, finished.slice(-2)), { recursive: true })
+  await writeFile(join(files, finished.slice(-2), finished), 'no row')
+  await writeFile(join(doubtful, `${unfinished}.part`), 'half')
+
+  await server.restart()
+  expect(await filesOnDisk(server.dataDirectory)).toEqual([kept.id])
+  expect(await readdir(files)).not.toContain('doubtful')
+  expect(await (await fetch(kept.url)).text()).toBe('kept')
+  expect(await serverId()).toBe(firstId)
+})
