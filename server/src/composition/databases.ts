@@ -2,19 +2,79 @@ import { createEmbeddedEngine } from '../databases/engines/embedded.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import { createExternalEngine } from '../databases/engines/external.ts'
 import type { Announce } from '../databases/events.ts'
+import { dropTask, reconcileTask, snapshotTask } from '../databases/job-queue.ts'
+import { createDatabases } from '../databases/operations/databases.ts'
+import { databaseHandlers } from '../databases/operations/handlers.ts'
+import { createSnapshots } from '../databases/operations/snapshots.ts'
+import { startDatabaseChecks } from '../databases/reconciler/checks.ts'
+import { openEngines } from '../databases/reconciler/open-engines.ts'
+import { createDatabaseReconciler, type DatabaseReconciler } from '../databases/reconciler/reconciler.ts'
+import type { HandlersOf } from '../http/call.ts'
 import { type Database, openDatabase } from '../platform/database.ts'
+import type { Task } from '../platform/jobs.ts'
 import { createBinariesStore } from '../platform/postgres/install.ts'
 import { binariesReleases } from '../platform/postgres/releases.ts'
 import { databasesUser } from '../platform/startup/state.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { announce } from '../webhooks/outbox.ts'
+import type { AccountsFeature } from './accounts.ts'
 import type { Composition } from './composition.ts'
 
 /** The host in connection strings of the embedded engine, whose clusters listen on loopback alone. */
 const embeddedHost = '127.0.0.1'
 
+/** The databases feature, as other composers use it. */
+export interface DatabasesFeature {
+  readonly handlers: HandlersOf<'databases' | 'snapshots'>
+  /** Counts the databases of a project. */
+  readonly count: (projectId: string) => Promise<number>
+  readonly tasks: Readonly<Record<string, Task>>
+  readonly removeProject: DatabaseReconciler['removeProject']
+  /** Opens the engines of all databases, and begins to check them. */
+  start(): Promise<void>
+}
+
+export async function composeDatabases(
+  composition: Composition,
+  { tierOf }: Pick<AccountsFeature, 'tierOf'>,
+  tenancy: Pick<Tenancy, 'accountOf'>,
+): Promise<DatabasesFeature> {
+  const { config, logger, state, secrets, stack } = composition
+  const { plans } = config
+  const database = state.db
+  const engine = await databaseEngine(composition)
+  const databases = createDatabases({
+    database,
+    secrets,
+    engine,
+    plans,
+    retentionMs: config.databases.retentionMs,
+    tierOf,
+    autonomous: autonomousConnection(composition),
+  })
+  const announce = databaseAnnouncements(tenancy)
+  const reconciler = createDatabaseReconciler({ database, secrets, engine, plans, announce, logger })
+  return {
+    handlers: databaseHandlers(databases, createSnapshots({ database })),
+    count: databases.count,
+    tasks: {
+      [reconcileTask]: (job, signal) => reconciler.reconcile(String(job['database_id']), signal),
+      [dropTask]: (job, signal) => reconciler.drop(String(job['database_id']), signal),
+      [snapshotTask]: (job, signal) => reconciler.reconcileSnapshot(String(job['snapshot_id']), signal),
+    },
+    removeProject: reconciler.removeProject,
+
+    async start() {
+      await reconciler.resume()
+      await openEngines({ database, engine, logger }, stack.signal)
+      const checks = startDatabaseChecks({ database, engine, plans, logger, reconciler })
+      stack.defer('databases', () => checks.stop())
+    },
+  }
+}
+
 /** Creates the engine of users' databases: clusters of the server's own, or the operator's PostgreSQL. */
-export async function databaseEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
+async function databaseEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
   const { url, ports, registryEnvironment } = config.databases
   const { databases: directory, runtime, binaries } = state.directory
   const engine =
@@ -42,14 +102,14 @@ export async function databaseEngine({ config, logger, state, stack }: Compositi
  * Opens one connection for writes that must be committed whatever becomes of the transaction around them. It is not one of
  * the pool, whose connections may all be held by such transactions.
  */
-export function autonomousConnection({ logger, state, stack }: Composition): Database {
+function autonomousConnection({ logger, state, stack }: Composition): Database {
   const handle = openDatabase({ ...state.connection, max: 1 }, logger)
   stack.defer('autonomous connection', () => handle.close())
   return handle.db
 }
 
 /** Announces events of databases to the webhooks of the project's account, in the transaction that makes it so. */
-export function databaseAnnouncements(tenancy: Pick<Tenancy, 'accountOf'>): Announce {
+function databaseAnnouncements(tenancy: Pick<Tenancy, 'accountOf'>): Announce {
   return async (transaction, { projectId, databaseId, ...happened }) => {
     const accountId = await tenancy.accountOf(transaction, projectId)
     const ids = { database_id: databaseId, project_id: projectId }

@@ -1,10 +1,6 @@
-import { createCreateDeployment } from '../deployments/owners/create.ts'
-import { createDeployments } from '../deployments/owners/deployments.ts'
-import { createDeploymentDetails } from '../deployments/owners/detail.ts'
-import { deploymentHandlers } from '../deployments/owners/handlers.ts'
-import { createLifecycle } from '../deployments/owners/lifecycle.ts'
-import { createLogs } from '../deployments/owners/logs.ts'
-import { createRemoveDeployment, createRemoveProject, type RemoveProject } from '../deployments/owners/remove.ts'
+import type { Traffic } from '../apps/traffic.ts'
+import type { DeployJob } from '../deployments/job/job.ts'
+import type { RemoveProject } from '../deployments/owners/remove.ts'
 import type { Announce } from '../deployments/state/announce.ts'
 import { createDeploymentLocks } from '../deployments/state/lock.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
@@ -12,19 +8,63 @@ import { createDeploymentStore } from '../deployments/state/store.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
-import type { Limits } from '../runtimes/limits.ts'
-import type { AppsFeature } from './apps.ts'
+import type { Outbound } from '../platform/outbound.ts'
+import { planNamed } from '../platform/plans.ts'
+import type { Tenancy } from '../projects/tenancy.ts'
+import { limitsOf } from '../runtimes/limits.ts'
+import { announce } from '../webhooks/outbox.ts'
+import { composeApps } from './apps.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
-import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
+import { composeDeployJob, composeMachinery } from './deploy-job.ts'
+import type { DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
+import { composeRequests } from './deployment-requests.ts'
+import { composeGateway } from './gateway.ts'
+import { startReconciler } from './reconciler.ts'
+import { composeLogs, composeRuntimes } from './runtimes.ts'
+import { composeCaches, composeSources } from './sources.ts'
 
-/** Makes the parts that all rooms of deployments share. */
-export function composeDeploymentState(
-  { config, logger, state, secrets, stack }: Composition,
-  { apps }: AppsFeature,
+/** The deployments feature, as other composers use it. */
+export interface DeploymentsFeature {
+  readonly handlers: HandlersOf<'deployments'>
+  /** Counts the deployments of a project. */
+  readonly count: (projectId: string) => Promise<number>
+  readonly deploy: DeployJob
+  readonly removeProject: RemoveProject
+  /** Brings the apps back that should run, and keeps them running. */
+  start(): Promise<void>
+}
+
+export async function composeDeployments(
+  composition: Composition,
   given: {
-    readonly limitsOf: (projectId: string) => Promise<Limits>
-    readonly announce: Announce
+    readonly tenancy: Pick<Tenancy, 'planOf'>
+    readonly traffic: Pick<Traffic, 'add'>
+    readonly outbound: Outbound
   },
+): Promise<DeploymentsFeature> {
+  const gateway = await composeGateway(composition, given.traffic)
+  const caches = composeCaches(composition)
+  const surroundings: DeploymentSurroundings = {
+    apps: composeApps(composition, gateway),
+    runtimes: await composeRuntimes(composition, caches),
+    logs: composeLogs(composition),
+    sources: await composeSources(composition, caches, given.outbound),
+  }
+  const foundation = composeFoundation(composition, surroundings, given.tenancy)
+  const machinery = composeMachinery(composition, surroundings, foundation, gateway)
+  const requests = composeRequests(composition, surroundings, foundation, machinery)
+  return {
+    ...requests,
+    count: foundation.store.ofProjects.count,
+    deploy: composeDeployJob(composition, surroundings, foundation, machinery, { gateway, caches }),
+    start: () => startReconciler(composition, surroundings, foundation, machinery, { gateway, caches }),
+  }
+}
+
+function composeFoundation(
+  { config, logger, state, secrets, stack }: Composition,
+  { apps: { apps } }: DeploymentSurroundings,
+  tenancy: Pick<Tenancy, 'planOf'>,
 ): DeploymentFoundation {
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
@@ -32,56 +72,22 @@ export function composeDeploymentState(
   return {
     store: createDeploymentStore({ database: state.db, apps }),
     secrets: deploymentSecrets,
-    releaseOf: createReleaseOf({ secrets: deploymentSecrets, limitsOf: given.limitsOf }),
+    releaseOf: createReleaseOf({
+      secrets: deploymentSecrets,
+      limitsOf: async (projectId) => limitsOf(planNamed(config.plans, await tenancy.planOf(projectId))),
+    }),
     locks: createDeploymentLocks(),
     appLock: createKeyedLock(),
-    announce: given.announce,
+    announce: announceDeployment,
     background,
   }
 }
 
-/** The deployments feature as requests and other features use it. */
-export interface DeploymentsFeature {
-  readonly handlers: HandlersOf<'deployments'>
-  readonly removeProject: RemoveProject
-}
-
-export function composeDeployments(
-  composition: Composition,
-  surroundings: DeploymentSurroundings,
-  foundation: DeploymentFoundation,
-  machinery: DeployMachinery,
-): DeploymentsFeature {
-  const { config, state, secrets, stack } = composition
-  const { apps: appsFeature, runtimes, logs, sources } = surroundings
-  const { apps, listening, urlOf } = appsFeature
-  const { store } = foundation
-  const database = state.db
-  const details = createDeploymentDetails({ store, apps, secrets: foundation.secrets, urlOf })
-  const removal = { closeAddress: listening.close, teardown: machinery.teardown, removeApp: machinery.removeApp, logs }
-  const create = createCreateDeployment({
-    store,
-    findOrCreateApp: apps.findOrCreate,
-    open: listening.open,
-    secrets: { box: secrets, ofDeployments: foundation.secrets },
-    plans: config.plans,
-    disk: machinery.disk,
-    urlOf,
-    allowFile: config.localMode,
-    runtime: runtimes.preferred.name,
+/** Announces the outcome of a deployment to the webhooks of its account. */
+const announceDeployment: Announce = (transaction, { event, row, url, ...more }) =>
+  announce(transaction, {
+    accountId: row.account_id,
+    projectId: row.project_id,
+    event,
+    data: { deployment_id: row.id, project_id: row.project_id, url, ...more },
   })
-  return {
-    handlers: deploymentHandlers({
-      deployments: createDeployments({ database, store, apps, details, create, urlOf }),
-      lifecycle: createLifecycle({
-        ...foundation,
-        details,
-        urlOf,
-        teardown: machinery.teardown,
-        remove: createRemoveDeployment(removal),
-      }),
-      logs: createLogs({ database, store, secrets: foundation.secrets, logs, stopping: stack.signal }),
-    }),
-    removeProject: createRemoveProject({ ...removal, database, store, apps, locks: foundation.locks, sources }),
-  }
-}

@@ -1,5 +1,5 @@
-import { once } from 'node:events'
-import { countByStatus } from '../deployments/owners/count.ts'
+import { countByStatus } from '../deployments/state/reads.ts'
+import { unlessAborted } from '../platform/abort.ts'
 import { countJobs, type Workers } from '../platform/jobs.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
@@ -7,21 +7,22 @@ import type { State } from '../platform/startup/state.ts'
 
 const readinessTimeoutMs = 5_000
 
-/** What keeps the server from working, in words for everybody. */
+/** Returns the check behind `/readyz`: the reason why the server cannot work, in words for everybody. */
 export function readiness(state: State, workers: Workers, logger: Logger): () => Promise<string | undefined> {
   return async () => {
     const late = AbortSignal.timeout(readinessTimeoutMs)
     try {
-      await Promise.race([state.pool.query('select 1'), once(late, 'abort').then(() => Promise.reject(late.reason))])
+      await unlessAborted(state.pool.query('select 1'), late)
     } catch (error) {
       logger.debug({ err: error }, 'not ready')
       return 'the database does not answer'
     }
-    return workers.isRunning() ? undefined : 'the work on jobs has broken off'
+    return workers.isRunning() ? undefined : 'no jobs are being run'
   }
 }
 
-export function countIn(metrics: Metrics, state: State): void {
+/** Registers the gauges that read the database. */
+export function registerGauges(metrics: Metrics, state: State): void {
   metrics.gauge({
     name: 'fairlead_jobs',
     help: 'Jobs by state: waiting, running, failed for good.',

@@ -1,17 +1,55 @@
 import { join } from 'node:path'
+import type { Api } from '../http/application/application.ts'
+import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { startPeriodic } from '../platform/periodic.ts'
+import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/address.ts'
 import { createDiskStore } from '../storage/disk-store.ts'
+import { downloads } from '../storage/download.ts'
+import { createFiles, type Files } from '../storage/files.ts'
+import { storageHandlers } from '../storage/handlers.ts'
 import { settleOldMarkers } from '../storage/old-markers.ts'
 import type { StorageParts } from '../storage/parts.ts'
 import { createPendingFiles, maintenanceMs } from '../storage/pending.ts'
 import { openServerId } from '../storage/server-id.ts'
 import type { FileStore } from '../storage/store.ts'
+import { announce } from '../webhooks/outbox.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
 
+/** The storage feature, as other composers use it. */
+export interface StorageFeature {
+  readonly handlers: HandlersOf<'storage'>
+  readonly downloads: Api['downloads']
+  readonly storedBytes: Files['storedBytes']
+  readonly removeProject: Files['removeProject']
+}
+
+export async function composeStorage(
+  composition: Composition,
+  { hold }: Pick<Tenancy, 'hold'>,
+): Promise<StorageFeature> {
+  const parts = await storageParts(composition, {
+    holdProject: hold,
+    announceUpload: (trx, { accountId, projectId, fileId, ...data }) =>
+      announce(trx, {
+        accountId,
+        projectId,
+        event: 'file.uploaded',
+        data: { file_id: fileId, project_id: projectId, ...data },
+      }),
+  })
+  const files = createFiles(parts)
+  return {
+    handlers: storageHandlers(files),
+    downloads: downloads({ store: parts.store, byAddress: files.byAddress }),
+    storedBytes: files.storedBytes,
+    removeProject: files.removeProject,
+  }
+}
+
 /** Opens the store and removes what interrupted uploads and deletions left in it. */
-export async function storageParts(
+async function storageParts(
   composition: Composition,
   given: Pick<StorageParts, 'holdProject' | 'announceUpload'>,
 ): Promise<StorageParts> {

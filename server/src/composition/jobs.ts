@@ -1,0 +1,36 @@
+import type { DeployJob } from '../deployments/job/job.ts'
+import { deployTask, startTask } from '../deployments/state/queue.ts'
+import { connectionBudget } from '../platform/connection-budget.ts'
+import { startWorkers, type Task, type Workers } from '../platform/jobs.ts'
+import { removeProject, removeProjectTask } from '../projects/removal.ts'
+import type { Composition } from './composition.ts'
+
+/** Starts the lanes of jobs, each with the concurrency that the connection budget gives it. */
+export async function startJobs(
+  { logger, state, stack }: Composition,
+  given: {
+    readonly deploy: DeployJob
+    readonly databaseTasks: Readonly<Record<string, Task>>
+    /** Remove everything that a project has, each in its feature; in this order. */
+    readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
+  },
+): Promise<Workers> {
+  const { lanes } = connectionBudget
+  const deploy: Task = (job, signal) => given.deploy(String(job['deployment_id']), signal)
+  const remove: Task = (job, signal) => {
+    const removers = given.removers.map((remover) => (id: string) => remover(id, signal))
+    return removeProject({ database: state.db, removers }, String(job['project_id']))
+  }
+  const workers = await startWorkers({
+    pool: state.pool,
+    logger,
+    lanes: [
+      { concurrency: lanes.deploy.concurrency, tasks: { [deployTask]: deploy } },
+      { concurrency: lanes.start.concurrency, tasks: { [startTask]: deploy } },
+      { concurrency: lanes.databases.concurrency, tasks: given.databaseTasks },
+      { concurrency: lanes.removal.concurrency, tasks: { [removeProjectTask]: remove } },
+    ],
+  })
+  stack.defer('jobs', () => workers.stop())
+  return workers
+}

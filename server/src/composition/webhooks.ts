@@ -1,0 +1,42 @@
+import type { HandlersOf } from '../http/call.ts'
+import type { Outbound } from '../platform/outbound.ts'
+import { webhooksOf } from '../platform/plans.ts'
+import { createTenancy, type Tenancy } from '../projects/tenancy.ts'
+import { createDeliveries } from '../webhooks/deliveries.ts'
+import { startSending } from '../webhooks/delivery/sending.ts'
+import { webhookHandlers } from '../webhooks/handlers.ts'
+import { createWebhooks } from '../webhooks/webhooks.ts'
+import type { AccountsFeature } from './accounts.ts'
+import type { Composition } from './composition.ts'
+
+export function composeWebhooks(
+  { config, state, secrets }: Composition,
+  { tierOf }: Pick<AccountsFeature, 'tierOf'>,
+  tenancy: Tenancy,
+  outbound: Outbound,
+): HandlersOf<'webhooks' | 'deliveries'> {
+  const database = state.db
+  const webhooks = createWebhooks({
+    database,
+    secrets,
+    outbound,
+    ownsProject: async (transaction, principal, id) =>
+      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined &&
+      (await tenancy.hold(transaction, id)),
+    maxWebhooks: async (transaction, accountId) => webhooksOf(config.plans, await tierOf(transaction, accountId)),
+  })
+  return webhookHandlers(webhooks, createDeliveries({ database }))
+}
+
+/** Starts to deliver events. */
+export function startWebhooks({ config, logger, state, secrets, stack }: Composition, outbound: Outbound): void {
+  const sending = startSending({
+    database: state.db,
+    connection: state.connection,
+    secrets,
+    outbound,
+    retentionMs: config.webhooks.retentionMs,
+    logger,
+  })
+  stack.defer('webhooks', () => sending.stop())
+}
