@@ -1,123 +1,181 @@
-import type { Masker } from '../logs/masking.ts'
-import type { LogPart } from '../logs/reader.ts'
-import type { OsUser } from '../platform/users.ts'
-import type { LimitCode, Limits } from './process/limits.ts'
+import type { FileHandle } from 'node:fs/promises'
+import type { Readable, Writable } from 'node:stream'
+import type { Command } from '../platform/command.ts'
+import type { ExceededLimit, Limits } from './limits.ts'
 
-/** What a runner needs to know of a release: where it lies and whom it runs as. */
-export interface Release {
-  /** The deployment's id (`dep_…`); every process of the release carries it as `FAIRLEAD_DEPLOYMENT_ID`. */
+/**
+ * Builds and runs what tenants bring: as processes of this machine today. Every runtime keeps to this interface; where
+ * a release lies, whom it runs as and how it is found again are its own business. All methods can be called again, and
+ * for things that are already gone.
+ */
+export interface Runtime {
+  /** Stored with every handle, so that a later server asks the same runtime again. */
+  readonly name: string
+  readonly capabilities: Capabilities
+  readonly builder: Builder
+  readonly instances: Instances
+  readonly releases: ReleaseStore
+}
+
+/** What the host lets a runtime enforce. */
+export interface Capabilities {
+  /** Tells what builds and apps can do that they should not; null when they are isolated. */
+  readonly warning: string | null
+  /** True when `attach` can give a command a terminal. */
+  readonly terminal: boolean
+  /** For the server's log. */
+  readonly details: Readonly<Record<string, string | boolean>>
+}
+
+/** Names a release, also one whose deployment is gone. */
+export interface ReleaseRef {
+  /** The id of its deployment (`dep_…`), which labels everything that belongs to it. */
   readonly id: string
-  /** Absolute path of the release's folder; the code lies in `<directory>/source`. */
-  readonly directory: string
-  /** Absolute path of the app's own folder that outlives releases; its `home` is `HOME`. */
-  readonly appDirectory: string
-  /** Absolute path of the folder of its logs, which outlive the release; apps have no way into it. */
-  readonly logDirectory: string
-  /** Whom builds and the app run as; `null` when the server itself is not root. */
-  readonly user: OsUser | null
-  /** What it may use, by the plan of its project. */
+  readonly appId: string
+}
+
+/** A release with what it needs to be built and to run. */
+export interface Release extends ReleaseRef {
+  /** Counts the apps of this server's database. */
+  readonly appNumber: number
   readonly limits: Limits
   /** The app's own variables. */
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** One command of a plan: an argument array, never a shell line of ours. */
-export interface Command {
-  readonly argv: readonly [string, ...string[]]
-  readonly env?: Readonly<Record<string, string>>
+/** The end of a command or an instance. `exceeded` is the limit that ended it, if one did. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: string | null
+  readonly exceeded: ExceededLimit | null
 }
 
-/** What turning a source tree into a running app will take. Made by the pure function `planRelease`. */
-export interface Plan {
-  readonly kind: 'node' | 'python' | 'procfile' | 'static' | 'command'
-  /** Run in order in `<directory>/source`; the first that fails ends the build. */
-  readonly build: readonly Command[]
-  /** Runs once, when the build is done and before the release starts. */
-  readonly release?: Command
-  /** Runs for the life of the release. */
-  readonly start: Command
-  /** The path that tells whether it is healthy; without one, any answer on `/` below 500 does. */
-  readonly health?: string
+/** Turns source trees into releases that can be started. */
+export interface Builder {
+  /** Makes an empty folder for the release's sources and returns its absolute path. */
+  prepare(release: ReleaseRef): Promise<string>
+  /** Makes the sources the property of the build: from now on nothing but the release's own commands changes them. */
+  seal(release: Release, signal: AbortSignal): Promise<void>
+  /**
+   * Runs `steps` with a function that runs one command in the sources, once no other build of the app is under way.
+   * Everything that the commands started has ended when this settles. Rejects as `steps` does.
+   *
+   * @param options.output receives what the commands print; stays open
+   */
+  build<T>(
+    release: Release,
+    options: { readonly output: FileHandle; readonly signal: AbortSignal },
+    steps: (run: RunCommand) => Promise<T>,
+  ): Promise<T>
+  /** True while a build of the app is under way or waits. */
+  isBuilding(appId: string): boolean
 }
 
-/** A started release. Everything in it can be written down and used by a later server process. */
-export interface Instance {
-  readonly releaseId: string
-  readonly pid: number
-  /** The kernel's start time of `pid` (clock ticks since boot), so that a reused pid is not taken for the app. */
-  readonly startTime: string
-  /** The port given to the app as `PORT`. */
+/** Runs one command of a build. Rejects with the signal's reason when it aborts; nothing is left running either way. */
+export type RunCommand = (command: Command, signal: AbortSignal) => Promise<Exit>
+
+/** A started instance as it is stored: only the runtime that is named can read `data`. */
+export interface Handle {
+  readonly runtime: string
+  readonly data: Readonly<Record<string, string | number>>
+}
+
+/** An address at which an instance takes connections from the gateway. */
+export interface Endpoint {
+  readonly host: string
   readonly port: number
 }
 
-export type InstanceState =
-  | { readonly state: 'starting' }
-  /** It listens on its port, on this loopback address. */
-  | { readonly state: 'listening'; readonly host: '127.0.0.1' | '::1' }
-  /** It listens, but not on the port it was given. */
-  | { readonly state: 'elsewhere'; readonly ports: readonly number[] }
-  | {
-      readonly state: 'exited'
-      readonly code: number | null
-      readonly signal: string | null
-      readonly exceeded: LimitCode | null
-    }
-
-export type BuildOutcome =
-  | { readonly ok: true }
-  | {
-      readonly ok: false
-      readonly command: string
-      readonly code: number | null
-      readonly signal: string | null
-      readonly exceeded: LimitCode | null
-    }
-
-/** What a log is of: the build, or the app as it runs. */
-export type LogStream = 'build' | 'runtime'
-
-export type LogPlace = Pick<Release, 'logDirectory'>
+/** The state of an instance when it was looked at. */
+export type Observation =
+  /** It does not listen yet; `port` is what it was given as `PORT`. */
+  | { readonly state: 'starting'; readonly port: number }
+  | { readonly state: 'listening'; readonly endpoints: readonly [Endpoint, ...Endpoint[]] }
+  /** It listens on other ports than the one in `PORT`. */
+  | { readonly state: 'wrong_port'; readonly ports: readonly number[] }
+  | ({ readonly state: 'exited' } & Exit)
 
 export interface StopOptions {
+  /** Milliseconds from the request to end (SIGTERM) to the end by force (SIGKILL). */
   readonly graceMs: number
-  /** Leaves off at once, without an error: from then on nothing more is ended. */
+  /** Gives up without an error as soon as it aborts: from then on nothing more is ended. */
   readonly signal?: AbortSignal
 }
 
-/**
- * Runs what tenants bring. One small interface, so that containers can stand beside processes later.
- * Every method is safe to call again, and for things that are already gone.
- */
-export interface Runner {
-  /** Runs the plan's build commands. Rejects with the signal's reason when aborted; nothing is left running either way. */
-  build(release: Release, plan: Plan, options: { signal: AbortSignal }): Promise<BuildOutcome>
-  /** Starts the release on a free port; resolves as soon as the process exists. */
-  start(release: Release, plan: Plan): Promise<Instance>
-  inspect(instance: Instance): Promise<InstanceState>
-  /** Whether its process lives: much cheaper than `inspect`, for what is asked every second. */
-  lives(instance: Instance): boolean
-  /** SIGTERM, then SIGKILL after `graceMs`; resolves when no process of the release is left. */
-  stop(instance: Instance, options: StopOptions): Promise<void>
-  /** The last lines that the build or the app wrote, oldest first, with the values of its variables masked. */
-  logs(release: LogPlace & Pick<Release, 'variables'>, stream: LogStream, options: { lines: number }): Promise<string[]>
-  /** Where its last lines begin, of those written at `since` (milliseconds) or later; how many they are; its end. */
-  logStart(
-    release: LogPlace,
-    stream: LogStream,
-    options: { lines: number; since?: number | undefined },
-  ): Promise<{ position: number; lines: number; end: number }>
-  /** Some of the whole lines from a position on; of a log that nobody writes any more `isFinal` gives the last one, too. */
-  readLog(
-    release: LogPlace,
-    stream: LogStream,
-    options: { from: number; masker: Masker; isFinal: boolean },
-  ): Promise<LogPart>
-  /** Looks after an app that an earlier server started as `start` does: its memory, the times of what it writes. */
-  adopt(release: Pick<Release, 'id' | 'logDirectory' | 'limits'>, instance: Instance): Promise<void>
-  /** Ends whatever still runs of the release, like `stop`, and at once without `graceMs`; its files stay, closed. */
-  halt(release: Pick<Release, 'id' | 'directory'>, options?: StopOptions): Promise<void>
-  /** Kills whatever still runs of the release and deletes its folder; its logs stay. */
-  remove(release: Pick<Release, 'id' | 'directory'>): Promise<void>
-  /** The ids of all releases that processes on this machine belong to, other servers' included. */
-  withProcesses(): Promise<Set<string>>
+/** Starts, observes and stops instances of releases. Instances outlive the server. */
+export interface Instances {
+  /**
+   * Starts the command of a release and resolves as soon as the instance exists.
+   *
+   * @param output receives what the instance prints, also when the server is gone; the caller closes its own handle
+   */
+  start(release: Release, command: Command, output: FileHandle): Promise<Handle>
+  observe(handle: Handle): Promise<Observation>
+  /** Calls `onExit` once, soon after the instance has ended. Returns a function that ends the watch. */
+  watch(handle: Handle, onExit: () => void): () => void
+  /** Enforces the limits of an instance that an earlier server has started. */
+  adopt(release: Release, handle: Handle): Promise<void>
+  /** Ends the instance; resolves when nothing of it is left. */
+  stop(handle: Handle, options: StopOptions): Promise<void>
+  /**
+   * Runs a one-off command beside a running instance, with the release's files, variables and limits. Resolves with its
+   * end. Rejects with a `RuntimeError` of the code `no_terminal` when a terminal is asked for that the runtime lacks.
+   */
+  attach(release: Release, handle: Handle, request: AttachRequest): Promise<Exit>
+  usage(handle: Handle): Promise<Usage>
+}
+
+export interface AttachRequest {
+  readonly argv: readonly [string, ...string[]]
+  /** The size of the terminal that the command gets; null for plain pipes. */
+  readonly tty: { readonly columns: number; readonly rows: number } | null
+  readonly stdin: Readable
+  readonly stdout: Writable
+  readonly stderr: Writable
+  /** Called once with a function that tells the terminal its new size. */
+  readonly onResizable?: (resize: (columns: number, rows: number) => void) => void
+  /** Ends the command. */
+  readonly signal: AbortSignal
+}
+
+/** What all processes of an instance use together. */
+export interface Usage {
+  readonly memoryBytes: number
+  /** Since the start of the instance. */
+  readonly cpuSeconds: number
+  readonly processes: number
+}
+
+/** The releases that a runtime keeps, found by its label. */
+export interface ReleaseStore {
+  /** Ends everything that runs of the release, at once when no options are given; the release can be started again. */
+  halt(release: ReleaseRef, options?: StopOptions): Promise<void>
+  /** Ends everything that runs of the release and removes it. */
+  remove(release: ReleaseRef): Promise<void>
+  /** Removes everything that an app keeps between its releases. Nothing of it may run any more. */
+  removeApp(appId: string): Promise<void>
+  /** Lists everything that carries the label of this server. */
+  list(): Promise<Inventory>
+  /**
+   * Returns the bytes on the disk of the release itself, or of what all releases of its app share. Returns some number
+   * above `enough` as soon as there are more; infinity where a folder cannot be read.
+   */
+  diskUsage(release: ReleaseRef, part: 'release' | 'shared', enough?: number): Promise<number>
+}
+
+export interface Inventory {
+  readonly apps: readonly { readonly id: string; readonly releases: readonly string[] }[]
+  /** The ids of releases of which something runs. */
+  readonly running: ReadonlySet<string>
+}
+
+/** A request that a runtime cannot fulfil. The message tells the reader what to do. */
+export class RuntimeError extends Error {
+  override readonly name = 'RuntimeError'
+  readonly code: 'no_terminal'
+
+  constructor(code: 'no_terminal', message: string) {
+    super(message)
+    this.code = code
+  }
 }

@@ -1,0 +1,37 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { Masker } from './masking.ts'
+import type { LogPart } from './reader.ts'
+
+export type LogStream = 'build' | 'runtime'
+
+/** Names one log: what the build or the running app of a deployment has printed. */
+export interface LogName {
+  readonly appId: string
+  readonly deploymentId: string
+  readonly stream: LogStream
+}
+
+/** The logs of all deployments, as files that whoever prints writes to by itself, so that they outlive the server. */
+export interface LogStore {
+  /** Opens a log for appending, to be handed to a process as its output. The caller closes it. */
+  open(log: LogName): Promise<FileHandle>
+  /** Notes the times of lines and keeps the log within its cap until `ended` settles. */
+  record(log: LogName, ended: Promise<unknown>): Promise<void>
+  /** Notes what was printed since the last look. Never rejects. */
+  flush(log: LogName): Promise<void>
+  /** Returns the last lines, oldest first, with secrets masked. */
+  tail(log: LogName, options: { readonly lines: number; readonly masker: Masker }): Promise<string[]>
+  /** Finds where the last `lines` lines begin, of those written at `since` (milliseconds of Unix time) or later. */
+  find(
+    log: LogName,
+    wanted: { readonly lines: number; readonly since?: number | undefined },
+  ): Promise<{ position: number; lines: number; end: number }>
+  /** Reads some whole lines from a position on; of a log that nobody writes any more `isFinal` gives the last one, too. */
+  read(
+    log: LogName,
+    options: { readonly from: number; readonly masker: Masker; readonly isFinal: boolean },
+  ): Promise<LogPart>
+  remove(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<void>
+  removeApp(appId: string): Promise<void>
+  list(): Promise<readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[]>
+}
