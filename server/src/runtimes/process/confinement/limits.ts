@@ -1,48 +1,38 @@
-import type { GroupLimits } from '../../platform/cgroups.ts'
-import type { Plan } from '../../platform/plans.ts'
+import type { GroupLimits } from '../../../platform/cgroups.ts'
+import type { ExceededLimit, LimitCode, Limits } from '../../limits.ts'
 
-/** What of a release runs: one holds nothing of the other's. */
+/** The two parts of a release that run. Each has a resource group of its own. */
 export type Kind = 'build' | 'app'
 
-/** What a release may use. */
-export interface Limits {
-  readonly memoryBytes: number
-  readonly cpus: number
-}
-
-/** What ran into a limit, for `failure.code`. */
-export const limitCodes = ['out_of_memory', 'too_many_processes'] as const
-export type LimitCode = (typeof limitCodes)[number]
-
-/** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores some hundreds. */
+/** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores has some hundreds. */
 export const mostProcesses = 512
-/** Sockets of a busy app and its upstreams; Linux gives a plain process 1,024, which is few for a server. */
+/** Covers the sockets of a busy app and its upstreams; Linux's default of 1,024 is few for a server. */
 export const mostOpenFiles = 8_192
 /** Tools that make an app need more than the app. */
 const buildFactor = 2
-/** Less than one CPU makes a build of a minute one of two; it gives way to the apps anyway. */
+/** With less than one CPU a build of a minute takes two; builds yield to the apps anyway. */
 const leastBuildCpus = 1
-/** Node sets about 600 MB aside without using them, and RLIMIT_DATA counts that. */
-const asideBytes = 1_000_000_000
+/** Node reserves about 600 MB that it does not use, and RLIMIT_DATA counts them. */
+const reservedBytes = 1_000_000_000
 
-export function limitsOf({ memory_mb, cpus }: Pick<Plan, 'memory_mb' | 'cpus'>): Limits {
-  return { memoryBytes: memory_mb * 1_000_000, cpus }
+/** Returns the limits of all processes of a build, or of an app, together. */
+export function groupLimits(limits: Limits, kind: Kind): GroupLimits {
+  const memoryBytes = groupMemoryBytes(limits.memoryBytes, kind)
+  if (kind === 'app') return { ...limits, memoryBytes, processes: mostProcesses, givesWay: false }
+  return { memoryBytes, cpus: Math.max(leastBuildCpus, limits.cpus), processes: mostProcesses, givesWay: true }
 }
 
-/** What the processes of a build, or of an app, may use together. */
-export function groupLimits(limits: Limits, kind: Kind): GroupLimits {
-  if (kind === 'app') return { ...limits, processes: mostProcesses, givesWay: false }
-  return {
-    memoryBytes: limits.memoryBytes * buildFactor,
-    cpus: Math.max(leastBuildCpus, limits.cpus),
-    processes: mostProcesses,
-    givesWay: true,
-  }
+/** @param planBytes the memory that the plan of the project allows */
+const groupMemoryBytes = (planBytes: number, kind: Kind): number => planBytes * (kind === 'build' ? buildFactor : 1)
+
+/** Returns a limit that was exceeded with its value. */
+export function exceededLimit(code: LimitCode, kind: Kind, planBytes: number): ExceededLimit {
+  return { code, allowed: code === 'out_of_memory' ? groupMemoryBytes(planBytes, kind) : mostProcesses }
 }
 
 /**
- * The arguments of util-linux's `prlimit` for what each process may have by itself; with `ownUser` and without groups
- * also how many processes the user may have.
+ * Returns the arguments of util-linux's `prlimit` that limit each process by itself; with `ownUser` and without groups
+ * they also limit the processes of the user.
  */
 export function prlimitArguments(
   limits: GroupLimits,
@@ -51,7 +41,7 @@ export function prlimitArguments(
   return [
     '--core=0',
     `--nofile=${mostOpenFiles}`,
-    ...(options.groupsMemory ? [] : [`--data=${limits.memoryBytes + asideBytes}`]),
+    ...(options.groupsMemory ? [] : [`--data=${limits.memoryBytes + reservedBytes}`]),
     ...(options.groupsProcesses || !options.ownUser ? [] : [`--nproc=${limits.processes}`]),
   ]
 }

@@ -5,70 +5,81 @@ import {
   type ProcessIdentity,
   startTimeOf,
   unsharedMemoryOf,
-} from '../../platform/processes.ts'
+} from '../../../platform/processes.ts'
 
-/** Holds groups of processes to their memory where the kernel does not. */
+/** Enforces memory limits on groups of processes where the kernel does not. */
 export interface MemoryWatch {
   /**
-   * Looks at the processes until the leader has ended or it is told to leave off, and ends them all when together they
-   * have more than they may. Whatever was watched under the same name before is not any more.
+   * Measures the processes until the leader has ended or the returned function is called, and ends them all when
+   * together they exceed their limit. Replaces an earlier watch of the same name.
    */
-  watch(
-    name: string,
-    target: {
-      readonly leader: ProcessIdentity
-      readonly memoryBytes: number
-      /** The processes that are known besides the leader's children. */
-      readonly listed: () => Promise<number[]> | number[]
-    },
-  ): () => void
+  watch(name: string, target: WatchedProcesses): () => void
+  /** True when the watch of this name has ended its processes. */
   exceeded(name: string): boolean
   forget(name: string): void
 }
 
-/** A process fills some hundred megabytes in this time; RLIMIT_DATA holds it meanwhile. */
+export interface WatchedProcesses {
+  readonly leader: ProcessIdentity
+  readonly memoryBytes: number
+  /** Lists further processes, which need not descend from the leader. */
+  readonly listed: () => Promise<number[]> | number[]
+}
+
+/** A process fills some hundred megabytes in this time; RLIMIT_DATA limits it meanwhile. */
 const intervalMs = 200
 
 export function createMemoryWatch(): MemoryWatch {
-  const over = new Set<string>()
-  const leavingOff = new Map<string, () => void>()
+  const exceeded = new Set<string>()
+  const stops = new Map<string, () => void>()
   return {
-    watch(name, { leader, memoryBytes, listed }) {
-      leavingOff.get(name)?.()
+    watch(name, target) {
+      stops.get(name)?.()
       let busy = false
-      const look = async (): Promise<void> => {
-        const pids = new Set([...(await familyOf(leader.pid)), ...(await listed())])
-        const bytes = [...pids].reduce((sum, pid) => sum + unsharedMemoryOf(pid), 0)
-        if (bytes <= memoryBytes) return
-        over.add(name)
-        const leaders = [...pids].flatMap((pid) => {
-          const startTime = startTimeOf(pid)
-          return startTime === null ? [] : [{ pid, startTime }]
-        })
-        await killAll({ leaders }, { graceMs: 0 })
+      const stop = () => {
+        clearInterval(timer)
+        if (stops.get(name) === stop) stops.delete(name)
+      }
+      const check = async (): Promise<void> => {
+        const pids = await processesOf(target)
+        if (memoryOf(pids) <= target.memoryBytes) return
+        exceeded.add(name)
+        await kill(pids)
       }
       const timer = setInterval(() => {
-        if (!isRunning(leader)) return leaveOff()
+        if (!isRunning(target.leader)) return stop()
         if (busy) return
         busy = true
-        // Whoever cannot be ended now is looked at again.
-        void look()
+        // A process that cannot be ended now is tried again at the next interval.
+        void check()
           .catch(() => undefined)
           .finally(() => {
             busy = false
           })
       }, intervalMs)
       timer.unref()
-      const leaveOff = () => {
-        clearInterval(timer)
-        if (leavingOff.get(name) === leaveOff) leavingOff.delete(name)
-      }
-      leavingOff.set(name, leaveOff)
-      return leaveOff
+      stops.set(name, stop)
+      return stop
     },
-    exceeded: (name) => over.has(name),
+    exceeded: (name) => exceeded.has(name),
     forget(name) {
-      over.delete(name)
+      exceeded.delete(name)
     },
   }
+}
+
+/** Returns the bytes of memory that processes have for themselves alone. */
+export const memoryOf = (pids: Iterable<number>): number =>
+  [...pids].reduce((sum, pid) => sum + unsharedMemoryOf(pid), 0)
+
+async function processesOf({ leader, listed }: WatchedProcesses): Promise<Set<number>> {
+  return new Set([...(await familyOf(leader.pid)), ...(await listed())])
+}
+
+async function kill(pids: Iterable<number>): Promise<void> {
+  const leaders = [...pids].flatMap((pid) => {
+    const startTime = startTimeOf(pid)
+    return startTime === null ? [] : [{ pid, startTime }]
+  })
+  await killAll({ leaders }, { graceMs: 0 })
 }

@@ -1,55 +1,59 @@
 import { join } from 'node:path'
-import { SYSTEM_FOLDERS } from '../../platform/disk/folders.ts'
-import type { Command, Release } from '../runtime.ts'
+import type { Command } from '../../../platform/command.ts'
+import { SYSTEM_FOLDERS } from '../../../platform/disk/folders.ts'
+import type { LocalRelease, ReleasePaths } from './layout.ts'
 
-/** Every process of a release carries its id under this name; it is how strays are found. */
+/** Every process of a release carries its id in this variable, by which strays are found. */
 export const RELEASE_MARKER = 'FAIRLEAD_DEPLOYMENT_ID'
 
-export const sourceOf = (release: Pick<Release, 'directory'>): string => join(release.directory, 'source')
-export const homeOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'home')
-export const temporaryFolderOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'tmp')
-
-/** What builds have downloaded before; it may be cleared away between any two. */
-export const cacheOf = (release: Pick<Release, 'appDirectory'>): string => join(release.appDirectory, 'cache')
-
-/** Names the folder of the cache to the package managers of the toolchain. */
+/** Tells the package managers of the toolchain where the build's cache is. */
 export const CACHE_VARIABLE = 'FAIRLEAD_CACHE'
 
-/** The folders that commands are looked for in. Ours come before the app's, so that `npm` and `node` are the server's. */
-export const searchPath = (release: Pick<Release, 'directory'>, bin: string): string[] => [
+/** Differs between the commands of a release. */
+export type CommandScope =
+  /** A build: it has a cache and the operator's variables, such as a registry, and no `PORT`. */
+  | { readonly kind: 'build'; readonly operator: Readonly<Record<string, string>> }
+  | { readonly kind: 'app'; readonly port: number }
+
+/**
+ * Returns the folders that commands are looked up in. The server's own come before the app's, so that `npm` and `node`
+ * are the server's.
+ *
+ * @param bin the folder that `prepareBin` has filled
+ */
+export const searchPath = ({ source }: Pick<ReleasePaths, 'source'>, bin: string): string[] => [
   bin,
-  join(sourceOf(release), 'node_modules', '.bin'),
-  join(sourceOf(release), '.venv', 'bin'),
+  join(source, 'node_modules', '.bin'),
+  join(source, '.venv', 'bin'),
   ...SYSTEM_FOLDERS,
 ]
 
 /**
- * The whole environment of a command, built from nothing: the server's own variables never reach an app.
- * The app's variables win over defaults and over the operator's; what the platform depends on wins over the app's.
+ * Returns the whole environment of a command, built from nothing: the server's own variables never reach an app. The
+ * app's variables win over defaults and over the operator's; variables that the platform depends on win over the app's.
  *
- * @param options.port present at a start only; builds see no `PORT`
- * @param options.operator the operator's variables; present at builds only, which have a cache (see `prepareBin`)
+ * @param bin the folder that `prepareBin` has filled
  */
 export function commandEnvironment(
-  release: Release,
-  command: Command,
-  options: { readonly bin: string; readonly port?: number; readonly operator?: Readonly<Record<string, string>> },
+  release: Pick<LocalRelease, 'id' | 'paths' | 'variables'>,
+  command: Pick<Command, 'env'>,
+  scope: CommandScope,
+  bin: string,
 ): Record<string, string> {
+  const { paths } = release
   const { PORT: _, ...chosen }: Record<string, string> = {
     LANG: 'C.UTF-8',
     NODE_ENV: 'production',
-    ...(options.operator === undefined ? {} : { PIP_CACHE_DIR: join(cacheOf(release), 'pip') }),
-    ...options.operator,
+    ...(scope.kind === 'build' ? { PIP_CACHE_DIR: join(paths.cache, 'pip'), ...scope.operator } : {}),
     ...command.env,
     ...release.variables,
   }
   return {
     ...chosen,
-    ...(options.port === undefined ? {} : { PORT: String(options.port) }),
-    ...(options.operator === undefined ? {} : { [CACHE_VARIABLE]: cacheOf(release) }),
-    PATH: searchPath(release, options.bin).join(':'),
-    HOME: homeOf(release),
-    TMPDIR: temporaryFolderOf(release),
+    ...(scope.kind === 'build' ? { [CACHE_VARIABLE]: paths.cache } : { PORT: String(scope.port) }),
+    PATH: searchPath(paths, bin).join(':'),
+    HOME: paths.home,
+    TMPDIR: paths.temporary,
     [RELEASE_MARKER]: release.id,
   }
 }
