@@ -7,8 +7,9 @@ import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
 import { assertReachable } from './platform/reach.ts'
 import { clusterUser, isRoot } from './platform/state.ts'
-import { readHierarchy } from './runtimes/process/capabilities.ts'
-import { findProgram, findSandbox } from './runtimes/process/sandbox.ts'
+import { readHierarchy } from './runtimes/process/confinement/capabilities.ts'
+import { findProgram } from './runtimes/process/confinement/programs.ts'
+import { findSandbox } from './runtimes/process/confinement/sandbox.ts'
 
 /** One thing looked at. `broken`: the server cannot run so; `missing`: it runs with less, as `cost` says. */
 export interface Finding {

@@ -1,4 +1,4 @@
-import { folderRunnerName, staticServerName } from '../runtimes/process/toolchain.ts'
+import { folderRunnerName, staticServerName } from '../runtimes/toolchain.ts'
 import type { Command, Plan } from '../runtimes/runtime.ts'
 import { type AppSettings, readSettings } from './detectors/fairlead-json.ts'
 import { type NodeApp, planInstall, planNodeStart, planScript, readNodeApp } from './detectors/node.ts'
