@@ -14,8 +14,8 @@ const serverOnly = process.argv[2] === 'server'
 
 run('tsc', ['-b', ...(serverOnly ? ['server'] : ['receiver', 'server', 'action'])])
 bundle({
-  entry: 'server/dist/runtimes/process/static-server.js',
-  inputs: ['server/dist/runtimes/process/static-server.js'],
+  entry: 'server/dist/runtimes/process/static-server/main.js',
+  inputs: ['server/dist/runtimes/process/static-server'],
   directory: 'server/dist/static-server',
 })
 buildDashboard()

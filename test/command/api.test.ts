@@ -131,7 +131,7 @@ describe('fairlead api', () => {
   })
 
   it('reports that no server answers, and which variables are not set', async () => {
-    const closed = await endpoint(takes)
+    const closed = await testEndpoint(takes)
     await closed[Symbol.asyncDispose]()
     const { origin } = new URL(closed.url)
     const nobody = await fairlead(['api', 'projects.list'], { ...environment(), FAIRLEAD_URL: origin })
