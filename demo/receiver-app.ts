@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 
-/** A customer's app: it wants to know when a deployment has succeeded. */
+/** Starts a customer's app that receives a webhook for every successful deployment. */
 export async function startReceiverApp(onMessage: (line: string, deploymentId: string) => void) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}/webhooks/fairlead`,
-    /** The secret is known once the webhook is registered, and the receiver is made with it. */
+    /** Creates the receiver. Called once the webhook is registered, because its secret is not known before. */
     listen(secret: string) {
       const receiver = createReceiver({ secrets: [secret] })
       receiver.on('deployment.succeeded', ({ data, timestamp }) => {

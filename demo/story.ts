@@ -1,148 +1,53 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { fairlead, serverProcess } from '../test/harness/process.ts'
-import { repository } from '../test/harness/repository.ts'
-import { type ActionResult, runAction } from '../test/harness/run-action.ts'
-import { startReceiverApp } from './receiver-app.ts'
+import { createSource, type Source } from './source.ts'
+import { type Account, deployByAction, startAccount, startEndpoint } from './steps.ts'
 import type { Terminal } from './terminal.ts'
 import { startVisitor } from './visitor.ts'
 
-const appFolder = fileURLToPath(new URL('app', import.meta.url))
-
 /**
- * The whole story on real parts: a push, the action, a deployment, its address and its signed webhook; then a second
- * push that changes what the address answers without a failed request.
- * Everything that it starts is on `running`, to be stopped by the caller.
+ * Runs all steps with real programs: a push, the action, a deployment, its address and its signed webhook, and then a
+ * second push that changes the answer of the address without a failed request. Returns the address. Everything that is
+ * started is added to `running`, which the caller disposes of.
  */
-export async function tell(terminal: Terminal, directory: string, running: AsyncDisposableStack): Promise<string> {
-  const data = join(directory, 'data')
+export async function runStory(terminal: Terminal, directory: string, running: AsyncDisposableStack): Promise<string> {
   const { step } = terminal
-
-  terminal.title('A platform')
-  const server = await step(
-    'start the server',
-    async () => {
-      const started = await serverProcess(data, { FAIRLEAD_STABLE_TIME: '1' })
-      // Ctrl+C in the meantime: nobody is left to stop it.
-      if (running.disposed) await started.stop()
-      return running.use(started)
-    },
-    ({ url }) => `${url}, with its own PostgreSQL`,
-  )
-  const account = await step(
-    'create an account',
-    () => command(data, 'accounts', 'create', '--name', 'Demo', '--plan', 'pro'),
-    (id) => id,
-  )
-  const apiKey = await step(
-    'create an API key',
-    () => command(data, 'keys', 'create', '--name', 'ci', '--account', account),
-    (key) => `${key.slice(0, 7)}…`,
-  )
-  const client = server.clientFor(apiKey)
-  const project = await step(
-    'create a project',
-    () => client.projects.create({ body: { name: 'Demo' } }),
-    ({ id }) => id,
-  )
-
-  terminal.title('An app that wants to know')
-  const announced = new Map<string, PromiseWithResolvers<string>>()
-  const announcement = (id: string) => {
-    if (!announced.has(id)) announced.set(id, Promise.withResolvers())
-    return announced.get(id) as PromiseWithResolvers<string>
-  }
-  const receiver = await startReceiverApp((line, id) => {
-    terminal.quote('receiver', line)
-    announcement(id).resolve(id)
-  })
-  running.defer(receiver.stop)
-  await step(
-    'register its webhook',
-    async () => {
-      const hook = await client.webhooks.create({ body: { url: receiver.url, events: ['deployment.succeeded'] } })
-      receiver.listen(hook.secret)
-      return hook
-    },
-    ({ id, url }) => `${id} → ${url}`,
-  )
+  const account = await startAccount(terminal, join(directory, 'data'), running)
+  const webhook = await startEndpoint(terminal, account.client, running)
 
   terminal.title('A push')
-  const app = running.use(await repository({}))
-  const remote = join(directory, 'app.git')
-  const push = async (version: number) => {
-    const files = { 'version.json': JSON.stringify({ version }), ...(await sampleApp()) }
-    const commit = await app.commit(files)
-    await app.git('push', '--quiet', remote, 'main')
-    return commit
-  }
-  await step(
-    'push to a git repository',
-    async () => {
-      await app.git('init', '--quiet', '--bare', remote)
-      return push(1)
-    },
-    (commit) => `${commit.slice(0, 7)} on main`,
-  )
-  const deploy = () =>
-    succeed(
-      runAction({
-        inputs: {
-          'api-url': server.url,
-          'api-key': apiKey,
-          'project-id': project.id,
-          name: 'hello',
-          'git-url': `file://${remote}`,
-          branch: 'main',
-          'env-vars': 'GREETING=Hello from Fairlead',
-        },
-        onLine: (line) => {
-          // Lines that begin so are meant for the runner.
-          if (!line.startsWith('::')) terminal.quote('action', line)
-        },
-      }),
-    )
-  const first = await step(
-    'run the action as GitHub would',
-    deploy,
-    ({ outputs }) => `${outputs['deployment-id']} is ${outputs['status']}`,
-  )
-  const url = String(first.outputs['url'])
+  const source = await createSource(join(directory, 'app.git'), running)
+  await pushVersion(terminal, 'push to a git repository', source, 1)
+  const first = await deployByAction(terminal, 'run the action as GitHub would', account, source)
   await step(
     'receive the signed webhook',
-    () => within(announcement(String(first.outputs['deployment-id'])).promise, 'the webhook'),
+    () => webhook(first.id),
     () => 'deployment.succeeded, verified and typed',
   )
-  await step(
-    'ask the address',
-    () => ask(url, 1),
-    (text) => `${url} → ${text}`,
-  )
+  await ask(terminal, 'ask the address', first.url, 1)
 
   terminal.title('A second push, while a visitor keeps asking')
+  await releaseSecondVersion(terminal, account, source, first.url, webhook)
+  return first.url
+}
+
+/** Deploys version 2 while a visitor sends requests, and checks that none of them failed. */
+async function releaseSecondVersion(
+  terminal: Terminal,
+  account: Account,
+  source: Source,
+  url: string,
+  webhook: (deploymentId: string) => Promise<void>,
+): Promise<void> {
   const visitor = startVisitor(url)
-  await step(
-    'push a change',
-    () => push(2),
-    (commit) => `${commit.slice(0, 7)} on main`,
-  )
-  const second = await step(
-    'run the action again',
-    deploy,
-    ({ outputs }) => `${outputs['deployment-id']} is ${outputs['status']}`,
-  )
-  await step(
+  await pushVersion(terminal, 'push a change', source, 2)
+  const second = await deployByAction(terminal, 'run the action again', account, source)
+  await terminal.step(
     'receive its webhook',
-    () => within(announcement(String(second.outputs['deployment-id'])).promise, 'the webhook'),
+    () => webhook(second.id),
     () => 'deployment.succeeded',
   )
-  await step(
-    'ask the address again',
-    () => ask(url, 2),
-    (text) => `${url} → ${text}`,
-  )
-  await step(
+  await ask(terminal, 'ask the address again', url, 2)
+  await terminal.step(
     'look at what the visitor saw',
     async () => {
       const visit = await visitor.stop()
@@ -152,44 +57,24 @@ export async function tell(terminal: Terminal, directory: string, running: Async
     },
     ({ requests }) => `${requests} requests, none failed, one change of the answer`,
   )
-  return url
 }
 
-async function command(data: string, ...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await fairlead([...args, '--data-dir', data])
-  if (code !== 0) throw new Error(stderr.trim())
-  return stdout.trim()
+async function pushVersion(terminal: Terminal, title: string, source: Source, version: number): Promise<void> {
+  await terminal.step(
+    title,
+    () => source.push(version),
+    (commit) => `${commit.slice(0, 7)} on main`,
+  )
 }
 
-async function succeed(action: Promise<ActionResult>): Promise<ActionResult> {
-  const result = await action
-  if (result.code !== 0 || result.outputs['status'] !== 'running') {
-    throw new Error(`the action ended with code ${result.code}`)
-  }
-  return result
-}
-
-async function sampleApp(): Promise<Record<string, string>> {
-  const names = ['package.json', 'server.js']
-  const contents = await Promise.all(names.map((name) => readFile(join(appFolder, name), 'utf8')))
-  return Object.fromEntries(names.map((name, at) => [name, contents[at] ?? '']))
-}
-
-async function ask(url: string, version: number): Promise<string> {
-  const text = await (await fetch(url)).text()
-  if (JSON.parse(text).version !== version) throw new Error(`${url} answered ${text}, not version ${version}`)
-  return text
-}
-
-async function within<T>(promise: Promise<T>, what: string): Promise<T> {
-  const seconds = 20
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, fail) => {
-    timer = setTimeout(() => fail(new Error(`${what} did not come within ${seconds} s`)), seconds * 1000)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
+async function ask(terminal: Terminal, title: string, url: string, version: number): Promise<void> {
+  await terminal.step(
+    title,
+    async () => {
+      const text = await (await fetch(url)).text()
+      if (JSON.parse(text).version !== version) throw new Error(`${url} answered ${text}, not version ${version}`)
+      return text
+    },
+    (text) => `${url} → ${text}`,
+  )
 }

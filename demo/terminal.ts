@@ -2,13 +2,13 @@ import { styleText } from 'node:util'
 
 type Style = Parameters<typeof styleText>[0]
 
-/** What the story tells: attractive in a terminal, plain lines when piped. */
+/** Prints the steps: with colors in a terminal, as plain lines when piped. */
 export interface Terminal {
   title(text: string): void
-  /** Runs one step and prints it with the time it took; prints and rethrows its failure. */
-  step<T>(title: string, work: () => Promise<T>, describe: (result: T) => string): Promise<T>
-  /** A line of somebody else's, such as the action's output. */
-  quote(who: string, line: string): void
+  /** Runs one step and prints it with its duration. Prints and rethrows an error. */
+  step<T>(title: string, task: () => Promise<T>, describe: (result: T) => string): Promise<T>
+  /** Prints a line of another program, such as the action. */
+  quote(source: string, line: string): void
   line(text?: string): void
 }
 
@@ -21,11 +21,11 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
       line()
       line(paint(['bold', 'cyan'], text))
     },
-    async step(title, work, describe) {
+    async step(title, task, describe) {
       const start = performance.now()
       const time = () => paint('dim', `${Math.round(performance.now() - start)} ms`.padStart(9))
       try {
-        const result = await work()
+        const result = await task()
         line(`${paint('green', '  ✓')} ${title.padEnd(34)} ${time()}   ${describe(result)}`)
         return result
       } catch (error) {
@@ -33,8 +33,8 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
         throw error
       }
     },
-    quote(who, text) {
-      line(paint('dim', `      ${who.padEnd(8)} │ ${text}`))
+    quote(source, text) {
+      line(paint('dim', `      ${source.padEnd(8)} │ ${text}`))
     },
   }
 }

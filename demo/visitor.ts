@@ -1,12 +1,12 @@
-/** Somebody who asks for an address again and again, over a connection that is kept open. */
+/** Starts a client that sends one request after the other to an address over a kept connection. */
 export function startVisitor(url: string) {
   const seen: string[] = []
   let requests = 0
   let failed = 0
-  let going = true
+  let stopped = false
 
   const visiting = (async () => {
-    while (going) {
+    while (!stopped) {
       requests += 1
       try {
         const response = await fetch(url)
@@ -21,7 +21,7 @@ export function startVisitor(url: string) {
 
   return {
     async stop(): Promise<{ requests: number; failed: number; seen: readonly string[] }> {
-      going = false
+      stopped = true
       await visiting
       return { requests, failed, seen }
     },

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 
-/** Writes the tables of action/README.md from action.yml: `node scripts/action-readme.ts`. A test compares them. */
+/** Writes the tables of action/README.md from action.yml: `node scripts/action-readme.ts`. A test checks that they match. */
 
 interface Metadata {
   readonly inputs: Readonly<Record<string, { description: string; required?: boolean; default?: string }>>
@@ -12,7 +12,7 @@ interface Metadata {
 const metadataFile = fileURLToPath(new URL('../action.yml', import.meta.url))
 const readmeFile = fileURLToPath(new URL('../action/README.md', import.meta.url))
 
-/** The README with fresh tables between its markers. */
+/** Returns the README with new tables between its markers. */
 export function withTables(readme: string, metadata: string): string {
   const { inputs, outputs } = parse(metadata) as Metadata
   const inputRows = Object.entries(inputs).map(([name, input]) => [
@@ -36,7 +36,7 @@ function between(text: string, name: string, content: string): string {
   const [start, end] = [`<!-- ${name} of action.yml -->\n`, `\n<!-- end of ${name} -->`]
   const from = text.indexOf(start)
   const to = text.indexOf(end)
-  if (from < 0 || to < from) throw new Error(`README.md has no place for the ${name}`)
+  if (from < 0 || to < from) throw new Error(`README.md has no markers for the ${name}`)
   return text.slice(0, from + start.length) + content + text.slice(to)
 }
 

@@ -4,17 +4,18 @@ import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 /**
- * Builds what is stale: `node scripts/build.ts` everything, `node scripts/build.ts server` what a server needs.
- * The compiler knows by itself what has changed; a bundle is made again when something that went into it is newer.
+ * Builds everything that is out of date: `node scripts/build.ts`, or `node scripts/build.ts server` for the parts that a
+ * server needs. The compiler detects changes itself; a bundle is built again when one of its inputs is newer.
  */
-/** Of the scripts that one page of the dashboard loads, compressed. */
-const mostScriptBytes = 200_000
+
+/** Limit for the compressed scripts that one page of the dashboard loads. */
+const maximumScriptBytes = 200_000
 const serverOnly = process.argv[2] === 'server'
 
 run('tsc', ['-b', ...(serverOnly ? ['server'] : ['receiver', 'server', 'action'])])
 bundle({
-  entry: 'server/dist/runtimes/process/static-server.js',
-  inputs: ['server/dist/runtimes/process/static-server.js'],
+  entry: 'server/dist/runtimes/process/static-server/main.js',
+  inputs: ['server/dist/runtimes/process/static-server'],
   directory: 'server/dist/static-server',
 })
 buildDashboard()
@@ -28,18 +29,18 @@ if (!serverOnly) {
 }
 
 function bundle(request: { entry: string; inputs: string[]; directory: string; options?: string[] }): void {
-  const made = join(request.directory, 'index.js')
-  if (existsSync(made) && statSync(made).mtimeMs >= Math.max(...request.inputs.map(newest))) return
+  const output = join(request.directory, 'index.js')
+  if (existsSync(output) && statSync(output).mtimeMs >= Math.max(...request.inputs.map(newest))) return
   run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])])
 }
 
-/** The dashboard's static files, each also compressed, so that the server does not do it for every request. */
+/** Builds the dashboard's static files and compresses them, so that the server does not do that for every request. */
 function buildDashboard(): void {
   const directory = 'server/dist/dashboard'
   const inputs = ['server/dashboard/src', 'server/dashboard/index.html', 'server/dashboard/vite.config.ts']
-  const made = join(directory, 'index.html')
+  const output = join(directory, 'index.html')
   const newestInput = Math.max(...[...inputs, 'server/dist/contract', 'package-lock.json'].map(newest))
-  if (existsSync(made) && statSync(made).mtimeMs >= newestInput) return
+  if (existsSync(output) && statSync(output).mtimeMs >= newestInput) return
   run('vite', ['build', '--logLevel', 'warn', 'server/dashboard'])
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
     if (!/\.(js|css|svg)$/.test(name)) continue
@@ -58,7 +59,7 @@ interface Chunk {
   readonly dynamicImports?: readonly string[]
 }
 
-/** What loading one page moves: the entry and the page, each with what it imports. */
+/** Exits with an error when a page loads too many bytes of scripts: those of the entry, of the page and of their imports. */
 function checkSize(directory: string): void {
   const chunks = JSON.parse(readFileSync(join(directory, '.vite/manifest.json'), 'utf8')) as Record<string, Chunk>
   const withImports = (name: string, into = new Set<string>()): Set<string> => {
@@ -71,13 +72,13 @@ function checkSize(directory: string): void {
   const [entry = ''] = Object.keys(chunks).filter((name) => chunks[name]?.isEntry)
   for (const page of chunks[entry]?.dynamicImports ?? []) {
     const bytes = [...withImports(page, withImports(entry))].reduce((sum, name) => sum + sizeOf(name), 0)
-    if (bytes <= mostScriptBytes) continue
-    process.stderr.write(`${page} needs ${bytes} bytes of scripts, compressed; ${mostScriptBytes} are allowed.\n`)
+    if (bytes <= maximumScriptBytes) continue
+    process.stderr.write(`${page} needs ${bytes} bytes of scripts, compressed; ${maximumScriptBytes} are allowed.\n`)
     process.exit(1)
   }
 }
 
-/** The time of the newest file at or below a path. */
+/** Returns the modification time of the newest file at or below a path. */
 function newest(path: string): number {
   const stats = statSync(path)
   if (!stats.isDirectory()) return stats.mtimeMs

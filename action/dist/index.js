@@ -28726,7 +28726,7 @@ async function cleanUp(env) {
 
 /** Time limit for an answer in milliseconds. It does not apply to the log. */
 const answerTimeout = 30_000;
-/** How often the client retries a request, with growing pauses: for about half a minute. */
+/** Maximum number of retries of a request. With growing pauses, they take about half a minute. */
 const retries = 6;
 /** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
 function createClients({ apiUrl, apiKey }, env) {
@@ -28766,8 +28766,8 @@ function gitHubReporter(inputs, env, pullRequest, warn) {
     if (access === undefined || (inputs.environment === '' && commented === undefined))
         return undefined;
     const { projectId, name, environment, preview, commit, branch } = inputs;
-    const about = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented };
-    return (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_2__/* .createGitHubReporter */ .J)({ ...access, ...about, runUrl: runUrlOf(env), warn });
+    const app = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented };
+    return (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_2__/* .createGitHubReporter */ .J)({ access, app, runUrl: runUrlOf(env), warn });
 }
 
 
@@ -29340,7 +29340,7 @@ var answers = __nccwpck_require__(7037);
 
 
 
-/** How many of the last log lines a failure is shown with. */
+/** Number of last log lines that are shown with a failure. */
 const tailLines = 30;
 /** Time limit for reading them, in milliseconds. */
 const tailTimeout = 5_000;
@@ -30454,11 +30454,11 @@ async function retireDeployments(rest, app, logUrl) {
 
 
 
-function createGitHubReporter(options) {
-    const { environment, pullRequest, runUrl: logUrl } = options;
-    const rest = createRest(options);
-    const marker = markerOf(options.projectId, options.name);
-    const attempt = createAttempt(options.warn);
+function createGitHubReporter({ access, app, runUrl: logUrl, warn }) {
+    const { environment, pullRequest } = app;
+    const rest = createRest(access);
+    const marker = markerOf(app.projectId, app.name);
+    const attempt = createAttempt(warn);
     let deployment;
     const comment = async (text, mayCreate) => {
         if (pullRequest === undefined)
@@ -30470,7 +30470,7 @@ function createGitHubReporter(options) {
             if (environment === '')
                 return undefined;
             await attempt(`show the deployment to ${environment}`, async () => {
-                deployment = await createDeployment(rest, { ...options, marker });
+                deployment = await createDeployment(rest, { ...app, marker });
                 await setStatus(rest, deployment, { state: 'in_progress', description: 'Deploying to Fairlead', logUrl });
             });
             return deployment;

@@ -2,7 +2,7 @@ import { ApiError, type Client } from '@fairlead/server/client'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { isTransient } from './answers.ts'
 
-/** How many of the last log lines a failure is shown with. */
+/** Number of last log lines that are shown with a failure. */
 export const tailLines = 30
 /** Time limit for reading them, in milliseconds. */
 const tailTimeout = 5_000

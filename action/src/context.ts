@@ -7,7 +7,7 @@ import type { Access, Inputs } from './inputs.ts'
 
 /** Time limit for an answer in milliseconds. It does not apply to the log. */
 const answerTimeout = 30_000
-/** How often the client retries a request, with growing pauses: for about half a minute. */
+/** Maximum number of retries of a request. With growing pauses, they take about half a minute. */
 const retries = 6
 
 /** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
@@ -56,6 +56,6 @@ export function gitHubReporter(
   const access = gitHubAccess(env, inputs.githubToken)
   if (access === undefined || (inputs.environment === '' && commented === undefined)) return undefined
   const { projectId, name, environment, preview, commit, branch } = inputs
-  const about = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented }
-  return createGitHubReporter({ ...access, ...about, runUrl: runUrlOf(env), warn })
+  const app = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented }
+  return createGitHubReporter({ access, app, runUrl: runUrlOf(env), warn })
 }

@@ -2,7 +2,7 @@ import type { Claim, DedupeStore } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 
 export interface MemoryStoreOptions {
-  /** How many handled webhooks are remembered; the oldest are dropped. Default: 100,000. */
+  /** Maximum number of remembered webhooks; the oldest are dropped. Default: 100,000. */
   readonly capacity?: number
   /** Returns the current time in Unix milliseconds. Default: `Date.now`. */
   readonly clock?: () => number

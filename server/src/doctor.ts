@@ -7,8 +7,9 @@ import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
 import { assertReachable } from './platform/machine/reach.ts'
 import { clusterUser, isRoot } from './platform/startup/state.ts'
-import { readHierarchy } from './runtimes/process/capabilities.ts'
-import { findProgram, findSandbox } from './runtimes/process/sandbox.ts'
+import { readHierarchy } from './runtimes/process/confinement/capabilities.ts'
+import { findProgram } from './runtimes/process/confinement/programs.ts'
+import { findSandbox } from './runtimes/process/confinement/sandbox.ts'
 
 /** The result of one check. `broken`: the server cannot run; `missing`: it runs with the restriction that `cost` describes. */
 export interface Finding {

@@ -7,14 +7,14 @@ import type { Bench } from './row.ts'
 import { median } from './statistics.ts'
 
 const directory = fileURLToPath(new URL('../../action/dist/', import.meta.url))
-/** What a runner loads: the licences are for people. */
+/** True for the files that a runner loads, which excludes the licences. */
 const isCode = (name: string) => /\.(m?js|json|wasm)$/.test(name)
 
 const rounds = 31
-const mostKilobytes = 1_240
-const mostTimes = 3.5
+const maximumKilobytes = 1_240
+const maximumTimes = 3.5
 
-/** The action's size, and its start up to the first word about a wrong input, beside Node's own in the same rounds. */
+/** Measures the action's size and the time until its first error about an input, compared with the start of bare Node. */
 export const benchAction: Bench = async (signal) => {
   const names = (await readdir(directory)).filter(isCode)
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size))
@@ -23,7 +23,7 @@ export const benchAction: Bench = async (signal) => {
   const bare: number[] = []
   const action: number[] = []
   for (let round = 0; round < rounds; round++) {
-    // One after the other, so that whatever else the machine does meets both.
+    // Alternating, so that other load on the machine affects both alike.
     bare.push(await untilExit(['-e', '0'], signal))
     action.push(await untilFirstError([join(directory, 'index.js')], signal))
   }
@@ -34,12 +34,12 @@ export const benchAction: Bench = async (signal) => {
       {
         name: 'action: bundle',
         measured: `${kilobytes.toFixed(0)} KB`,
-        aim: { text: `< ${mostKilobytes} KB`, met: kilobytes < mostKilobytes },
+        aim: { text: `< ${maximumKilobytes} KB`, met: kilobytes < maximumKilobytes },
       },
       {
         name: 'action: start to first error',
         measured: `${times.toFixed(2)} × bare Node (${actionMs.toFixed(0)} ms, ${bareMs.toFixed(0)} ms)`,
-        aim: { text: `< ${mostTimes} ×`, met: times < mostTimes },
+        aim: { text: `< ${maximumTimes} ×`, met: times < maximumTimes },
       },
     ],
     notes: [
@@ -68,6 +68,6 @@ async function untilFirstError(args: readonly string[], signal: AbortSignal): Pr
     if (text.includes('::error::')) took ??= performance.now() - start
   })
   await exited
-  if (took === undefined) throw new Error(`the action said nothing of its inputs: ${text}`)
+  if (took === undefined) throw new Error(`the action reported no error about its inputs: ${text}`)
   return took
 }

@@ -29,8 +29,8 @@ const many = 100_000
 const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
 
 /**
- * Three operations with all that a request goes through (key, limit, log, audit), against bare Koa routes that do the
- * same work in the database, and a long list against a short one.
+ * Measures three operations with everything that a request passes (key, rate limit, log, audit), compared with bare Koa
+ * routes that execute the same queries, and a long list compared with a short one.
  */
 export const benchApi: Bench = async (signal) => {
   await using cleanup = new AsyncDisposableStack()
@@ -59,17 +59,17 @@ export const benchApi: Bench = async (signal) => {
     body: JSON.stringify({ name: 'A project' }),
   } as const
   const v1 = `${platform.url}/v1/projects`
-  const get = await inTurns(
+  const get = await alternate(
     authorized({ url: `${v1}/${small.projectId}` }, small.key),
     { url: `${bare.url}/projects/${small.projectId}` },
     signal,
   )
-  const list = await inTurns(
+  const list = await alternate(
     authorized({ url: `${v1}?limit=100` }, large.key),
     authorized({ url: `${v1}?limit=100` }, small.key),
     signal,
   )
-  const post = await inTurns(
+  const post = await alternate(
     authorized({ url: v1, ...posted }, small.key),
     { url: `${bare.url}/projects`, ...posted },
     signal,
@@ -105,14 +105,14 @@ function atMost(name: string, ratio: number, aim: number, of = 'bare Koa'): Row 
   return { name, measured: `${ratio.toFixed(2)} × ${of}`, aim: { text: `≤ ${aim}`, met: ratio <= aim } }
 }
 
-/** What is measured, and beside it in time what it is measured against. */
+/** A measured round, and the round right after it of the target to compare with. */
 type Pair = readonly [Round, Round]
 
 function sides(pairs: readonly Pair[], other: string): string {
   return `${describe(summary(pairs.map(([one]) => one)))}; ${other}: ${describe(summary(pairs.map(([, one]) => one)))}`
 }
 
-async function inTurns(one: Target, other: Target, signal: AbortSignal): Promise<Pair[]> {
+async function alternate(one: Target, other: Target, signal: AbortSignal): Promise<Pair[]> {
   const measure = (target: Target, seconds: number) => load(target, { connections, seconds, signal })
   await measure(one, 1)
   await measure(other, 1)
@@ -123,7 +123,7 @@ async function inTurns(one: Target, other: Target, signal: AbortSignal): Promise
   return pairs
 }
 
-/** An account with this many projects, a key of it, and a limit that no round reaches. */
+/** Creates an account with this many projects, an API key, and a rate limit that no round reaches. */
 async function account(state: State, projects: number): Promise<{ id: string; key: string; projectId: string }> {
   const { id } = await createAccounts({ database: state.db }).create({
     name: `${projects} projects`,
@@ -149,7 +149,7 @@ interface Process extends AsyncDisposable {
   readonly url: string
 }
 
-/** The server as users run it, with its log in a file: what reads a pipe would take time from what is measured. */
+/** Starts the server as users run it. Its log goes to a file, because reading a pipe would slow down the measurement. */
 async function platformServer(dataDirectory: string, logPath: string): Promise<Process> {
   const log = await open(logPath, 'w')
   const child = spawn(process.execPath, [command, 'serve', '--port', '0', '--data-dir', dataDirectory], {

@@ -7,9 +7,8 @@ import { Pool } from 'pg'
 import { newId } from '../../server/src/platform/ids.ts'
 
 /**
- * What one would write without a platform, as a process of its own: `node bare-koa.ts <connection as JSON> <account>`.
- * It asks one query, or makes the inserts of one creation, and knows neither keys nor limits nor a log.
- * Prints its address.
+ * A server for comparison, without API keys, rate limits and a log: `node bare-koa.ts <connection as JSON> <account>`. Its
+ * routes execute one query, or the inserts of one creation. Prints its address.
  */
 const [connection = '{}', accountId = ''] = process.argv.slice(2)
 const pool = new Pool({ max: 20, ...(JSON.parse(connection) as object) })

@@ -16,13 +16,13 @@ export interface ByHandTimes {
 }
 
 /**
- * What one would do by hand, timed: clone, install, start, ask until it answers. The install has the settings that
- * Fairlead gives to its own (no audit, no development dependencies), and the start goes without `npm`.
- * The app is stopped and its folder removed afterwards, outside of the time.
+ * Measures a deployment by hand: clone, install, start, poll until it answers. The install has the same settings as
+ * Fairlead's (no audit, no development dependencies), and the app is started without `npm`. Stopping the app and removing
+ * its folder is not part of the measured time.
  */
 export async function deployByHand(options: {
   readonly url: string
-  /** Keeps npm's cache. */
+  /** The folder with npm's cache. */
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
   readonly signal: AbortSignal

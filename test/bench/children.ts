@@ -5,24 +5,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const pollMs = 20
 
-/** The version that a program tells of itself; null when it is not installed. */
+/** Resolves to the version that a program prints; null when it is not installed. */
 export function versionOf(program: string, args: readonly string[]): Promise<string | null> {
   return new Promise((done, fail) => {
     execFile(program, args, { env: programEnvironment(), timeout: 10_000 }, (error, stdout, stderr) => {
       const [version] = /\d+(?:\.\d+)+/.exec(stdout + stderr) ?? []
       if (version !== undefined) done(version)
       else if (error?.code === 'ENOENT') done(null)
-      else fail(new Error(`${program} does not tell its version: ${stderr}`))
+      else fail(new Error(`${program} does not print its version: ${stderr}`))
     })
   })
 }
 
-/** For programs of the system. Servers are in a folder that is not on every user's path. */
+/** Returns the environment for system programs. Servers are installed in a folder that is not in every user's PATH. */
 export function programEnvironment(): { PATH: string } {
   return { PATH: `${process.env['PATH']}:/usr/sbin` }
 }
 
-/** Asks until an answer is a success. Rejects when the child ends before. */
+/** Polls until an answer is a success. Rejects when the child exits before. */
 export async function untilAnswering(url: string, child: ChildProcess, signal: AbortSignal): Promise<void> {
   for (;;) {
     signal.throwIfAborted()

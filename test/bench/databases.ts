@@ -13,9 +13,9 @@ const pairs = 15
 const snapshots = 3
 const snapshotMegabytes = 256
 
-/** From the request to `available` on a cluster that runs, against the same SQL by hand over one open connection. */
+/** Measures the time from the request to `available`, compared with the same SQL by hand over one open connection. */
 export const benchDatabases: Bench = async (signal) => {
-  // What is deleted is removed at once, so that it is not in the way of the next.
+  // Deleted databases are removed at once, so that they do not affect the next measurement.
   await using platform = await startPlatform({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
   const { client, projectId } = platform
   const { id, connection_string } = await createdDatabase(client, projectId, { name: 'first' })
@@ -61,7 +61,7 @@ export const benchDatabases: Bench = async (signal) => {
   }
 }
 
-/** Measures once what came before is on the disk: else whoever commits next waits for the files of a dropped database. */
+/** Measures after a sync of the disk. Otherwise the next commit waits until the files of a dropped database are written. */
 async function settled(measure: () => Promise<number>): Promise<number> {
   await promisify(execFile)('sync')
   return measure()
@@ -76,7 +76,7 @@ async function administratorOf({ dataDirectory }: Platform): Promise<pg.Client &
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
-/** Milliseconds. What was made is dropped again outside of the time. */
+/** Resolves to milliseconds. Dropping the database again is not part of the measured time. */
 async function provisionByHand(administrator: pg.Client): Promise<number> {
   const begin = performance.now()
   await administrator.query("create role by_hand login password 'a password that nobody uses'")
@@ -88,7 +88,7 @@ async function provisionByHand(administrator: pg.Client): Promise<number> {
   return elapsed
 }
 
-/** Milliseconds until the server says in its log that the database is available. */
+/** Resolves to the milliseconds until the server logs that the database is available. */
 async function provisionByFairlead({ client, projectId, server }: Platform, signal: AbortSignal): Promise<number> {
   const params = { project_id: projectId }
   const begin = performance.now()
@@ -97,13 +97,13 @@ async function provisionByFairlead({ client, projectId, server }: Platform, sign
   const elapsed = performance.now() - begin
   signal.throwIfAborted()
   await client.databases.delete({ params: { ...params, id } })
-  // The next measurement begins on a quiet machine.
+  // Ensures that the next measurement starts on an idle machine.
   await server.waitForLog((line) => line['msg'] === 'database was removed' && line['database'] === id)
   return elapsed
 }
 
 async function fill(connectionString: string): Promise<void> {
-  // Rows of about 1 kB that do not compress.
+  // Fills it with rows of about 1 kB that cannot be compressed.
   await query(
     connectionString,
     `create table filling as
@@ -112,8 +112,8 @@ async function fill(connectionString: string): Promise<void> {
   )
 }
 
-/** The longest time between two answers to a client that asks without pause while something happens. */
-async function interruptionBy(connectionString: string, happens: () => Promise<unknown>): Promise<number> {
+/** Resolves to the longest time between two answers to a client that polls without pause during an operation. */
+async function interruptionBy(connectionString: string, operation: () => Promise<unknown>): Promise<number> {
   let done = false
   let longest = 0
   const asking = (async () => {
@@ -129,7 +129,7 @@ async function interruptionBy(connectionString: string, happens: () => Promise<u
       answered = performance.now()
     }
   })()
-  await happens()
+  await operation()
   done = true
   await asking
   return longest

@@ -19,14 +19,14 @@ const rollbacks = 6
 const rollbackAimMs = 2_000
 const idleApps = 10
 const idleAimMb = 150
-/** So long nothing happens before the memory is read. */
+/** Idle time before the memory is read. */
 const idleSeconds = 15
-/** The default of FAIRLEAD_STABLE_TIME, in seconds: a check that the script by hand does not make. */
+/** The default of FAIRLEAD_STABLE_TIME in seconds. Subtracted, because the deployment by hand has no such check. */
 const stableSeconds = 1
 
 const appFolder = fileURLToPath(new URL('../fixtures/apps/express', import.meta.url))
 
-/** An Express app with a lock file, from its repository to its first answer: by Fairlead and by hand, in turns. */
+/** Measures deployments of an Express app with a lock file until its first answer, by Fairlead and by hand in turns. */
 export const benchDeploy: Bench = async (signal) => {
   await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: String(stableSeconds) })
   signal.throwIfAborted()
@@ -36,7 +36,7 @@ export const benchDeploy: Bench = async (signal) => {
   const byHand = () => deployByHand({ url: source.url, home: home.path, environment, signal })
   const byFairlead = () => deployByFairlead(platform, source.url, signal)
 
-  // Fills both caches of npm, and those of the system.
+  // Fills both npm caches and those of the system.
   await byHand()
   await byFairlead()
   const hand: ByHandTimes[] = []
@@ -80,18 +80,18 @@ export const benchDeploy: Bench = async (signal) => {
   }
 }
 
-/** Milliseconds; the stability window is in neither `healthy` nor `total`. */
+/** Times in milliseconds. `healthy` and `total` do not include the stability window. */
 interface FairleadTimes {
-  /** From the request to the begin of the work. */
+  /** From the request to the start of the deploy job. */
   readonly accept: number
-  /** Fetch, plan, hand over. */
+  /** Fetching the code and planning the build. */
   readonly fetch: number
   readonly install: number
-  /** From its start to the app's line in its log that it listens. */
+  /** From the start of the app to the line in its log that it is listening. */
   readonly start: number
-  /** From there over the health check, the switch and its confirmation to `running`. */
+  /** From there to `running`: the health check, the switch and its confirmation. */
   readonly healthy: number
-  /** From `running` in the server's log to the API's answer that says so. */
+  /** From `running` in the server's log to the API's answer with this status. */
   readonly notice: number
   readonly total: number
 }
@@ -105,11 +105,11 @@ const settledMessages: ReadonlySet<unknown> = new Set([
 async function deployByFairlead(platform: Platform, url: string, signal: AbortSignal): Promise<FairleadTimes> {
   const { client, projectId, server, dataDirectory } = platform
   const params = { project_id: projectId }
-  // The clock of the log and of the files.
+  // The wall clock, like the times in the log and of the files.
   const createdAt = Date.now()
   const begin = performance.now()
   const { id } = await client.deployments.create({ params, body: { name: 'express', git_url: url } })
-  // The server's log tells, because on a small machine asking again and again would slow down what is measured.
+  // Watches the server's log, because polling the API would slow down the deployment on a small machine.
   const settled = server.waitForLog((line) => settledMessages.has(line['msg']) && line['deployment'] === id)
   signal.throwIfAborted()
   const waiting = new AbortController()
@@ -131,7 +131,7 @@ async function deployByFairlead(platform: Platform, url: string, signal: AbortSi
   const folder = await logFolderOf(dataDirectory, id)
   const [build, app] = await Promise.all(['build.log', 'runtime.log'].map((name) => stat(join(folder, name))))
   if (build === undefined || app === undefined) throw new Error('the release has no logs')
-  // The next measurement begins on a quiet machine.
+  // Ensures that the next measurement starts on an idle machine.
   await untilAlone(dataDirectory, id)
   const stableMs = stableSeconds * 1000
   return {
@@ -151,7 +151,7 @@ async function logFolderOf(dataDirectory: string, id: string): Promise<string> {
   return join(logs, folders.find((folder) => folder.endsWith(id)) ?? '')
 }
 
-/** From the request to `running`, back and forth between two releases. */
+/** Measures rollbacks from the request to `running`, back and forth between two releases. */
 async function timeRollbacks(platform: Platform, signal: AbortSignal): Promise<number[]> {
   const { client, projectId, server, dataDirectory } = platform
   const params = { project_id: projectId }
@@ -172,13 +172,13 @@ async function timeRollbacks(platform: Platform, signal: AbortSignal): Promise<n
     const { status } = await client.deployments.get({ params: { ...params, id } })
     if (status !== 'running') throw new Error(`the rollback to ${id} is ${status}`)
     times.push(performance.now() - begin)
-    // Each starts a process anew: the one before has ended.
+    // The process before has to end, so that every rollback starts a new one.
     await untilAlone(dataDirectory, id)
   }
   return times
 }
 
-/** The server's resident memory in MB when ten apps run and nothing happens. */
+/** Resolves to the server's resident memory in MB when it is idle with ten running apps. */
 async function measureIdleMemory(platform: Platform, url: string, signal: AbortSignal): Promise<number> {
   const { client, server } = platform
   const project = await client.projects.create({ body: { name: 'Idle', plan: 'enterprise' } })
@@ -192,7 +192,7 @@ async function measureIdleMemory(platform: Platform, url: string, signal: AbortS
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
 }
 
-/** Where the time goes, in medians, step beside step. */
+/** Returns a table with the median time of each step. */
 function breakdown(hand: readonly ByHandTimes[], fairlead: readonly FairleadTimes[]): string[] {
   const byHand = (step: keyof ByHandTimes) => `${Math.round(median(hand.map((times) => times[step])))} ms`
   const ours = (step: keyof FairleadTimes) => `${Math.round(median(fairlead.map((times) => times[step])))} ms`

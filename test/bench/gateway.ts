@@ -9,23 +9,23 @@ import { median, quantile } from './statistics.ts'
 
 const connections = 16
 const warmUpSeconds = 3
-/** Many short ones: whatever else the machine does, it does to all alike. */
+/** Many short rounds, so that other load on the machine affects all targets alike. */
 const rounds = 21
 const roundSeconds = 1
 const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 
-/** Where the load goes, and what came of it. */
+/** An address under load, and its results. */
 interface Target {
   readonly name: string
   readonly address: string
   readonly measured: ProxyRound[]
-  /** What part of its throughput the gateway is to reach. */
+  /** The part of its throughput that the gateway should reach. */
   readonly aim?: number
 }
 
 /**
- * One app under the same load in four ways, in turns: through the gateway, by the port that it listens on, and through
- * nginx and Caddy where they are installed.
+ * Measures one app under the same load at four addresses in turns: the gateway, the app's own port, and nginx and Caddy
+ * if they are installed.
  */
 export const benchGateway: Bench = async (signal) => {
   await using platform = await startPlatform({})
@@ -48,7 +48,7 @@ export const benchGateway: Bench = async (signal) => {
   await using load = await createLoad({ connections })
   for (const { address } of targets) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
-    // Everyone begins once in a while, so that nobody always comes after the same one.
+    // Rotates the order, so that no target always follows the same one.
     const first = round % targets.length
     for (const target of [...targets.slice(first), ...targets.slice(0, first)]) {
       target.measured.push(await load.run(target.address, roundSeconds, signal))
@@ -73,7 +73,7 @@ const app = {
 `,
 }
 
-/** The gateway against another way to the same app. Rounds are compared with their neighbours: machines have moods. */
+/** Compares the gateway with another target, by the rounds that were next to each other in time. */
 function comparison(gateway: Target, other: Target): Row[] {
   const throughput = median(ratios(gateway, other, 'perSecond'))
   return [
@@ -90,7 +90,7 @@ function ratios(gateway: Target, other: Target, figure: keyof ProxyRound): numbe
   return gateway.measured.map((round, at) => round[figure] / (other.measured[at]?.[figure] ?? Number.NaN))
 }
 
-/** What was measured by itself, and how far the rounds agree on the gateway's throughput against it. */
+/** Describes the results of a target, and how much the gateway's relative throughput varies between the rounds. */
 function describe(target: Target, gateway: Target): string {
   const of = (figure: keyof ProxyRound) => median(target.measured.map((round) => round[figure]))
   const itself = `${target.name}: ${Math.round(of('perSecond'))} requests/s, p99 ${of('p99Ms').toFixed(1)} ms`

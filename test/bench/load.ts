@@ -14,7 +14,7 @@ export interface Target {
   readonly body?: string
 }
 
-/** One round of as many requests as the connections take. Rejects when any request fails. */
+/** Runs one round with as many requests as the connections handle. Rejects when any request fails. */
 export async function load(
   target: Target,
   { connections, seconds, signal }: { connections: number; seconds: number; signal: AbortSignal },
@@ -27,7 +27,7 @@ export async function load(
       if (error) fail(error)
       else done(outcome)
     })
-    // Its own percentiles are whole milliseconds.
+    // Collected here, because its own percentiles are rounded to whole milliseconds.
     instance.on('response', (_client, _status, _bytes, milliseconds) => times.push(milliseconds))
     const stop = () => instance.stop()
     signal.addEventListener('abort', stop, { once: true })
@@ -44,7 +44,7 @@ export async function load(
   }
 }
 
-/** The medians of some rounds. */
+/** Returns the medians of the rounds. */
 export function summary(rounds: readonly Round[]): Round {
   return {
     perSecond: median(rounds.map(({ perSecond }) => perSecond)),

@@ -12,10 +12,10 @@ import { openDashboard } from '../harness/dashboard.ts'
 import type { Bench } from './row.ts'
 
 const name = 'dashboard: longest task with a log of 100,000 lines'
-/** Chromium tells of tasks that take at least so long. */
-const toldFromMs = 50
+/** Chromium reports tasks that take at least this long. */
+const reportedFromMs = 50
 
-/** A log of 100,000 lines in Chromium: loaded, scrolled from top to bottom, searched for its first and its last line. */
+/** Measures a log of 100,000 lines in Chromium: loading it, scrolling through it, and searching its first and last line. */
 export const benchLogPage: Bench = async (signal) => {
   if (chromiumPath === undefined) return { rows: [{ name, measured: 'no Chromium is installed' }], notes: [] }
   await using dashboard = await openDashboard()
@@ -37,7 +37,7 @@ export const benchLogPage: Bench = async (signal) => {
   const longest = await tasks.longestMs()
   const quarter = Math.round(await renderQuarterMs(page))
   return {
-    rows: [{ name, measured: longest === 0 ? `below ${toldFromMs} ms` : `${Math.round(longest)} ms` }],
+    rows: [{ name, measured: longest === 0 ? `below ${reportedFromMs} ms` : `${Math.round(longest)} ms` }],
     notes: [
       `${held} lines held, ${maxRows} drawn at most while scrolling in 200 steps. ` +
         `A quarter of them in the document at once takes the same page ${quarter} ms.`,

@@ -10,8 +10,8 @@ import { benchStorage } from './storage.ts'
 import { benchWebhooks } from './webhooks.ts'
 
 /**
- * `npm run bench [-- <name>]`: prints a table of all rows, or of one. A missed aim is printed and is no failure;
- * the exit status is 1 when something broke, 2 for an unknown name and 130 after Ctrl+C.
+ * `npm run bench [-- <name>…]`: runs all benchmarks or the named ones, and prints their results as a table. A missed aim
+ * is not a failure. The exit status is 1 after an error, 2 for an unknown name and 130 after Ctrl+C.
  */
 const benches: Readonly<Record<string, Bench>> = {
   databases: benchDatabases,
@@ -44,7 +44,7 @@ async function main(names: readonly string[]): Promise<number> {
       results.push(await bench(interrupt.signal))
     }
   } catch (error) {
-    // What broke after an interruption, broke by it.
+    // An error after an interruption is caused by it.
     if (interrupt.signal.aborted) {
       console.error('Interrupted. Everything was stopped.')
       return 130

@@ -11,13 +11,13 @@ export interface Platform extends AsyncDisposable {
   readonly dataDirectory: string
 }
 
-/** A server as users run it, with its own PostgreSQL, and an empty project whose plan limits nothing that is measured. */
+/** Starts a server as users run it, with its own PostgreSQL, and creates a project whose plan does not limit the measurements. */
 export async function startPlatform(environment: Readonly<Record<string, string>>): Promise<Platform> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const made = await fairlead(['keys', 'create', '--name', 'bench', '--data-dir', dataDirectory])
-  if (made.code !== 0) throw new Error(`no API key could be made: ${made.stderr}`)
+  if (made.code !== 0) throw new Error(`the API key could not be created: ${made.stderr}`)
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
   const apiKey = made.stdout.trim()
   const client = server.clientFor(apiKey)

@@ -7,7 +7,7 @@ import { end, freePort, programEnvironment, untilAnswering, versionOf } from './
 
 const startMs = 10_000
 
-/** A reverse proxy of the field, as its users would set it up for one app. */
+/** A widely used reverse proxy, configured for one app as its users would do it. */
 export interface ProxyProgram {
   readonly name: string
   readonly command: string
@@ -21,7 +21,7 @@ export interface RunningProxy extends AsyncDisposable {
   readonly version: string
 }
 
-/** Keeps its connections to the app, says who the client is as the gateway does, and writes no access log. */
+/** Configured like the gateway: keeps connections to the app open, sets X-Forwarded-*, writes no access log. */
 export const nginx: ProxyProgram = {
   name: 'nginx',
   command: 'nginx',
@@ -62,7 +62,7 @@ http {
 `,
 }
 
-/** Keep-alive, X-Forwarded-* and no access log are its defaults. */
+/** Its defaults are keep-alive, X-Forwarded-* and no access log. */
 export const caddy: ProxyProgram = {
   name: 'Caddy',
   command: 'caddy',
@@ -86,7 +86,7 @@ export const caddy: ProxyProgram = {
     }),
 }
 
-/** Starts a proxy before the app on port `app` and waits for its first answer. Null when it is not installed. */
+/** Starts a proxy for the app on port `app` and waits for its first answer. Resolves to null when it is not installed. */
 export async function startProxy(
   program: ProxyProgram,
   { app, signal }: { app: number; signal: AbortSignal },
@@ -102,7 +102,7 @@ export async function startProxy(
     cwd: directory.path,
     env: { ...programEnvironment(), HOME: directory.path },
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Out of reach of a Ctrl+C in the terminal: it is stopped below.
+    // Does not receive the Ctrl+C of the terminal; it is stopped below.
     detached: true,
   })
   let errors = ''

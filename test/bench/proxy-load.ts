@@ -6,22 +6,22 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 import { programEnvironment, versionOf } from './children.ts'
 import { load, type Round } from './load.ts'
 
-/** Beyond the time of a round, until `wrk` must have ended. */
+/** Time after the end of a round in which `wrk` has to exit. */
 const graceMs = 10_000
 
 export type ProxyRound = Pick<Round, 'perSecond' | 'p99Ms'>
 
 export interface Load extends AsyncDisposable {
-  /** What makes the load, in words. */
+  /** The name of the load generator. */
   readonly name: string
-  /** One round against an address. Rejects when any request fails. */
+  /** Runs one round against an address. Rejects when any request fails. */
   run(url: string, seconds: number, signal: AbortSignal): Promise<ProxyRound>
 }
 
 /**
- * Clients that keep their connections and ask as fast as they are answered. What they cost is taken from what is measured,
- * since all of it shares the cores, and draws every ratio towards 1: so it is `wrk` where that is installed, which costs
- * a few microseconds a request, and `autocannon` only where it is not.
+ * Creates clients that keep their connections and send the next request as soon as they are answered. They share the cores
+ * with the measured servers, and their own cost moves every ratio towards 1. Therefore `wrk` is used, which costs a few
+ * microseconds per request, and `autocannon` only if that is not installed.
  */
 export async function createLoad({ connections }: { connections: number }): Promise<Load> {
   const version = await versionOf('wrk', ['-v'])

@@ -5,30 +5,30 @@ import type { Bench } from './row.ts'
 
 const releases = 50
 const drainSeconds = 2
-/** A timer may be a moment early. */
+/** Timers may fire slightly early. */
 const toleranceMs = 10
 
-/** Fifty releases of one app while clients ask for it without a pause, and talk to each release until they are cut off. */
+/** Measures fifty releases of one app under constant load, with a WebSocket to each release that is used until it ends. */
 export const benchReleases: Bench = async (signal) => {
   await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) })
   signal.throwIfAborted()
   await using releasing = await startReleasing(platform)
   const { load, url } = releasing
   const startedAt = performance.now()
-  const talks: { release: number; end: Promise<number> }[] = []
+  const conversations: { release: number; end: Promise<number> }[] = []
   for (let made = 0; made < releases; made++) {
     signal.throwIfAborted()
     const conversation = await startConversation(url)
     const end = conversation.goOn()
-    // Told below; until then more of them may break.
+    // Awaited below; until then a rejection must not be unhandled.
     end.catch(() => undefined)
-    talks.push({ release: conversation.release, end })
+    conversations.push({ release: conversation.release, end })
     await releasing.release()
   }
   await releasing.settled()
   let early = 0
-  for (const { release, end } of talks) {
-    // Whatever a release answered was sent before the switch, and the drain begins after it.
+  for (const { release, end } of conversations) {
+    // Requests that a release answered were sent before the switch, which starts its drain time.
     if ((await end) - load.lastSentTo(release) < drainSeconds * 1000 - toleranceMs) early += 1
   }
   const report = await load.stop()

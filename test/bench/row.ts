@@ -1,21 +1,21 @@
-/** One line of the result. */
+/** One line of the results. */
 export interface Row {
   readonly name: string
   readonly measured: string
-  /** What the project wants; absent where a figure is only watched. */
+  /** The target value; absent when the figure has none. */
   readonly aim?: { readonly text: string; readonly met: boolean }
 }
 
 export interface BenchResult {
   readonly rows: readonly Row[]
-  /** What the figures mean and how they came about, a line each. */
+  /** Lines that explain the figures and how they were measured. */
   readonly notes: readonly string[]
 }
 
-/** Measures; rejects when something broke, and with the signal's reason when that aborts. Leaves nothing behind. */
+/** Runs a benchmark and cleans up. Rejects after an error, and with the signal's reason when that aborts. */
 export type Bench = (signal: AbortSignal) => Promise<BenchResult>
 
-/** The rows under a heading, each column as wide as its longest cell. */
+/** Formats the rows as a table with a heading. */
 export function table(rows: readonly Row[]): string {
   const lines = rows.map(({ name, measured, aim }) => [
     name,
@@ -26,7 +26,7 @@ export function table(rows: readonly Row[]): string {
   return columns([['row', 'measured', 'aim', 'ok'], ...lines])
 }
 
-/** Lines of cells, aligned. */
+/** Formats lines of cells with each column as wide as its longest cell. */
 export function columns(lines: readonly (readonly string[])[]): string {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
   return lines

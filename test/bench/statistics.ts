@@ -1,4 +1,4 @@
-/** The value below which the given part (0 to 1) of the values lies; of an even number's middle two, the mean. */
+/** Returns the quantile for `part` from 0 to 1, interpolated linearly between the two nearest values. */
 export function quantile(values: readonly number[], part: number): number {
   if (values.length === 0) throw new Error('there are no values')
   const sorted = [...values].sort((a, b) => a - b)

@@ -1,4 +1,4 @@
-/** The floor of `npm run bench storage`: no API, no form, no database. `node storage-floor.ts <folder>` prints its port. */
+/** The bare server for `npm run bench storage`, without API, form and database. `node storage-floor.ts <folder>` prints its port. */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { createServer } from 'node:http'
@@ -16,7 +16,7 @@ const server = createServer(async (request, response) => {
   }
   const hash = createHash('sha256')
   request.on('data', (chunk: Buffer) => hash.update(chunk))
-  // It is synced before it is closed.
+  // `flush` syncs the file before it is closed.
   await pipeline(request, createWriteStream(path, { flush: true }))
   response.end(hash.digest('hex'))
 })

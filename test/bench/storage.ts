@@ -19,7 +19,7 @@ const parallel = 8
 const parallelBytes = 256 * mebibyte
 const sampleMs = 20
 
-/** One file up and down, here and at a bare server, in turns; then many at once, with an eye on the memory. */
+/** Measures the upload and download of a file in turns with a bare server, and the memory during parallel uploads. */
 export const benchStorage: Bench = async (signal) => {
   await using platform = await startPlatform({})
   await using floor = await startFloor()
@@ -30,7 +30,7 @@ export const benchStorage: Bench = async (signal) => {
   const downs: Pair[] = []
   for (let round = 0; round < rounds; round++) {
     signal.throwIfAborted()
-    const bare = await timed(() => send(floor.url, {}, { bytes: fileBytes, before: '', behind: '' }, signal))
+    const bare = await timed(() => send(floor.url, {}, { bytes: fileBytes, before: '', after: '' }, signal))
     const bareDown = await timed(() => fetchAll(floor.url, signal))
     let made: { id: string; url: string } | undefined
     const ours = await timed(async () => {
@@ -74,13 +74,13 @@ export const benchStorage: Bench = async (signal) => {
   }
 }
 
-/** Seconds. */
+/** Times in seconds. */
 interface Pair {
   readonly ours: number
   readonly floor: number
 }
 
-/** How much of the floor's speed is reached. */
+/** Returns the median of our speed relative to the floor's. */
 function ratio(pairs: readonly Pair[]): number {
   return median(pairs.map(({ ours, floor }) => floor / ours))
 }
@@ -90,9 +90,9 @@ function describe(pairs: readonly Pair[]): string {
   return `${speed(pairs.map(({ ours }) => ours))}, floor ${speed(pairs.map(({ floor }) => floor))}`
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
+async function timed(task: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
-  await work()
+  await task()
   return (performance.now() - start) / 1000
 }
 
@@ -127,7 +127,7 @@ async function upload(
     {
       bytes,
       before: `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="bench"\r\nContent-Type: application/octet-stream\r\n\r\n`,
-      behind: `\r\n--${boundary}--\r\n`,
+      after: `\r\n--${boundary}--\r\n`,
     },
     signal,
   )
@@ -137,16 +137,16 @@ async function upload(
 interface Sent {
   readonly before: string
   readonly bytes: number
-  readonly behind: string
+  readonly after: string
 }
 
 async function send(
   url: string,
   headers: Readonly<Record<string, string>>,
-  { before, bytes, behind }: Sent,
+  { before, bytes, after }: Sent,
   signal: AbortSignal,
 ): Promise<string> {
-  const length = before.length + bytes + behind.length
+  const length = before.length + bytes + after.length
   const outgoing = request(url, {
     method: 'POST',
     agent: false,
@@ -158,7 +158,7 @@ async function send(
   function* body() {
     yield before
     for (let sent = 0; sent < bytes; sent += block.length) yield block
-    yield behind
+    yield after
   }
   await pipeline(Readable.from(body(), { objectMode: true }), outgoing)
   const [response] = await answered
@@ -168,15 +168,15 @@ async function send(
 }
 
 async function fetchAll(url: string, signal: AbortSignal): Promise<void> {
-  const asked = request(url, { agent: false, signal })
-  asked.end()
-  const [response] = await once(asked, 'response')
+  const outgoing = request(url, { agent: false, signal })
+  outgoing.end()
+  const [response] = await once(outgoing, 'response')
   let received = 0
   for await (const chunk of response) received += chunk.length
   if (received !== fileBytes) throw new Error(`a download gave ${received} bytes`)
 }
 
-/** Watches what a process holds in memory; `stop` gives the most that it grew by, in bytes. */
+/** Watches the resident memory of a process. `stop` resolves to its largest growth in bytes. */
 function watchMemory(pid: number): { stop(): Promise<number> } {
   const stopping = new AbortController()
   const watching = (async () => {

@@ -15,17 +15,17 @@ import type { BenchResult, Row } from './row.ts'
 import { median } from './statistics.ts'
 
 const rounds = 150
-/** Bytes of bodies that each takes in a round. */
+/** Bytes of bodies that each contender handles in a round. */
 const roundBytes = 2_000_000
 const aim = 0.8
 
-/** Takes one webhook from its raw bytes to the parsed event; throws when it is not genuine. */
+/** Handles one webhook, from its raw bytes to the parsed event. Throws when it is not genuine. */
 type Contender = () => unknown
 
-/** Milliseconds that each took for one webhook, round by round. */
+/** Contender → milliseconds per webhook in each round. */
 type Times = ReadonlyMap<string, readonly number[]>
 
-/** The receiver beside a bare floor and other libraries: the same body, in turns, in one process. */
+/** Compares the receiver with a bare minimum and with other libraries: the same body, in turns, in one process. */
 export async function measureReceiver(signal: AbortSignal): Promise<BenchResult> {
   const rows: Row[] = []
   const notes = [
@@ -35,7 +35,7 @@ export async function measureReceiver(signal: AbortSignal): Promise<BenchResult>
       'and runs a handler.',
   ]
   const secret = generateSecret()
-  // One for both sizes, as an application has one.
+  // Shared by both sizes, because an application has one receiver, too.
   const own = ownContender(secret, () => {})
   for (const size of [1024, 10_240]) {
     const webhook = signWebhook({ event: 'deployment.failed', data: dataOf(size), secret })
@@ -80,7 +80,7 @@ async function measureAsync(secret: string, signal: AbortSignal): Promise<number
   return ratio(times, 'floor', 'receiver')
 }
 
-/** How often as long `one` took as `another`, by the median of the rounds. */
+/** Returns the median ratio of the times of `one` to those of `another`. */
 const ratio = (times: Times, one: string, another: string): number =>
   median((times.get(one) ?? []).map((time, round) => time / (times.get(another)?.[round] ?? Number.NaN)))
 
@@ -92,18 +92,18 @@ async function race(
   const entries = Object.entries(contenders)
   const times = new Map<string, number[]>(entries.map(([name]) => [name, []]))
   for (let round = -5; round < rounds; round++) {
-    // To and fro, because each also pays for garbage that the one before left.
+    // The order alternates, because each contender also pays for the garbage of the one before.
     for (const [name, contender] of round % 2 === 0 ? entries : entries.toReversed()) {
       signal.throwIfAborted()
       const time = await timeOf(contender, roundSize)
-      // The first rounds warm up.
+      // Rounds with a negative number are for warming up.
       if (round >= 0) times.get(name)?.push(time)
     }
   }
   return times
 }
 
-// The processor's time, because another process on the machine would otherwise count against whoever's turn it is.
+// Measures processor time, because wall time would include other processes on the machine.
 async function timeOf(contender: Contender, roundSize: number): Promise<number> {
   const begin = process.cpuUsage()
   for (let i = 0; i < roundSize; i++) {
@@ -125,29 +125,29 @@ function floorOf(secret: string, { headers, body }: SignedWebhook): Contender {
   }
 }
 
-function ownContender(secret: string, work: () => void | Promise<void>) {
-  let asked = 0
+function ownContender(secret: string, handle: () => void | Promise<void>) {
+  let received = 0
   let handled = 0
   const receiver = createReceiver({ secrets: [secret] })
   receiver.on('deployment.failed', ({ data }) => {
     if (data.failure.code) handled++
-    return work()
+    return handle()
   })
   return {
     of:
       ({ headers, body }: SignedWebhook): Contender =>
       () => {
-        asked++
+        received++
         return receiver.receive(headers, body)
       },
-    /** A figure of work that was not done would be worth nothing. */
+    /** Throws when not all webhooks were handled, because then the times would mean nothing. */
     check: () => {
-      if (handled !== asked) throw new Error(`the receiver handled ${handled} of ${asked} webhooks`)
+      if (handled !== received) throw new Error(`the receiver handled ${handled} of ${received} webhooks`)
     },
   }
 }
 
-/** Other libraries, by their names. */
+/** Returns other libraries by name. */
 async function others(secret: string, { headers, body }: SignedWebhook): Promise<Record<string, Contender>> {
   const standard = new StandardWebhook(secret)
   const svix = new SvixWebhook(secret)
@@ -160,7 +160,7 @@ async function others(secret: string, { headers, body }: SignedWebhook): Promise
   })
   return {
     standardwebhooks: () => standard.verify(body, headers),
-    // Neither of the two parses.
+    // svix and octokit do not parse the body themselves.
     svix: () => [svix.verify(body, headers), JSON.parse(body.toString())],
     octokit: async () => {
       const text = body.toString()
@@ -171,7 +171,7 @@ async function others(secret: string, { headers, body }: SignedWebhook): Promise
   }
 }
 
-/** Data that makes a body of about `size` bytes. */
+/** Returns data for a body of about `size` bytes. */
 function dataOf(size: number) {
   const data = {
     deployment_id: 'dep_01h455vb4pex5vsknk084sn02q',
@@ -192,7 +192,7 @@ function dataOf(size: number) {
 
 const index = fileURLToPath(import.meta.resolve('@fairlead/receiver'))
 
-/** What an app's own bundle grows by, with everything exported and with `createReceiver` alone. */
+/** Measures how much the package adds to an app's bundle, with all exports and with `createReceiver` alone. */
 async function bundleSize(): Promise<string> {
   await using directory = await temporaryDirectory()
   const sizes: string[] = []

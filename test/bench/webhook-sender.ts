@@ -17,17 +17,17 @@ import { median, quantile } from './statistics.ts'
 const warmUp = 50
 const single = 300
 const deliveries = 5_000
-const manyReceivers = 100
+const manyEndpoints = 100
 const rounds = 3
 const aimMs = 20
 
-/** From a committed event to its handler, and how many deliveries a second. */
+/** Measures the time from a committed event to its handler, and the deliveries per second. */
 export const measureSender: Bench = async (signal) => {
   await using platform = await startPlatform({})
   await using outbox = await openOutbox(platform, signal)
   const latencies = await latency(platform, outbox, signal)
   const [one, bareOne] = await throughput(platform, outbox, 1, signal)
-  const [many, bareMany] = await throughput(platform, outbox, manyReceivers, signal)
+  const [many, bareMany] = await throughput(platform, outbox, manyEndpoints, signal)
   const middle = median(latencies)
   return {
     rows: [
@@ -38,7 +38,7 @@ export const measureSender: Bench = async (signal) => {
       },
       { name: 'webhooks: the same, 99th percentile', measured: `${quantile(latencies, 0.99).toFixed(1)} ms` },
       rate('one receiver', one, bareOne),
-      rate(`${manyReceivers} receivers`, many, bareMany),
+      rate(`${manyEndpoints} receivers`, many, bareMany),
     ],
     notes: [
       `Latency: ${single} events one after the other, to a Koa app with @fairlead/receiver, on loopback.`,
@@ -54,11 +54,11 @@ function rate(to: string, sent: number, bare: number): Row {
 }
 
 interface Outbox extends AsyncDisposable {
-  /** Commits so many events in one transaction. */
+  /** Commits this many events in one transaction. */
   announce(count: number): Promise<void>
 }
 
-/** Events as features announce them, straight into the platform's database. */
+/** Opens the platform's database to announce events as its features do. */
 async function openOutbox(platform: Platform, signal: AbortSignal): Promise<Outbox> {
   const config = loadConfig({ dataDir: platform.dataDirectory })
   const state = await openState({ config, logger: pino({ level: 'silent' }), supervise: false, signal })
@@ -97,42 +97,42 @@ async function latency(platform: Platform, outbox: Outbox, signal: AbortSignal):
   return latencies.slice(warmUp)
 }
 
-/** Deliveries a second of the platform and of the bare loop, each at its best. */
+/** Returns the best deliveries per second of the platform and of the bare loop. */
 async function throughput(
   platform: Platform,
   outbox: Outbox,
-  receivers: number,
+  endpoints: number,
   signal: AbortSignal,
 ): Promise<[number, number]> {
-  let taken = 0
-  let wanted = Number.POSITIVE_INFINITY
+  let received = 0
+  let expected = Number.POSITIVE_INFINITY
   let done = Promise.withResolvers<void>()
-  const take = () => {
-    if (++taken === wanted) done.resolve()
+  const receive = () => {
+    if (++received === expected) done.resolve()
   }
   await using servers = new AsyncDisposableStack()
   const urls: string[] = []
-  for (let number = 0; number < receivers; number++) {
+  for (let number = 0; number < endpoints; number++) {
     const server = createServer((request, response) => {
       request.resume().on('end', () => {
-        take()
+        receive()
         response.writeHead(204).end()
       })
     })
     urls.push(servers.use(await listening(server)).url)
   }
   const bare = async () => {
-    wanted = Number.POSITIVE_INFINITY
+    expected = Number.POSITIVE_INFINITY
     const program = fileURLToPath(new URL('webhooks-bare.ts', import.meta.url))
-    const together = String(Math.max(10, receivers))
-    const { stdout } = await promisify(execFile)(process.execPath, [program, String(deliveries), together, ...urls])
+    const parallel = String(Math.max(10, endpoints))
+    const { stdout } = await promisify(execFile)(process.execPath, [program, String(deliveries), parallel, ...urls])
     return Number(stdout)
   }
   const sent = async () => {
-    taken = 0
-    wanted = deliveries
+    received = 0
+    expected = deliveries
     done = Promise.withResolvers()
-    await outbox.announce(deliveries / receivers)
+    await outbox.announce(deliveries / endpoints)
     const startedAt = performance.now()
     await done.promise
     return deliveries / ((performance.now() - startedAt) / 1000)

@@ -2,18 +2,18 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { Agent, request } from 'undici'
 
 /**
- * A program of its own: signs and posts webhooks without keeping a record of any, as fast as it can, and prints how many
- * a second. Arguments: deliveries, how many at the same time, addresses.
+ * Signs and posts webhooks as fast as possible without recording them, and prints how many per second. Arguments: number
+ * of deliveries, parallel requests, addresses.
  */
-const [count = '0', together = '1', ...urls] = process.argv.slice(2)
+const [count = '0', parallel = '1', ...urls] = process.argv.slice(2)
 const agent = new Agent()
 const key = createSecretKey(randomBytes(32))
 const data = { deployment_id: 'dep_0123456789', project_id: 'proj_0123456789', url: 'https://app.example.com' }
-let left = Number(count)
+let remaining = Number(count)
 
 async function post(): Promise<void> {
-  while (left > 0) {
-    const number = left--
+  while (remaining > 0) {
+    const number = remaining--
     const body = Buffer.from(
       JSON.stringify({ event: 'deployment.succeeded', timestamp: new Date().toISOString(), data }),
     )
@@ -35,6 +35,6 @@ async function post(): Promise<void> {
 }
 
 const startedAt = performance.now()
-await Promise.all(Array.from({ length: Number(together) }, post))
+await Promise.all(Array.from({ length: Number(parallel) }, post))
 console.log(Number(count) / ((performance.now() - startedAt) / 1000))
 await agent.close()

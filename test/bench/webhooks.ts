@@ -2,7 +2,7 @@ import type { Bench } from './row.ts'
 import { measureReceiver } from './webhook-receiver.ts'
 import { measureSender } from './webhook-sender.ts'
 
-/** What receiving a webhook costs, and how soon and how many are sent. */
+/** Measures the cost of receiving a webhook, and the latency and throughput of sending them. */
 export const benchWebhooks: Bench = async (signal) => {
   const receiver = await measureReceiver(signal)
   const sender = await measureSender(signal)

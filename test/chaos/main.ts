@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { chaos } from '../harness/chaos.ts'
 
 /**
- * `npm run chaos [-- <kills> [<seed>]]`: kills a server under load at random moments, 100 times unless told otherwise.
- * The exit status is 1 when anything was not as it must be, and 130 after Ctrl+C.
+ * `npm run chaos [-- <kills> [<seed>]]`: kills a server under load at random moments, by default 100 times. The exit
+ * status is 1 when problems were found, 2 for invalid arguments and 130 after Ctrl+C.
  */
 const [kills = '100', seed = String(randomInt(2 ** 32))] = process.argv.slice(2)
 
@@ -30,7 +30,7 @@ async function main(kills: number, seed: number): Promise<number> {
     const seconds = Math.round((performance.now() - startedAt) / 1000)
     console.log(`${report.deployments} deployments, ${report.events} events delivered, ${seconds} s.`)
     for (const problem of report.problems) console.log(problem)
-    console.log(report.problems.length === 0 ? 'All was as it must be.' : `${report.problems.length} problems.`)
+    console.log(report.problems.length === 0 ? 'No problems were found.' : `${report.problems.length} problems.`)
     return report.problems.length === 0 ? 0 : 1
   } catch (error) {
     if (interrupt.signal.aborted) {

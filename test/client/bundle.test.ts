@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 const limitBytes = 12 * 1024
 
-it('the client is small and carries no validation library', async () => {
+it('the client is small and contains no validation library', async () => {
   const entry = createRequire(import.meta.url).resolve('@fairlead/server/client')
   const result = await build({
     logLevel: 'silent',

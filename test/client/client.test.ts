@@ -14,7 +14,7 @@ interface Seen {
 }
 type Step = (response: ServerResponse, seen: Seen) => void
 
-/** Answers as it is told, one step a request; the last step goes on. */
+/** The answers of the scripted server, one per request; the last one is repeated. */
 let steps: Step[] = []
 let seen: Seen[] = []
 let client: Client
@@ -69,7 +69,7 @@ const cutMidway: Step = (response) => {
 }
 const now = { 'retry-after': '0' }
 
-describe('the client repeats a request', () => {
+describe('the client retries a request', () => {
   it.each([
     ['429', failure(429, 'rate_limit_exceeded', now)],
     ['500', failure(500, 'server_error', now)],
@@ -83,7 +83,7 @@ describe('the client repeats a request', () => {
 
   it.each([
     ['whose connection was cut', cut],
-    ['whose answer broke off', cutMidway],
+    ['whose answer was cut off', cutMidway],
   ])('%s', async (_, step) => {
     steps = [step, step, answer(200, list)]
     expect(await client.projects.list()).toEqual(list)
@@ -103,19 +103,19 @@ describe('the client repeats a request', () => {
     expect(seen.at(-1)?.headers['idempotency-key']).toBe('mine')
   })
 
-  it('three times, and then tells the last answer', async () => {
+  it('three times, and then rejects with the last answer', async () => {
     steps = [failure(500, 'server_error', now)]
     await expect(client.projects.list()).rejects.toMatchObject({ code: 'server_error', requestId: 'r-1' })
     expect(seen).toHaveLength(4)
   })
 
-  it('as often as it is told to', async () => {
+  it('as often as configured', async () => {
     steps = [cut]
     await expect(createClient({ baseUrl, retries: 0 }).projects.list()).rejects.toThrow(TypeError)
     expect(seen).toHaveLength(1)
   })
 
-  it('not when it was refused for good', async () => {
+  it('not when it was refused permanently', async () => {
     steps = [failure(400, 'invalid_request')]
     const refused = client.projects.create({ body: { name: '' } })
     await expect(refused).rejects.toBeInstanceOf(ApiError)
@@ -123,7 +123,7 @@ describe('the client repeats a request', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('to delete, and takes it for done when the first time was not heard of', async () => {
+  it('to delete, and treats 404 as success when the first answer was lost', async () => {
     const gone = failure(404, 'not_found')
     steps = [cut, gone]
     expect(await client.webhooks.delete({ params: { id: 'wh_1' } })).toBeUndefined()
@@ -135,18 +135,18 @@ describe('the client repeats a request', () => {
 })
 
 describe('the client waits', () => {
-  const timeOf = async (work: () => Promise<unknown>) => {
+  const timeOf = async (task: () => Promise<unknown>) => {
     const start = performance.now()
-    await work()
+    await task()
     return performance.now() - start
   }
 
-  it('as many seconds as Retry-After says, and hardly longer', async () => {
+  it('as many seconds as Retry-After says', async () => {
     steps = [failure(429, 'rate_limit_exceeded', { 'retry-after': '1' }), answer(200, list)]
     expect(await timeOf(() => client.projects.list())).toBeGreaterThanOrEqual(999)
   })
 
-  it('until the date that Retry-After names', async () => {
+  it('until the date in Retry-After', async () => {
     const date = new Date(Date.now() + 2000).toUTCString()
     steps = [failure(503, 'server_error', { 'retry-after': date }), answer(200, list)]
     await client.projects.list()
@@ -161,7 +161,7 @@ describe('the client waits', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('no longer when it is told to give up', async () => {
+  it('no longer when its signal aborts', async () => {
     const given = new AbortController()
     steps = [
       (response, request) => {
@@ -173,7 +173,7 @@ describe('the client waits', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('no longer for an answer that does not end, when it is told to give up', async () => {
+  it('no longer for an answer that does not end, when its signal aborts', async () => {
     const given = new AbortController()
     steps = [
       (response) => {
@@ -186,21 +186,21 @@ describe('the client waits', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('a random time where nothing is said', async () => {
+  it('a random time without Retry-After', async () => {
     steps = [failure(500, 'server_error'), failure(500, 'server_error'), answer(200, list)]
-    // At most 0.5 s and 1 s; how much, nobody knows.
+    // The delays are random, at most 0.5 s and 1 s, so only the number of requests is checked.
     await client.projects.list()
     expect(seen).toHaveLength(3)
   })
 })
 
-describe('the client does not believe', () => {
+describe('the client does not trust', () => {
   it.each([
     ["a proxy's page", answer(404, '<html>not here</html>')],
     ['an error of another kind', answer(400, { error: 'bad' })],
     ['an unknown code', failure(400, 'teapot')],
     ['a code of the prototype', failure(400, 'toString')],
-    ['a success that is no JSON', answer(200, 'hello')],
+    ['a success that is not JSON', answer(200, 'hello')],
     ['a success without a body', answer(200, '')],
   ])('%s', async (_, step) => {
     steps = [step]
@@ -211,14 +211,14 @@ describe('the client does not believe', () => {
     })
   })
 
-  it.each([301, 302, 303, 307, 308])('a redirect with %i: the key goes nowhere else', async (status) => {
+  it.each([301, 302, 303, 307, 308])('a redirect with %i: the key is not sent elsewhere', async (status) => {
     steps = [answer(status, '', { location: `${otherUrl}/v1/projects` })]
     await expect(client.projects.list()).rejects.toMatchObject({ details: { status } })
     await expect(client.projects.create({ body: { name: 'a' } })).rejects.toMatchObject({ details: { status } })
     expect(other).toEqual([])
   })
 
-  it('a Link to another host: only its query is taken', async () => {
+  it('a Link to another host: only its query is used', async () => {
     steps = [
       answer(200, list, { link: `<${otherUrl}/evil?cursor=c1&limit=2>; rel="next"` }),
       answer(200, list, { link: '<//elsewhere.example/x?cursor=c2>; rel=next' }),
@@ -275,14 +275,14 @@ describe.each(operations.filter(({ upload, text }) => upload || text).map((each)
         expect(seen[0]?.headers['content-type']).toMatch(/^multipart\/form-data; boundary=/)
       })
     } else {
-      it('hands on the answer as it comes, after repetitions', async () => {
+      it('passes on the answer as a stream, after retries', async () => {
         steps = [cut, failure(503, 'server_error', now), answer(operation.status, 'line 1\nline 2\n')]
         const response = (await call()) as Response
         expect(await response.text()).toBe('line 1\nline 2\n')
         expect(seen).toHaveLength(3)
       })
 
-      it('tells its errors as any other', async () => {
+      it('rejects with its errors as others do', async () => {
         steps = [failure(404, 'not_found')]
         await expect(call()).rejects.toMatchObject({ code: 'not_found', requestId: 'r-1' })
       })
@@ -297,7 +297,7 @@ describe('with a real server', () => {
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  it('a repetition after a lost answer makes nothing twice', async () => {
+  it('a retry after a lost answer creates nothing twice', async () => {
     let sent = 0
     const losing: typeof fetch = async (...given) => {
       const response = await fetch(...given)
@@ -312,7 +312,7 @@ describe('with a real server', () => {
     expect([projects.map(({ id }) => id), total]).toEqual([[made.id], 1])
   })
 
-  it('pages lead through a list that grows meanwhile, without a gap or a repetition', async () => {
+  it('pages go through a list that grows meanwhile, without a gap or a repetition', async () => {
     const account = await server.accounts.create({ name: 'pages', plan: 'pro' })
     const mine = server.clientFor(await server.key({ accountId: account.id }))
     const made: string[] = []

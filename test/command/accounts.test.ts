@@ -19,7 +19,7 @@ afterAll(async () => {
 const limitOf = async (key: string) => (await server.clientFor(key).account.get()).rate_limit.limit
 
 describe('fairlead accounts', () => {
-  it('gives an account its own rate limit and takes it away, beside a running server', async () => {
+  it('sets and removes a rate limit of an account, beside a running server', async () => {
     const id = (await run('accounts', 'create', '--name', 'Big shop', '--plan', 'pro')).stdout.trim()
     const key = (await run('keys', 'create', '--name', 'a', '--account', id)).stdout.trim()
     expect(await limitOf(key)).toBe(10_000)
@@ -48,7 +48,7 @@ describe('fairlead accounts', () => {
 })
 
 describe('fairlead keys', () => {
-  it('makes keys with scopes and an end, and rotates them', async () => {
+  it('creates keys with scopes and an expiry, and rotates them', async () => {
     const key = (
       await run(
         'keys',
@@ -78,7 +78,7 @@ describe('fairlead keys', () => {
 })
 
 describe('fairlead users', () => {
-  it('invites a user by a link, lists and removes them, and the audit log tells of it', async () => {
+  it('invites a user by a link, lists and removes them, and records it in the audit log', async () => {
     const made = await run('users', 'setup-link', '--url', 'https://fairlead.example.com/')
     expect(made.stdout).toMatch(/^https:\/\/fairlead\.example\.com\/setup#[\w-]{43}\n$/)
     const token = new URL(made.stdout.trim()).hash.slice(1)
@@ -94,7 +94,7 @@ describe('fairlead users', () => {
     await expect(opened.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
-  it('makes links to the address of the configuration', async () => {
+  it('prints links to the configured address', async () => {
     expect((await run('users', 'setup-link')).stdout).toMatch(/^http:\/\/127\.0\.0\.1:3000\/setup#/)
   })
 })

@@ -26,7 +26,7 @@ const api = (args: readonly string[], input = '') => fairlead(['api', ...args], 
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
 
 describe('fairlead api', () => {
-  it('lists every operation that a key may ask for, with its summary', async () => {
+  it('lists every operation that a key may call, with its summary', async () => {
     const { code, stdout } = await api(['--help'])
     expect(code).toBe(0)
     const text = stdout.replace(/\s+/g, ' ')
@@ -36,13 +36,13 @@ describe('fairlead api', () => {
     }
   })
 
-  it('tells what an operation takes', async () => {
+  it('prints the options of an operation', async () => {
     const { stdout } = await api(['deployments.logs', '--help'])
     for (const flag of ['--project-id', '--id', '--tail', '--since', '--stream']) expect(stdout).toContain(flag)
     expect(stdout).not.toContain('--data')
   })
 
-  it('prints what the server answers as JSON, and nothing else', async () => {
+  it('prints the response of the server as JSON, and nothing else', async () => {
     const made = await api(['projects.create', '--data', '{"name":"From the command line"}'])
     expect(made).toMatchObject({ code: 0, stderr: '' })
     const project = JSON.parse(made.stdout)
@@ -88,7 +88,7 @@ describe('fairlead api', () => {
     expect(JSON.parse(named.stdout)).toMatchObject({ name: 'März.png' })
   })
 
-  it('says how the next page is asked for', async () => {
+  it('prints how to request the next page', async () => {
     const account = await server.accounts.create({ name: 'pager', plan: 'free' })
     const apiKey = await server.key({ accountId: account.id })
     for (const name of ['one', 'two', 'three']) await server.clientFor(apiKey).projects.create({ body: { name } })
@@ -103,7 +103,7 @@ describe('fairlead api', () => {
     expect(second.stderr).toBe('')
   })
 
-  it('says what is wrong, in which fields, and under which request id', async () => {
+  it('prints an error with its fields and the request id', async () => {
     const { code, stdout, stderr } = await api(['projects.create', '--data', '{"name":"","region":"EU"}'])
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toMatch(
@@ -130,7 +130,7 @@ describe('fairlead api', () => {
     expect(stderr).not.toMatch(/secret| at /)
   })
 
-  it('says that nobody answers, and what is not configured', async () => {
+  it('reports that no server answers, and which variables are not set', async () => {
     const closed = await testEndpoint(takes)
     await closed[Symbol.asyncDispose]()
     const { origin } = new URL(closed.url)

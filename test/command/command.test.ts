@@ -88,7 +88,7 @@ describe('fairlead serve', () => {
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })
 
-  it('takes a Ctrl+C that comes twice at once for one, and stops in order', async () => {
+  it('treats two SIGINTs at once as one Ctrl+C, and stops in order', async () => {
     await using directory = await temporaryDirectory()
     const server = await serverProcess(join(directory.path, 'data'))
     const exited = once(server.child, 'exit')
@@ -99,7 +99,7 @@ describe('fairlead serve', () => {
     expect(await processesIn(directory.path)).toEqual([])
   })
 
-  it('says that the port is taken', async () => {
+  it('reports that the port is taken', async () => {
     await using directory = await temporaryDirectory()
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
@@ -111,7 +111,7 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('--port')
   })
 
-  it('says what is wrong with DATABASE_URL, without its password', async () => {
+  it('reports what is wrong with DATABASE_URL, without its password', async () => {
     await using directory = await temporaryDirectory()
     const result = await fairlead(['serve', '--port', '0', '--data-dir', join(directory.path, 'data')], {
       DATABASE_URL: 'postgres://user:hunter2@127.0.0.1:9/none',
@@ -121,7 +121,7 @@ describe('fairlead serve', () => {
     expect(result.stderr + result.stdout).not.toContain('hunter2')
   })
 
-  it('says that the data directory cannot be written', async () => {
+  it('reports that the data directory cannot be written', async () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'file')
     await writeFile(file, '')
@@ -131,9 +131,9 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('--data-dir')
   })
 
-  // Another user's processes can only be kept out where there are any.
+  // Only a server that runs as root has processes of other users.
   if (isRoot) {
-    it('says which folder keeps other users out of the data directory', async () => {
+    it('reports which folder keeps other users out of the data directory', async () => {
       await using directory = await temporaryDirectory()
       const closed = join(directory.path, 'closed')
       await mkdir(closed)
@@ -175,9 +175,9 @@ describe('fairlead serve', () => {
   })
 })
 
-it('says in one line that Node is too old', async () => {
+it('reports in one line that Node is too old', async () => {
   const text = await readFile(command, 'utf8')
-  // The version check, run where the version is an old one.
+  // Runs the version check with an old version.
   const script = `Object.defineProperty(process, 'versions', { value: { node: '20.1.0' } });${text.replace(/^#!.*/, '')}`
   let stderr = ''
   try {

@@ -25,7 +25,7 @@ const lineOf = (stdout: string, subject: string): string =>
   stdout.split('\n').find((line) => line.includes(` ${subject} `)) ?? ''
 
 describe('fairlead doctor', () => {
-  it('on a machine that has what the server needs: status 0, a line for each thing, and nothing changed', async () => {
+  it('on a machine that the server can run on: status 0, a line for each check, and nothing changed', async () => {
     const { code, stdout, stderr } = await doctor()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const subject of ['git', 'data directory', 'disk', 'API port', 'clock'])
@@ -48,7 +48,7 @@ describe('fairlead doctor', () => {
     expect(stdout).toMatch(/^prlimit: install util-linux/m)
   })
 
-  it('with too little room: status 1, and where to make some', async () => {
+  it('with too little disk space: status 1, and where to free some', async () => {
     const { code, stdout } = await doctor({ FAIRLEAD_RESERVE_MB: '999999999' })
     expect(code).toBe(1)
     expect(lineOf(stdout, 'disk')).toMatch(/^BROKEN .*MB free/)
@@ -126,7 +126,7 @@ it.each([
   expect(isGitEnough(text)).toBe(isEnough)
 })
 
-it('tells a clock that was never set from one that goes right', () => {
+it('recognises a clock that was never set', () => {
   expect(clock(0)).toMatchObject({ state: 'broken', cost: expect.stringContaining('NTP') })
   expect(clock(Date.UTC(2030, 0, 1))).toMatchObject({ state: 'ok' })
 })

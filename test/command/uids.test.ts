@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { fairlead } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-// Only root hands PostgreSQL to another user.
+// Only root runs PostgreSQL as another user.
 it.runIf(process.getuid?.() === 0)('a command with other uids than the server names the setting', async () => {
   await using directory = await temporaryDirectory()
   const FAIRLEAD_DATA_DIR = join(directory.path, 'data')

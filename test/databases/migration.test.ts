@@ -1,39 +1,15 @@
-import { randomBytes } from 'node:crypto'
-import { Client } from 'pg'
 import { pino } from 'pino'
-import { expect, inject, it } from 'vitest'
-import { migrate, openDatabase } from '../../server/src/platform/database.ts'
+import { expect, it } from 'vitest'
+import { migrate } from '../../server/src/platform/database.ts'
 import { enqueue, prepareJobs } from '../../server/src/platform/jobs.ts'
 import { migrations } from '../../server/src/platform/migrations/index.ts'
+import { databaseBefore } from '../harness/database.ts'
 
 const logger = pino({ level: 'silent' })
-const name = '0011-database-restrictions'
-
-/** An empty database, without the schema of any version. */
-async function emptyDatabase() {
-  const cluster = inject('cluster')
-  const database = `empty_${randomBytes(8).toString('hex')}`
-  const administer = async (statement: string) => {
-    const admin = new Client({ ...cluster, database: 'postgres' })
-    await admin.connect()
-    await admin.query(statement).finally(() => admin.end())
-  }
-  await administer(`create database ${database}`)
-  const handle = openDatabase({ ...cluster, database, max: 2 }, logger)
-  return {
-    ...handle,
-    async [Symbol.asyncDispose]() {
-      await handle.close()
-      await administer(`drop database ${database} with (force)`)
-    },
-  }
-}
 
 it('restrictions and waiting jobs keep their meaning under their new names', async () => {
-  await using database = await emptyDatabase()
+  await using database = await databaseBefore('0011-database-restrictions')
   const { db, pool } = database
-  const earlier = Object.entries(migrations).filter(([each]) => each < name)
-  await migrate(db, Object.fromEntries(earlier))
   await prepareJobs(pool, logger)
   await pool.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
   await pool.query(

@@ -4,7 +4,9 @@ import { chaos } from '../harness/chaos.ts'
 
 const kills = 10
 
-it('after kill -9 at random moments under load everything comes to rest', { timeout: 900_000 }, async ({ signal }) => {
+it('after kill -9 at random moments under load, everything reaches a correct final state', {
+  timeout: 900_000,
+}, async ({ signal }) => {
   const seed = randomInt(2 ** 32)
   const { problems } = await chaos({ kills, seed, signal })
   expect(problems, `with the seed ${seed}`).toEqual([])

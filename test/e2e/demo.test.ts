@@ -24,7 +24,7 @@ const leftIn = async (temporary: string): Promise<string[]> =>
   (await readdir(temporary)).filter((name) => name.startsWith('fairlead'))
 
 describe('the demo', () => {
-  it('tells the whole story once and leaves nothing', async () => {
+  it('runs all steps once and leaves nothing behind', async () => {
     await using directory = await temporaryDirectory()
     const child = demo(['--once'], directory.path)
     const exit = once(child, 'exit')
@@ -40,7 +40,7 @@ describe('the demo', () => {
     expect(await processesIn(directory.path)).toEqual([])
   })
 
-  it('goes on until Ctrl+C and then stops tidily', async () => {
+  it('keeps running until Ctrl+C and then cleans up', async () => {
     await using directory = await temporaryDirectory()
     const child = demo([], directory.path)
     const exit = once(child, 'exit')
@@ -48,9 +48,9 @@ describe('the demo', () => {
     for await (const chunk of child.stdout ?? []) {
       text += chunk
       if (String(chunk).includes('Press Ctrl+C')) {
-        const url = /goes on at (\S+)\./.exec(text)?.[1] ?? ''
+        const url = /keeps running at (\S+)\./.exec(text)?.[1] ?? ''
         expect((await fetch(url)).status).toBe(200)
-        // Twice, as from a terminal through npm.
+        // Sent twice, as by a terminal through npm.
         child.kill('SIGINT')
         child.kill('SIGINT')
       }

@@ -41,8 +41,8 @@ const answers = async (url: string) => {
   }
 }
 
-/** The first build hangs; the second one finds the mark of the first and ends. */
-const builtAtTheSecondTry = (answer: string) => ({
+/** Returns an app whose first build hangs, and whose second one finds the file of the first and succeeds. */
+const builtAtSecondAttempt = (answer: string) => ({
   ...nodeApp(answer),
   'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
   'build.js': `const fs = require('node:fs')
@@ -70,10 +70,10 @@ describe('kill -9 of the server', () => {
     expect(read.status).toBe('running')
   })
 
-  it('the app that is taken over again is held to its memory', async () => {
+  it('the memory of an adopted app stays limited', async () => {
     await using app = await repository({
       ...nodeApp(''),
-      // It leaves off by itself, should nobody end it.
+      // Allocates at most 1.2 GB, in case it is not ended.
       'server.js': `const kept = []
 const hog = () => { kept.push(Buffer.alloc(16e6, 1)); if (kept.length < 75) setTimeout(hog, 50) }
 require('node:http').createServer((request, response) => {
@@ -90,7 +90,7 @@ require('node:http').createServer((request, response) => {
     expect(await answers(deployment.url)).toBe('fine')
     expect(await processesOf(deployment.id)).toEqual(before)
     await fetch(`${deployment.url}/hog`)
-    // Ended, and started again.
+    // The app is ended and started again.
     await expect.poll(() => processesOf(deployment.id), { timeout: 60_000 }).not.toEqual(before)
     expect(await answers(deployment.url)).toBe('fine')
   })
@@ -106,9 +106,9 @@ require('node:http').createServer((request, response) => {
     expect(await answers(deployment.url)).toBe('back')
   })
 
-  it('during a build: it is built again, nothing of the first try is left, and the webhook arrives', async () => {
+  it('during a build: it is built again, no process of the first attempt remains, and the webhook arrives', async () => {
     await using receiver = await testReceiver()
-    await using app = await repository(builtAtTheSecondTry('rebuilt'))
+    await using app = await repository(builtAtSecondAttempt('rebuilt'))
     const client = server.clientFor(key)
     const project = await client.projects.create({ body: { name: 'p' } })
     const hook = await client.webhooks.create({ body: { url: receiver.url } })
@@ -128,7 +128,7 @@ require('node:http').createServer((request, response) => {
     await receiver.waitFor(({ data }) => data.deployment_id === made.id)
   })
 
-  it('twice during the same build: the deployment fails and says so', async () => {
+  it('twice during the same build: the deployment fails with that reason', async () => {
     await using app = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
       'build.js': 'setInterval(() => {}, 1000)',
@@ -161,8 +161,8 @@ describe('a graceful stop', () => {
     expect(await answers(deployment.url)).toBe('again')
   })
 
-  it('during a build is no failure: the build is done at the next start', async () => {
-    await using app = await repository(builtAtTheSecondTry('later'))
+  it('during a build is not a failure: the next start builds again', async () => {
+    await using app = await repository(builtAtSecondAttempt('later'))
     const client = server.clientFor(key)
     const project = await client.projects.create({ body: { name: 'p' } })
     const params = { project_id: project.id }
@@ -176,7 +176,7 @@ describe('a graceful stop', () => {
 })
 
 describe('kill -9 of the database', () => {
-  it('during a deployment: the server lives, and the deployment ends in a true state with its webhook', async () => {
+  it('during a deployment: the server survives, and the deployment reaches the correct state and sends its webhook', async () => {
     await using receiver = await testReceiver()
     await using app = await repository({
       ...nodeApp('through'),
@@ -192,7 +192,7 @@ describe('kill -9 of the database', () => {
     await server.waitForLog((line) => line['msg'] === 'deployment begins')
     const lock = await readFile(join(data, 'postgres/data/postmaster.pid'), 'utf8')
     process.kill(Number(lock.split('\n')[0]), 'SIGKILL')
-    // Requests may fail until the database is back; a connection outlives its postmaster for a moment, too.
+    // Requests may fail until the database is back, and connections survive their postmaster for a moment.
     await expect
       .poll(() => client.deployments.get({ params: { ...params, id: made.id } }).catch(() => undefined), {
         timeout: 90_000,
@@ -203,7 +203,7 @@ describe('kill -9 of the database', () => {
   })
 })
 
-it('kill -9 of the database again and again while a deployment ends: the server lives and the state is true', async () => {
+it('repeated kill -9 of the database while a deployment ends: the server survives and the state is correct', async () => {
   await using app = await repository({
     'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
     'build.js': 'setTimeout(() => process.exit(1), 1000)',
@@ -245,7 +245,7 @@ describe('an app', () => {
   it('that dies while the server stops is not left running', async () => {
     await using app = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
-      // A child that does not end by itself holds up the start of the app that has died.
+      // A child process that ignores SIGTERM delays the restart of the app.
       'server.js': `const { spawn } = require('node:child_process')
 spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore' })
 require('node:http').createServer((request, response) => {
@@ -262,20 +262,20 @@ require('node:http').createServer((request, response) => {
     expect(await processesOf(deployment.id)).toEqual([])
   })
 
-  it('whose address another program holds waits for it, and deployments say so', async () => {
+  it('whose address another program occupies waits for it, and deployments fail with that reason', async () => {
     await using app = await repository(nodeApp('home'))
     const client = server.clientFor(key)
     const project = await client.projects.create({ body: { name: 'p' } })
     const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
     await server.stop()
-    const squatter = createServer((socket) => socket.destroy())
-    squatter.listen(Number(new URL(deployment.url).port), '127.0.0.1')
-    await once(squatter, 'listening')
+    const occupant = createServer((socket) => socket.destroy())
+    occupant.listen(Number(new URL(deployment.url).port), '127.0.0.1')
+    await once(occupant, 'listening')
     const again = await startAgain()
     const refused = await deployAndSettle(again, project.id, { name: 'web', git_url: app.url })
     expect(refused.failure).toMatchObject({ stage: 'switch', code: 'address_taken' })
-    squatter.close()
-    await once(squatter, 'close')
+    occupant.close()
+    await once(occupant, 'close')
     expect(await answers(deployment.url)).toBe('home')
     const read = await again.deployments.get({ params: { project_id: project.id, id: deployment.id } })
     expect(read.status).toBe('running')
@@ -303,7 +303,7 @@ require('node:http').createServer((request, response) => {
   })
 })
 
-it('the server tells on /healthz that it lives, and on /readyz that it is ready, from the first moment on', async () => {
+it('/healthz answers that the server is alive and /readyz whether it is ready, from its start on', async () => {
   await server.stop()
   const starting = serverProcess(data, { FAIRLEAD_PORT: port })
   const seen = new Set<number>()

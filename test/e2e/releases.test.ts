@@ -11,61 +11,65 @@ const releases = 50
 
 const long = { timeout: 900_000 }
 
-it('loses no request over 50 releases under load, and what is open over a switch goes on', long, async () => {
-  await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
-  const { load, url } = releasing
-  const upload = await open(url, 'POST', '/echo')
-  const stream = await open(url, 'GET', '/endless')
-  await using oldest = await startConversation(url)
-  expect([upload, stream].map(({ response }) => response.headers['x-release'])).toEqual(['1', '1'])
-  expect(oldest.release).toBe(1)
+it(
+  'loses no request in 50 releases under load, and exchanges that are open during a switch continue',
+  long,
+  async () => {
+    await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
+    const { load, url } = releasing
+    const upload = await open(url, 'POST', '/echo')
+    const stream = await open(url, 'GET', '/endless')
+    await using oldest = await startConversation(url)
+    expect([upload, stream].map(({ response }) => response.headers['x-release'])).toEqual(['1', '1'])
+    expect(oldest.release).toBe(1)
 
-  for (let made = 0; made < releases; made++) {
-    await using conversation = await startConversation(url)
-    const { number } = await releasing.release()
-    expect(conversation.release).toBe(number - 1)
-    expect(await conversation.echo()).toBe(true)
-    await conversation.close()
-  }
-  expect(await oldest.echo()).toBe(true)
-  await oldest.close()
-  expect(await stream.nextChunk()).toContain('.')
-  stream.outgoing.destroy()
-  upload.outgoing.write('are you there?')
-  expect(await upload.nextChunk()).toBe('are you there?')
-  upload.outgoing.end()
-  expect((await upload.ended).how).toBe('complete')
-  // The load goes on until the last old release has ended, for that is when requests could still be lost.
-  await releasing.settled()
+    for (let made = 0; made < releases; made++) {
+      await using conversation = await startConversation(url)
+      const { number } = await releasing.release()
+      expect(conversation.release).toBe(number - 1)
+      expect(await conversation.echo()).toBe(true)
+      await conversation.close()
+    }
+    expect(await oldest.echo()).toBe(true)
+    await oldest.close()
+    expect(await stream.nextChunk()).toContain('.')
+    stream.outgoing.destroy()
+    upload.outgoing.write('are you there?')
+    expect(await upload.nextChunk()).toBe('are you there?')
+    upload.outgoing.end()
+    expect((await upload.ended).how).toBe('complete')
+    // Load continues until the last old release has ended, because requests could be lost until then.
+    await releasing.settled()
 
-  const { failures, lostConnections, requests, answers } = await load.stop()
-  expect(failures).toEqual([])
-  expect(lostConnections).toBe(0)
-  expect(requests).toBeGreaterThan(100)
-  expect([...answers.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: releases + 1 }, (_, i) => i + 1))
-})
+    const { failures, lostConnections, requests, answers } = await load.stop()
+    expect(failures).toEqual([])
+    expect(lostConnections).toBe(0)
+    expect(requests).toBeGreaterThan(100)
+    expect([...answers.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: releases + 1 }, (_, i) => i + 1))
+  },
+)
 
-it('ends what is still open on an old release only when the drain time is over', async () => {
+it('ends exchanges that are open on an old release only after the drain time', async () => {
   const drainSeconds = 2
   await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) })
   const { load, url } = releasing
-  const opened: { release: number; stream: OpenExchange; talk: Promise<number> }[] = []
+  const opened: { release: number; stream: OpenExchange; conversation: Promise<number> }[] = []
   for (let release = 1; release <= 4; release++) {
     const stream = await open(url, 'GET', '/endless')
     stream.response.resume()
     const conversation = await startConversation(url)
     expect(conversation.release).toBe(release)
-    opened.push({ release, stream, talk: conversation.goOn() })
+    opened.push({ release, stream, conversation: conversation.goOn() })
     await releasing.release()
   }
   await using last = await startConversation(url)
-  for (const { release, stream, talk } of opened) {
+  for (const { release, stream, conversation } of opened) {
     const { how, at } = await stream.ended
     expect(how).toBe('cut off')
-    // Whatever a release answered was sent before the switch, and the drain begins after it. A timer may be a moment early.
+    // Requests that a release answered were sent before the switch, which starts its drain time. Timers may fire early.
     const earliest = load.lastSentTo(release) + drainSeconds * 1000 - 10
     expect(at).toBeGreaterThan(earliest)
-    expect(await talk).toBeGreaterThan(earliest)
+    expect(await conversation).toBeGreaterThan(earliest)
   }
   await releasing.settled()
   expect(await last.echo()).toBe(true)
@@ -74,7 +78,7 @@ it('ends what is still open on an old release only when the drain time is over',
   expect(lostConnections).toBe(0)
 })
 
-/** A server of its own with an app under load; all of it ends with the `await using` block. */
+/** Starts a server with an app under load. */
 async function startApp(environment: Record<string, string>) {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -90,7 +94,7 @@ async function startApp(environment: Record<string, string>) {
 
 interface End {
   readonly how: 'complete' | 'cut off'
-  /** By the clock of `performance.now()`. */
+  /** A time of `performance.now()`. */
   readonly at: number
 }
 
@@ -101,7 +105,7 @@ interface OpenExchange {
   nextChunk(): Promise<string>
 }
 
-/** A request whose answer has begun, and whose body is still open on both sides. */
+/** Sends a request, and resolves when its answer has started while both bodies are still open. */
 async function open(url: string, method: string, path: string): Promise<OpenExchange> {
   const outgoing = request(new URL(path, url), { method, agent: false })
   outgoing.on('error', () => undefined)

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
+import { pino } from 'pino'
 import { inject } from 'vitest'
+import { type DatabaseHandle, migrate, openDatabase } from '../../server/src/platform/database.ts'
+import { migrations } from '../../server/src/platform/migrations/index.ts'
 import { templateName } from './global-setup.ts'
 
 export interface TestDatabase extends AsyncDisposable {
@@ -24,6 +27,22 @@ export async function testDatabase(): Promise<TestDatabase> {
     async [Symbol.asyncDispose]() {
       await client.end()
       await administer(`drop database ${name} with (force)`)
+    },
+  }
+}
+
+/** Creates a database for one test with the schema as it was before a migration. */
+export async function databaseBefore(migration: string): Promise<DatabaseHandle & AsyncDisposable> {
+  const cluster = inject('cluster')
+  const database = `before_${randomBytes(8).toString('hex')}`
+  await administer(`create database ${database}`)
+  const handle = openDatabase({ ...cluster, database, max: 2 }, pino({ level: 'silent' }))
+  await migrate(handle.db, Object.fromEntries(Object.entries(migrations).filter(([name]) => name < migration)))
+  return {
+    ...handle,
+    async [Symbol.asyncDispose]() {
+      await handle.close()
+      await administer(`drop database ${database} with (force)`)
     },
   }
 }

@@ -8,7 +8,8 @@ import {
 } from './deployments.ts'
 import { createRest, type GitHubAccess } from './rest.ts'
 
-export interface GitHubReporterOptions extends GitHubAccess {
+/** The app as it is shown at GitHub. */
+export interface ReportedApp {
   readonly projectId: string
   /** The app's name. */
   readonly name: string
@@ -19,6 +20,11 @@ export interface GitHubReporterOptions extends GitHubAccess {
   readonly ref: string
   /** The pull request that gets a comment. */
   readonly pullRequest: number | undefined
+}
+
+export interface GitHubReporterOptions {
+  readonly access: GitHubAccess
+  readonly app: ReportedApp
   /** The address of the workflow run. */
   readonly runUrl: string
   /** Called once for each different problem. */
@@ -41,11 +47,11 @@ export interface GitHubReporter {
   removed(): Promise<void>
 }
 
-export function createGitHubReporter(options: GitHubReporterOptions): GitHubReporter {
-  const { environment, pullRequest, runUrl: logUrl } = options
-  const rest = createRest(options)
-  const marker = markerOf(options.projectId, options.name)
-  const attempt = createAttempt(options.warn)
+export function createGitHubReporter({ access, app, runUrl: logUrl, warn }: GitHubReporterOptions): GitHubReporter {
+  const { environment, pullRequest } = app
+  const rest = createRest(access)
+  const marker = markerOf(app.projectId, app.name)
+  const attempt = createAttempt(warn)
   let deployment: number | undefined
 
   const comment = async (text: string, mayCreate: boolean) => {
@@ -57,7 +63,7 @@ export function createGitHubReporter(options: GitHubReporterOptions): GitHubRepo
     async started() {
       if (environment === '') return undefined
       await attempt(`show the deployment to ${environment}`, async () => {
-        deployment = await createDeployment(rest, { ...options, marker })
+        deployment = await createDeployment(rest, { ...app, marker })
         await setStatus(rest, deployment, { state: 'in_progress', description: 'Deploying to Fairlead', logUrl })
       })
       return deployment

@@ -102,10 +102,8 @@ export function createKeys({ database }: { database: Database }): Keys {
   return {
     create,
 
-    async list() {
-      const rows = await tables(undefined).selectFrom('api_keys').select(fields).orderBy('id').execute()
-      return rows.map(fromRow)
-    },
+    list: async () =>
+      (await tables(undefined).selectFrom('api_keys').select(fields).orderBy('id').execute()).map(fromRow),
 
     async pageOf(accountId, page) {
       const own = tables(undefined).selectFrom('api_keys').select(fields).where('account_id', '=', accountId)

@@ -109,7 +109,7 @@ function autonomousConnection({ logger, state, stack }: Composition): Database {
 }
 
 /** Announces events of databases to the webhooks of the project's account, in the transaction that makes it so. */
-function databaseAnnouncements(tenancy: Pick<Tenancy, 'accountOf'>): Announce {
+export function databaseAnnouncements(tenancy: Pick<Tenancy, 'accountOf'>): Announce {
   return async (transaction, { projectId, databaseId, ...happened }) => {
     const accountId = await tenancy.accountOf(transaction, projectId)
     const ids = { database_id: databaseId, project_id: projectId }

@@ -1,6 +1,6 @@
 import type { Traffic } from '../apps/traffic.ts'
 import type { Gateway } from '../gateway/client.ts'
-import { startGateway } from '../gateway/start.ts'
+import { createGateway } from '../gateway/gateway.ts'
 import type { Config } from '../platform/config.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { type Composition, finishTimeoutMs, proxyRule } from './composition.ts'
@@ -17,11 +17,7 @@ export async function composeGateway(
     config.apps.mode === 'ports'
       ? ({ mode: 'ports' } as const)
       : ({ mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme } as const)
-  const gateway = await startGateway({ logger, host: config.host, apps, isTrustedProxy: proxyRule(config) }).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')
-    },
-  )
+  const gateway = createGateway({ logger, host: config.host, apps, isTrustedProxy: proxyRule(config) })
   const count = async () => traffic.add(await gateway.takeTraffic())
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })
   stack.defer('gateway', async () => {
@@ -29,6 +25,9 @@ export async function composeGateway(
     await counting.stop()
     // Counts the requests that the gateway still finished.
     await count()
+  })
+  await gateway.listen().catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')
   })
   return gateway
 }

@@ -1,9 +1,9 @@
 import { createLogStore, type LogStore } from '../logs/log-store.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { isRoot } from '../platform/startup/state.ts'
-import { findCapabilities } from '../runtimes/process/capabilities.ts'
+import { detectCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
-import { preparePrograms } from '../runtimes/process/programs.ts'
+import { preparePrograms } from '../runtimes/process/toolchain/programs.ts'
 import { createRuntimes, type Runtimes } from '../runtimes/runtimes.ts'
 import type { Composition } from './composition.ts'
 
@@ -19,7 +19,7 @@ export async function composeRuntimes(
     bin: directory.bin,
     user: uids === null ? null : { uid: uids.from + 1, gid: uids.from + 1 },
   })
-  const host = await findCapabilities({
+  const host = await detectCapabilities({
     cgroups: config.cgroups,
     path: config.path,
     directory: directory.root,
@@ -28,7 +28,7 @@ export async function composeRuntimes(
   })
   stack.defer('control groups', async () => host.cgroups?.close())
   const runtime = createProcessRuntime({
-    directory: directory.apps,
+    apps: directory.apps,
     uids,
     programs,
     buildEnvironment: config.deploys.environment,

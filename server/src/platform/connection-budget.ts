@@ -60,7 +60,7 @@ export function checkedBudget<Lane extends string>(budget: ConnectionBudget<Lane
 /** The budget of a server. A start with numbers that do not fit fails with the reason. */
 export const connectionBudget = checkedBudget({
   poolSize: 20,
-  // A request reads what it needs of other features outside its own transaction.
+  // A change of a project counts its deployments, databases and files in batched reads beside its transaction.
   requests: { concurrency: 10, connectionsEach: 2 },
   reservedForReads: 6,
   lanes: {

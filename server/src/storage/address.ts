@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
 
-/** Where downloads are served, outside /v1: a file's address is all that is needed to read it. */
+/** The path of downloads, outside /v1: they need no API key, only the file's address. */
 export const filesPath = '/files'
 
 /** The addresses under which files are downloaded. Each holds a secret of 192 random bits, which is stored encrypted. */

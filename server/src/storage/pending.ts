@@ -86,7 +86,7 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
     async maintain(signal) {
       const mine = [...underWay]
       if (mine.length > 0) await renew(database, serverId, mine)
-      // Those that began since are not expired.
+      // An upload that has begun since then has a fresh lease.
       const ids = await claim(database, serverId, sql`${expired} and file_id <> all(${sql.val(mine)}::text[])`)
       await settle(dependencies, ids, signal)
     },

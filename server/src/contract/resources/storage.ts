@@ -29,7 +29,7 @@ export const storageOperations = {
   'storage.upload': {
     summary: 'Upload a file',
     description:
-      'Takes multipart/form-data with exactly one file part, of any part name. A text part `name` gives the file another name.',
+      'Accepts `multipart/form-data` with exactly one file part, under any part name. A text part `name` renames the file.',
     response: uploadedFile,
   },
   'storage.list': {

@@ -47,20 +47,19 @@ const url = z
 const projectId = z
   .string()
   .nullish()
-  .describe('Limits the endpoint to the events of this project; `null` (the default) for the whole account.')
+  .describe('Limits the endpoint to the events of this project; `null` for the whole account.')
 
 const patterns = z
   .array(z.enum(eventPatterns, { error: `must be one of: ${eventPatterns.join(', ')}` }))
   .min(1, 'must name at least one event')
   .max(eventPatterns.length, 'must name each event once')
-  .describe('Names, groups such as `deployment.*`, and `*`. Defaults to `["*"]`.')
 
 const maxPerSecond = 1000
 const rate = z
   .int('must be a whole number')
   .min(1, 'must be at least 1')
   .max(maxPerSecond, `must be at most ${maxPerSecond}`)
-  .describe('The most deliveries a second; `null` (the default) for no limit.')
+  .describe('The most deliveries a second; `null` for no limit.')
 
 const maxOverlapHours = 168
 
@@ -73,11 +72,12 @@ export const webhookOperations = {
   'webhooks.create': {
     summary: 'Create a webhook endpoint',
     description:
-      'Sends events to `url`, signed as Standard Webhooks specifies. An account may have 100 endpoints unless the ' +
+      'Sends events to `url`, signed as Standard Webhooks specifies. Without `project_id` these are the events of all ' +
+      'projects, and without `rate` there is no limit. An account may have 100 endpoints unless the ' +
       "operator's plans say otherwise; one more is refused (400) with the limit in `details.max_webhooks`.",
     body: z.object({
       url,
-      events: patterns.optional(),
+      events: patterns.optional().describe('Names, groups, and `*` for all events. Defaults to `["*"]`.'),
       project_id: projectId,
       rate: rate.nullish(),
     }),
@@ -132,10 +132,12 @@ export const webhookOperations = {
       'Restarts all deliveries that failed permanently since the given time, with the same ids and bodies. The endpoint ' +
       'must be enabled.',
     body: z.object({
-      since: z.iso.datetime({
-        offset: true,
-        error: (issue) => (issue.input === undefined ? 'is required' : 'must be a time such as 2026-01-31T12:00:00Z'),
-      }),
+      since: z.iso
+        .datetime({
+          offset: true,
+          error: (issue) => (issue.input === undefined ? 'is required' : 'must be a time such as 2026-01-31T12:00:00Z'),
+        })
+        .describe('A time such as `2026-01-31T12:00:00Z`.'),
     }),
     response: webhook.extend({
       recovered: z.int().nonnegative().describe('The number of deliveries that are sent again.'),

@@ -18,14 +18,14 @@ export interface Field {
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, given]): Field[] => {
     const path = prefix + name
-    const member = given.anyOf?.find(({ type }) => type !== 'null') ?? given
+    const member = { ...given.anyOf?.find(({ type }) => type !== 'null'), ...given }
     const field = {
       path,
       type: typeText(given),
       required: schema.required?.includes(name) ?? false,
-      description: sentences(given.description, choicesOf(given)),
-      range: rangeOf(given),
-      details: sentences(patternOf(given), defaultOf(given)),
+      description: sentences(member.description, choicesOf(member)),
+      range: rangeOf(member),
+      details: sentences(patternOf(member), defaultOf(member)),
     }
     const items = member.items
     const within = items === undefined ? fieldsOf(member, `${path}.`) : fieldsOf(items, `${path}[].`)
@@ -46,7 +46,9 @@ function typeText(schema: Schema): string {
 
 function choicesOf(schema: Schema): string {
   const choices = schema.enum ?? schema.items?.enum
-  return choices === undefined ? '' : `One of ${choices.map((value) => `\`${value}\``).join(', ')}.`
+  const list = choices?.map((value) => `\`${value}\``).join(', ')
+  if (list === undefined) return ''
+  return schema.enum === undefined ? `Each one of ${list}.` : `One of ${list}.`
 }
 
 function rangeOf({ minLength, maxLength, minimum, maximum }: Schema): string {

@@ -55,6 +55,24 @@ export const isIdle = (lane: Lane, now: number): boolean =>
 export const mayBegin = (lane: Lane): boolean =>
   lane.queue.length > 0 && lane.underWay < (lane.failing ? 1 : maxUnderWay)
 
+/** True when the rate allows an attempt now. Otherwise `retry` is called when it does. */
+export function rateAllows(lane: Lane, retry: () => void): boolean {
+  const wait = lane.earliest - Date.now()
+  if (wait <= 0) return true
+  lane.timer ??= setTimeout(() => {
+    lane.timer = undefined
+    retry()
+  }, wait)
+  return false
+}
+
+/** Removes the next delivery from the queue, which is not empty, and counts its attempt as under way. */
+export function takeNext(lane: Lane): DueDelivery {
+  lane.underWay++
+  if (lane.rate !== null) lane.earliest = Math.max(lane.earliest, Date.now()) + 1000 / lane.rate
+  return lane.queue.shift() as DueDelivery
+}
+
 export function enqueue(lane: Lane, due: DueDeliveries): void {
   lane.rate = due.rate
   // With attempts under way, their results are newer than what was read.

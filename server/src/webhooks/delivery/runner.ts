@@ -1,6 +1,6 @@
 import { type AttemptDependencies, attempt } from './attempt.ts'
 import type { DueDelivery } from './due.ts'
-import { type Lane, mayBegin } from './lane.ts'
+import { type Lane, mayBegin, rateAllows, takeNext } from './lane.ts'
 import type { Lanes } from './lanes.ts'
 import { createSlots, type Slots } from './slots.ts'
 
@@ -37,14 +37,7 @@ export function createRunner(dependencies: RunnerDependencies): Runner {
 
   const run = (lane: Lane): void => {
     while (!stopped && mayBegin(lane)) {
-      const wait = lane.earliest - Date.now()
-      if (wait > 0) {
-        lane.timer ??= setTimeout(() => {
-          lane.timer = undefined
-          run(lane)
-        }, wait)
-        break
-      }
+      if (!rateAllows(lane, () => run(lane))) break
       const slots = lane.failing ? failing : steady
       if (!slots.take(lane)) break
       begin(lane, slots)
@@ -53,9 +46,7 @@ export function createRunner(dependencies: RunnerDependencies): Runner {
   }
 
   const begin = (lane: Lane, slots: Slots<Lane>): void => {
-    lane.underWay++
-    if (lane.rate !== null) lane.earliest = Math.max(lane.earliest, Date.now()) + 1000 / lane.rate
-    const running = deliver(lane, lane.queue.shift() as DueDelivery, slots)
+    const running = deliver(lane, takeNext(lane), slots)
       // Only a stop ends an attempt without a record.
       .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it is made again'))
       .finally(() => underWay.delete(running))

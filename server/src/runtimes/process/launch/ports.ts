@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** Hands out free TCP ports of a range, none twice at a time. */
+/** Hands out free TCP ports of a range, each to one owner at a time. */
 export interface Ports {
   /** @throws Error when no port of the range is free */
   reserve(): Promise<number>
@@ -8,7 +8,7 @@ export interface Ports {
 }
 
 export function createPorts(range: { readonly from: number; readonly to: number }): Ports {
-  // An app takes a while to listen on its port; until then only this set knows that the port is given away.
+  // An app takes a while to listen on its port; until then only this set knows that the port is taken.
   const reserved = new Set<number>()
   return {
     reserve: async () => {
@@ -33,7 +33,7 @@ function canBind(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => {
-      // A machine without IPv6 has nothing that could be in the way there.
+      // A machine without IPv6 has nothing there that could hold the port.
       resolve(host === '::' && (error.code === 'EAFNOSUPPORT' || error.code === 'EADDRNOTAVAIL'))
     })
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)))

@@ -1,76 +1,60 @@
 import { spawn } from 'node:child_process'
-import { access, constants } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { Release } from '../runtime.ts'
-import { cacheOf, homeOf, temporaryFolderOf } from './environment.ts'
+import type { ReleasePaths } from '../release/layout.ts'
 import type { Kind } from './limits.ts'
-
-/** Folders of the system that programs need, where they are there. */
-const systemFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc', '/opt', '/sys/devices/system/cpu']
+import { findProgram } from './programs.ts'
 
 /** Bubblewrap as it is installed. */
 export interface Sandbox {
   readonly program: string
-  /** Whether it is 0.8 or newer: it limits what is kept in memory, and no command makes namespaces of its own in there. */
+  /** True for version 0.8 or newer, which limits folders in memory and keeps commands from making namespaces of their own. */
   readonly isModern: boolean
 }
 
-/** Folders that are kept in memory, for programs that insist on them; `TMPDIR` is on the disk. */
+/** Folders of the system that programs need, as far as they exist. */
+const systemFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc', '/opt', '/sys/devices/system/cpu']
+
+/** Folders in memory, for programs that insist on them; `TMPDIR` is on the disk. */
 const memoryFolders = ['/dev/shm', '/tmp', '/run']
 const mostMemoryFolderBytes = 64 * 1024 * 1024
 
 /**
- * The arguments of bubblewrap for a command of a release: the system to read, its own folders to write, processes of
- * its own alone. Nothing of the server's files exists in there. The network is the machine's.
+ * Returns bubblewrap's arguments for a command of a release: it reads the system, writes its own folders and sees its
+ * own processes alone. None of the server's files exists in there. The network is the machine's.
  *
  * @param options.programs folders with Node, npm and the static server
  * @param options.dataDirectory hidden also where it lies in a folder of the system
  */
 export function sandboxArguments(
-  release: Pick<Release, 'directory' | 'appDirectory'>,
+  paths: ReleasePaths,
   kind: Kind,
   options: {
     readonly isModern: boolean
     readonly programs: readonly string[]
     readonly dataDirectory: string
-    readonly cwd: string
   },
 ): string[] {
-  const { isModern, programs, dataDirectory, cwd } = options
-  const own = [release.directory, homeOf(release), temporaryFolderOf(release)]
-  if (kind === 'build') own.push(cacheOf(release))
+  const { isModern, programs, dataDirectory } = options
+  const own = [paths.directory, paths.home, paths.temporary]
+  if (kind === 'build') own.push(paths.cache)
   const size = isModern ? ['--size', String(mostMemoryFolderBytes)] : []
   return [
     ...systemFolders.flatMap((folder) => ['--ro-bind-try', folder, folder]),
     ...['--dev', '/dev', '--proc', '/proc'],
     ...memoryFolders.flatMap((folder) => [...size, '--tmpfs', folder]),
-    // Where names are looked up on many systems: /etc/resolv.conf is a link to there.
+    // On many systems /etc/resolv.conf is a link into this folder.
     ...['--ro-bind-try', '/run/systemd/resolve', '/run/systemd/resolve'],
     ...['--tmpfs', dataDirectory],
     ...programs.flatMap((folder) => ['--ro-bind-try', folder, folder]),
     ...own.flatMap((folder) => ['--bind', folder, folder]),
-    // What bubblewrap has made to mount all this in is memory, too.
+    // The folders that bubblewrap has made as mount points are in memory, too: nobody may fill them.
     ...[dataDirectory, '/dev', '/'].flatMap((folder) => ['--remount-ro', folder]),
     ...(isModern ? ['--unshare-user', '--disable-userns'] : ['--unshare-user-try']),
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--cap-drop', 'ALL'],
-    ...['--chdir', cwd, '--'],
+    ...['--chdir', paths.source, '--'],
   ]
 }
 
-/** The file of a program on PATH; `null` when there is none. */
-export async function findProgram(name: string, path: string): Promise<string | null> {
-  for (const folder of path.split(':').filter((each) => each.startsWith('/'))) {
-    const file = join(folder, name)
-    const runs = await access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    )
-    if (runs) return file
-  }
-  return null
-}
-
-/** Bubblewrap, where it is installed and the kernel lets this user make namespaces; else `null`. */
+/** Finds bubblewrap. Returns `null` where it is not installed or the kernel lets this user make no namespaces. */
 export async function findSandbox(path: string): Promise<Sandbox | null> {
   const program = await findProgram('bwrap', path)
   if (program === null) return null
@@ -83,9 +67,9 @@ export async function findSandbox(path: string): Promise<Sandbox | null> {
 }
 
 function runs(program: string, args: readonly string[]): Promise<boolean> {
-  return new Promise((done) => {
+  return new Promise((resolve) => {
     spawn(program, args, { stdio: 'ignore', env: {}, timeout: 5_000 })
-      .on('error', () => done(false))
-      .on('close', (code) => done(code === 0))
+      .on('error', () => resolve(false))
+      .on('close', (code) => resolve(code === 0))
   })
 }

@@ -3,28 +3,28 @@ import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { reachableCopy } from '../../platform/machine/reach.ts'
-import type { OsUser } from '../../platform/users.ts'
-import { prepareBin } from './toolchain.ts'
+import { reachableCopy } from '../../../platform/machine/reach.ts'
+import type { OsUser } from '../../../platform/users.ts'
+import { prepareBin } from './prepare-bin.ts'
 
-/** The programs that builds and apps run with; all paths are absolute and readable for the users of apps. */
+/** The programs that builds and apps run with. All paths are absolute and readable for the users of apps. */
 export interface Programs {
   readonly node: string
   /** The folder that comes first on PATH. */
   readonly bin: string
-  /** All that they read besides the system's. */
+  /** All that they read besides the system's files. */
   readonly paths: readonly string[]
 }
 
-/** Joins control groups before a command begins; run with the server's own rights. */
-export const enterProgram = fileURLToPath(new URL('../../../dist/runtimes/process/enter.js', import.meta.url))
+/** Joins control groups before a command begins; runs with the server's own rights. */
+export const enterProgram = compiled('runtimes/process/launch/enter.js')
 
-/** Bundled from `static-server.ts` by the build into one file without dependencies. */
-const bundledStaticServer = fileURLToPath(new URL('../../../dist/static-server/index.js', import.meta.url))
+/** Bundled by the build into one file without dependencies. */
+const staticServerBundle = compiled('static-server/index.js')
 
 /**
- * The server's own Node, the package managers that came with it and the server of static sites, copied into the data directory
- * where `user` could not read the installed ones.
+ * Prepares the server's own Node, the package managers that are installed with it and the server of static sites.
+ * Copies them to `runtime` where `user` could not read the installed ones.
  */
 export async function preparePrograms(options: {
   readonly runtime: string
@@ -46,8 +46,8 @@ export async function preparePrograms(options: {
     packageCopy('yarn'),
     packageCopy('@yarnpkg/cli-dist'),
     reachableCopy({
-      source: bundledStaticServer,
-      copyTo: join(runtime, await nameByContent(bundledStaticServer)),
+      source: staticServerBundle,
+      copyTo: join(runtime, await nameByContent(staticServerBundle)),
       user,
     }),
   ])
@@ -61,6 +61,11 @@ export async function preparePrograms(options: {
     staticServer,
   })
   return { node, bin, paths: [bin, node, npm, pnpm, yarn, modernYarn, staticServer] }
+}
+
+/** Returns the path of a compiled program, whether this module itself is compiled or not. */
+function compiled(path: string): string {
+  return fileURLToPath(new URL(`../../../../dist/${path}`, import.meta.url))
 }
 
 async function nameByContent(file: string): Promise<string> {

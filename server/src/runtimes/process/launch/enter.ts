@@ -1,13 +1,13 @@
 /**
- * A program of its own that joins control groups and becomes another: `node enter.js`, with what to do on descriptor 3.
- * Joined before the command exists, so that nothing of it is ever outside. It runs with the server's rights, and so
- * without a word of the app's in its environment or arguments.
+ * A program that joins control groups and then becomes another program: `node enter.js`, with an `Entrance` as JSON on
+ * descriptor 3. It joins before the command exists, so that nothing of the command is ever outside the groups. It runs
+ * with the server's rights, and therefore without any of the app's words in its environment or arguments.
  */
 import { closeSync, readFileSync, writeFileSync } from 'node:fs'
 
-/** What `launch` writes. */
+/** Written by `launch`. */
 export interface Entrance {
-  /** Files to write one's pid to. */
+  /** Files to write the own pid to. */
   readonly groups: readonly string[]
   readonly user: { readonly uid: number; readonly gid: number } | null
   readonly file: string
@@ -23,6 +23,6 @@ if (user !== null) {
   process.setgid?.(user.gid)
   process.setuid?.(user.uid)
 }
-// Node ignores SIGPIPE, and what is ignored stays so in the next program; what is handled does not.
+// Node ignores SIGPIPE. An ignored signal stays ignored in the next program; one with a handler does not.
 process.on('SIGPIPE', () => undefined)
 process.execve?.(file, [file, ...args], env)

@@ -1,0 +1,34 @@
+import type { Handle } from '../../runtime.ts'
+
+export const runtimeName = 'process'
+
+/** A started release as it is found again on this machine, also by a later server. */
+export interface LocalInstance {
+  readonly releaseId: string
+  readonly pid: number
+  /** The kernel's start time of `pid` (clock ticks since boot), so that a reused pid is not taken for the app. */
+  readonly startTime: string
+  /** The port given to the app as `PORT`. */
+  readonly port: number
+  /** The limit that it was started with; missing in handles of older servers. */
+  readonly memoryBytes?: number
+}
+
+export function toHandle(instance: LocalInstance): Handle {
+  return { runtime: runtimeName, data: { ...instance } }
+}
+
+/** @throws Error for the handle of another runtime */
+export function fromHandle({ runtime, data }: Handle): LocalInstance {
+  const { releaseId, pid, startTime, port, memoryBytes } = data
+  if (runtime !== runtimeName || typeof releaseId !== 'string') {
+    throw new Error(`the runtime ${runtimeName} was given a handle of the runtime ${runtime}`)
+  }
+  return {
+    releaseId,
+    pid: Number(pid),
+    startTime: String(startTime),
+    port: Number(port),
+    ...(memoryBytes === undefined ? {} : { memoryBytes: Number(memoryBytes) }),
+  }
+}
