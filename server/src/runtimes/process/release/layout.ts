@@ -17,7 +17,6 @@ export interface ReleasePaths {
   readonly cache: string
 }
 
-
 /** A release as it lies on this machine. */
 export interface LocalRelease extends Release {
   readonly paths: ReleasePaths
