@@ -76,6 +76,8 @@ export const innerRooms: readonly Room[] = [
   { path: 'databases/engines', imports: [] },
   { path: 'databases/operations', imports: ['databases/engines'] },
   { path: 'databases/reconciler', imports: ['databases/engines'] },
+  { path: 'storage/disk', imports: [] },
+  { path: 'storage/upload', imports: [] },
   { path: 'deployments/state', imports: [] },
   { path: 'deployments/job', imports: ['deployments/state'] },
   { path: 'deployments/owners', imports: ['deployments/state', 'deployments/job'] },
