@@ -3,12 +3,12 @@ import type { SourceFile } from './source.ts'
 /** Maps each node to the nodes that it points to. */
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>
 
-/** Who imports whom, file by file. */
+/** The imports, file by file. */
 export const fileGraph = (files: readonly SourceFile[]): Graph =>
   new Map(files.map(({ path, imports }) => [path, new Set(imports)]))
 
 /**
- * Who imports whom among the files and folders directly in `folder`. A folder stands for everything within it, so that a
+ * The imports among the files and folders directly in `folder`. A folder stands for everything within it, so that a
  * file beside a folder (`jobs.ts` and `jobs/`) counts by itself.
  */
 export function folderGraph(files: readonly SourceFile[], folder: string): Graph {

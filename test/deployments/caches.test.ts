@@ -49,7 +49,7 @@ describe('beyond the caps', () => {
         expect(found.filter(({ path, inUse }) => inUse && gone.has(path))).toEqual([])
         expect(free.filter((each) => each.bytes > caps.mostEachBytes)).toEqual([])
         expect(bytes <= caps.mostAllBytes || free.length === 0).toBe(true)
-        // Whatever small enough has gone was used no later than what is left.
+        // A folder within the cap is removed only when none that is left was used before it.
         const dropped = found.filter((each) => gone.has(each.path) && each.bytes <= caps.mostEachBytes)
         for (const each of dropped) for (const other of free) expect(each.usedAt).toBeLessThanOrEqual(other.usedAt)
       }),

@@ -129,7 +129,7 @@ test('bubblewrap gets the release’s own folders and nothing else of the data d
     const args = argumentsOf('app', isModern)
     expect(args).toContain('--unshare-pid')
     expect(args.includes('--size')).toBe(isModern)
-    // What lies in a folder of the system is hidden before anything in it is shown.
+    // A folder is hidden before anything in it is shown: later mounts win.
     expect(args.indexOf('/data')).toBeLessThan(args.indexOf('/data/runtime/bin'))
     expect(args.at(-1)).toBe('--')
   }
