@@ -5,14 +5,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Command } from '../../server/src/platform/command.ts'
-import type {
-  AttachRequest,
-  Exit,
-  Handle,
-  Observation,
-  Release,
-  Runtime,
-} from '../../server/src/runtimes/runtime.ts'
+import type { AttachRequest, Exit, Handle, Observation, Release, Runtime } from '../../server/src/runtimes/runtime.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 /*
