@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Command } from '../../server/src/platform/command.ts'
-import type { Handle, Observation, Release } from '../../server/src/runtimes/runtime.ts'
+import type { Handle, Observation } from '../../server/src/runtimes/runtime.ts'
 import { type Bench, createBench, identities, untilState } from './support.ts'
 
 let bench: Bench
@@ -293,6 +293,32 @@ describe('an app', () => {
     const handles = await Promise.all(releases.map((each) => bench.start(runtime, each, ['node', 'app.js', 'silent'])))
     expect(new Set(handles.map(portOf)).size).toBe(5)
     await Promise.all(handles.map((handle) => runtime.instances.stop(handle, { graceMs: 0 })))
+  })
+})
+
+describe('memory beyond the limit', () => {
+  const hog = ['node', '-e', 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'] as const
+  const small = { memoryBytes: 128_000_000, cpus: 1 }
+
+  test('ends a build, and the end says how much was allowed', async () => {
+    const runtime = bench.newRuntime()
+    const release = { ...(await bench.release(runtime, 'unruly')), limits: small }
+    const exceeded = { code: 'out_of_memory', allowed: 256_000_000 }
+    expect(await bench.build(runtime, release, [hog])).toMatchObject({ ok: false, signal: 'SIGKILL', exceeded })
+  })
+
+  test('ends an app, also one that an earlier server has started', async () => {
+    const runtime = bench.newRuntime()
+    const release = { ...(await bench.release(runtime, 'unruly')), limits: small }
+    const exceeded = { code: 'out_of_memory', allowed: 128_000_000 }
+    const handle = await bench.start(runtime, release, hog)
+    expect(await untilState(runtime, handle, 'exited')).toMatchObject({ signal: 'SIGKILL', exceeded })
+
+    const later = bench.newRuntime()
+    const wide = { ...release, limits: { ...small, memoryBytes: 1e12 } }
+    const unwatched = await bench.start(runtime, wide, hog)
+    await later.instances.adopt(release, unwatched)
+    expect(await untilState(later, unwatched, 'exited')).toMatchObject({ exceeded: { code: 'out_of_memory' } })
   })
 })
 
