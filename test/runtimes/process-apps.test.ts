@@ -4,9 +4,14 @@ import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import type { Command } from '../../server/src/platform/command.ts'
+import { detectCapabilities, readHierarchy } from '../../server/src/runtimes/process/confinement/capabilities.ts'
 import type { Handle, Observation } from '../../server/src/runtimes/runtime.ts'
 import { type Bench, createBench, identities, untilState } from './support.ts'
+
+const hierarchy = await readHierarchy('top')
+const usable = hierarchy === null ? [] : await usableControllers(hierarchy)
 
 let bench: Bench
 beforeAll(async () => {
@@ -320,6 +325,37 @@ describe('memory beyond the limit', () => {
     await later.instances.adopt(release, unwatched)
     expect(await untilState(later, unwatched, 'exited')).toMatchObject({ exceeded: { code: 'out_of_memory' } })
   })
+})
+
+test.skipIf(!usable.includes('pids'))('processes beyond the limit end a build, and all of them end', async () => {
+  const host = await detectCapabilities({
+    cgroups: 'top',
+    path: process.env['PATH'] ?? '',
+    directory: bench.directory,
+    isRoot: process.getuid?.() === 0,
+    programs: [bench.directory],
+  })
+  const { uids } = identities[0] ?? { uids: null }
+  const runtime = bench.newRuntime({ uids, host })
+  const release = await bench.release(runtime, 'unruly')
+  const bomb = `const { spawn } = require('node:child_process')
+const grow = () => { for (let n = 0; n < 4; n++) spawn('/bin/sleep', ['600'], { detached: true, stdio: 'ignore', env: {} }).on('error', () => process.exit(3)).unref() }
+setInterval(grow, 1)`
+  const exceeded = { code: 'too_many_processes', allowed: 512 }
+  expect(await bench.build(runtime, release, [['node', '-e', bomb]])).toMatchObject({ ok: false, code: 3, exceeded })
+  expect(await host.cgroups?.processesOf(`${release.id}.build`)).toEqual([])
+
+  // The group of an app counts its processes and those of a command beside it, also those that clear their environment.
+  const handle = await bench.start(runtime, release, ['node', 'app.js', 'silent'])
+  const [stdin, stdout, stderr] = [new PassThrough().end(), new PassThrough(), new PassThrough()]
+  const argv = ['/bin/sh', '-c', 'env -i /bin/sleep 600 & sleep 600'] as const
+  const signal = new AbortController().signal
+  const attached = runtime.instances.attach(release, handle, { argv, tty: null, stdin, stdout, stderr, signal })
+  await vi.waitFor(async () => expect((await runtime.instances.usage(handle)).processes).toBe(4), 10_000)
+  await runtime.releases.remove(release)
+  expect((await attached).code).not.toBe(0)
+  expect(await host.cgroups?.names()).toEqual([])
+  await host.cgroups?.close()
 })
 
 describe('what is not the release’s', () => {
