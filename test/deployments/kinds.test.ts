@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
-import { fixturePath } from './runner-support.ts'
+import { fixturePath } from '../runtimes/support.ts'
 
 let server: TestServer
 let projectId: string

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { parseStat } from '../../server/src/platform/processes.ts'
-import { groupName, readHierarchy } from '../../server/src/runtimes/process/capabilities.ts'
-import { groupLimits, limitsOf, mostProcesses, prlimitArguments } from '../../server/src/runtimes/process/limits.ts'
+import { groupName, readHierarchy } from '../../server/src/runtimes/process/confinement/capabilities.ts'
+import { mostProcesses } from '../../server/src/runtimes/process/confinement/limits.ts'
 import { deployAndSettle, processesOf } from '../harness/deployments.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
@@ -244,26 +244,6 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
       message: expect.stringContaining('nearly full'),
     })
     expect((await full.client.deployments.list({ params: { project_id: id } })).deployments).toEqual([])
-  })
-})
-
-describe('by a plan', () => {
-  test('an app has what the plan says, a build more memory and at least one CPU', () => {
-    const limits = limitsOf({ memory_mb: 512, cpus: 0.5 })
-    expect(groupLimits(limits, 'app')).toMatchObject({ memoryBytes: 512e6, cpus: 0.5, givesWay: false })
-    expect(groupLimits(limits, 'build')).toMatchObject({ memoryBytes: 1024e6, cpus: 1, givesWay: true })
-    expect(groupLimits({ ...limits, cpus: 4 }, 'build').cpus).toBe(4)
-  })
-
-  test('prlimit stands in for the groups that lack', () => {
-    const limits = groupLimits(limitsOf({ memory_mb: 512, cpus: 1 }), 'app')
-    const all = { groupsMemory: true, groupsProcesses: true, ownUser: true }
-    expect(prlimitArguments(limits, all)).toEqual(['--core=0', '--nofile=8192'])
-    expect(prlimitArguments(limits, { ...all, groupsMemory: false })).toContain('--data=1512000000')
-    expect(prlimitArguments(limits, { ...all, groupsProcesses: false })).toContain('--nproc=512')
-    // The server's own processes would count.
-    const shared = { ...all, groupsProcesses: false, ownUser: false }
-    expect(prlimitArguments(limits, shared).join(' ')).not.toContain('nproc')
   })
 })
 

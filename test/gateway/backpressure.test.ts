@@ -9,7 +9,7 @@ const scope = createScope()
 afterEach(() => scope.end())
 
 const TOTAL = 64 * 1024 * 1024
-/** What kernels and one buffer a side may hold of it. */
+/** The bytes of it that kernels and one buffer on each side may hold. */
 const HELD_AT_MOST = TOTAL / 2
 const CHUNK = Buffer.alloc(64 * 1024, 'fairlead')
 const HASH = createHash('sha256')

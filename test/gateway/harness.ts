@@ -16,7 +16,8 @@ import {
   type Server as TcpServer,
 } from 'node:net'
 import { type Logger, pino } from 'pino'
-import { createGateway, type Upstream } from '../../server/src/gateway/gateway.ts'
+import type { Upstream } from '../../server/src/gateway/client.ts'
+import { createGateway } from '../../server/src/gateway/gateway.ts'
 import { freePort } from '../harness/ports.ts'
 
 export const HOST = '127.0.0.1'
@@ -76,7 +77,7 @@ export async function startRawApp(scope: Scope, onConnection: (socket: Socket) =
 
 export function upstreamAt(port: number): Upstream {
   serial += 1
-  return { deploymentId: `dep_${serial}`, host: HOST, port }
+  return { deploymentId: `dep_${serial}`, endpoints: [{ host: HOST, port }] }
 }
 
 async function listen(server: Server | TcpServer): Promise<number> {
@@ -103,7 +104,7 @@ export async function startGateway(
   const port = await freePort()
   await gateway.open('app', { port })
   scope.defer(() => gateway.stop({ timeoutMs: 0 }))
-  gateway.route('app', upstream)
+  await gateway.route('app', upstream)
   return { gateway, port }
 }
 
@@ -112,7 +113,7 @@ export async function openOther(scope: Scope, gateway: TestGateway['gateway']): 
   const other = await startApp(scope, (_, res) => res.end('well'))
   const port = await freePort()
   await gateway.open('other', { port })
-  gateway.route('other', other.upstream)
+  await gateway.route('other', other.upstream)
   return port
 }
 

@@ -1,15 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { appCookies, setsFairleadCookie } from '../../server/src/gateway/cookies.ts'
-import {
-  contentLength,
-  interimHeaders,
-  type Peer,
-  requestHead,
-  responseHead,
-  trailerFields,
-} from '../../server/src/gateway/headers.ts'
-import { hostnameOf, parseTarget } from '../../server/src/gateway/target.ts'
+import { appCookies, setsFairleadCookie } from '../../server/src/gateway/http1/cookies.ts'
+import { contentLength } from '../../server/src/gateway/http1/raw-headers.ts'
+import { type Peer, requestHead } from '../../server/src/gateway/http1/request-head.ts'
+import { interimHeaders, responseHead, trailerFields } from '../../server/src/gateway/http1/response-head.ts'
+import { hostnameOf, parseTarget } from '../../server/src/gateway/http1/target.ts'
 
 const stranger: Peer = { address: '203.0.113.9', trusted: false, scheme: 'http' }
 const proxy: Peer = { address: '10.0.0.1', trusted: true, scheme: 'http' }

@@ -1,4 +1,4 @@
-/** What an app may put on the wire instead of an answer: a name and the bytes, in latin1. */
+/** Bytes that an app may put on the wire instead of an answer: a name and the bytes, in latin1. */
 export type HostileAnswer = readonly [name: string, bytes: string]
 
 const OK = 'HTTP/1.1 200 OK\r\n'

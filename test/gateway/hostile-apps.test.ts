@@ -53,7 +53,7 @@ async function startHostile() {
   const { gateway, port } = await startGateway(scope, { upstream })
   const other = await openOther(scope, gateway)
   return {
-    /** What a client gets that asks for these bytes. Fails when the gateway does not live on. */
+    /** Returns what a client gets that asks for these bytes. Fails when the gateway does not survive. */
     async provoke(kind: Kind, pieces: readonly string[]): Promise<Reading> {
       answer = pieces
       const request = REQUESTS[kind]
@@ -210,7 +210,7 @@ describe('logs', () => {
     expect(await Promise.race([client.closed(), died])).toBe('')
     expect((await ask(other)).body).toBe('well')
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ fault: { message: 'a fault in a callback' } }])
-    gateway.route('app', null)
+    await gateway.route('app', null)
     await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
   })
 

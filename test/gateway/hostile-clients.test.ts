@@ -5,7 +5,7 @@ import { ask, createScope, processDeath, rawClient, startApp, startGateway, text
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** What may stand between the app and a request that the gateway has broken off in the middle of its body. */
+/** The bytes that may stand between the app and a request that the gateway has broken off in the middle of its body. */
 const BROKEN_OFF = ['ECONNRESET', 'HPE_INVALID_EOF_STATE']
 
 /** An app that notes the whole requests it gets and whatever it cannot read, and a gateway before it. */
@@ -25,7 +25,7 @@ async function startWitness() {
   })
   const { port } = await startGateway(scope, { upstream: app.upstream })
   return {
-    /** What the client gets and the app sees of these bytes. Fails when the gateway does not live on. */
+    /** Returns what the client gets and the app sees of these bytes. Fails when the gateway does not survive. */
     async send(bytes: string): Promise<{ received: string; seen: string[] }> {
       const client = await rawClient(scope, port)
       client.socket.write(bytes, 'latin1')

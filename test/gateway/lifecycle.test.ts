@@ -28,7 +28,7 @@ it('tells apps apart by host name, whatever its case, port and final dot', async
       res.end(`${name} ${req.headers.host} ${req.headers['x-forwarded-proto']}`),
     )
     await gateway.open(name, { hostname: `${name}.apps.example` })
-    gateway.route(name, app.upstream)
+    await gateway.route(name, app.upstream)
   }
   expect((await ask(port, { headers: { Host: 'one.apps.example' } })).body).toBe('one one.apps.example https')
   expect((await ask(port, { headers: { Host: 'TWO.Apps.Example.:8443' } })).body).toBe(
@@ -43,7 +43,7 @@ it('routes by the host of the request line where it names one', async () => {
   const { gateway, port } = await startHostnames()
   const app = await startApp(scope, (req, res) => res.end(`<${req.headers.host}>`))
   await gateway.open('one', { hostname: 'one.example' })
-  gateway.route('one', app.upstream)
+  await gateway.route('one', app.upstream)
   const client = await rawClient(scope, port)
   client.socket.write('GET http://one.example/ HTTP/1.1\r\nHost: two.example\r\n\r\n')
   await client.until('<one.example>')
@@ -73,7 +73,7 @@ it('refuses addresses of the other kind and routes of unknown apps, and leaves a
   const { gateway } = await startGateway(scope)
   await expect(gateway.open('x', { hostname: 'a' })).rejects.toThrow('ports')
   await gateway.open('app', { port: 1 })
-  expect(() => gateway.route('unknown', null)).toThrow('not open')
+  await expect(gateway.route('unknown', null)).rejects.toThrow('not open')
   expect(gateway.current('unknown')).toBeNull()
   await gateway.close('unknown')
 })

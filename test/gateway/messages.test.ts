@@ -240,7 +240,7 @@ it('starts a pipelined request only when its turn has come, and forgets it when 
   client.socket.write('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
   await arrived.promise
   client.socket.destroy()
-  gateway.route('app', null)
+  await gateway.route('app', null)
   await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
   expect(seen).toEqual(['/1'])
 })
@@ -250,7 +250,7 @@ it('understands HTTP/1.0, the absolute form and OPTIONS *', async () => {
   const { port } = await startGateway(scope, { upstream: app.upstream })
   const old = await rawClient(scope, port)
   old.socket.write('GET /old HTTP/1.0\r\n\r\n')
-  expect(await old.closed()).toContain(`<GET /old ${HOST}:${app.upstream.port}>`)
+  expect(await old.closed()).toContain(`<GET /old ${HOST}:${app.upstream.endpoints[0].port}>`)
   const absolute = await rawClient(scope, port)
   absolute.socket.write('GET http://b.example/x?y HTTP/1.1\r\nHost: a\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n')
   await absolute.until('<GET /x?y b.example>')

@@ -60,7 +60,7 @@ it('lets an app answer first and go on reading the upload, which a drain waits f
   const client = await rawClient(scope, port)
   client.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
   await client.until('\r\n0\r\n\r\n')
-  gateway.route('app', null)
+  await gateway.route('app', null)
   let drained = false
   const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 }).then(() => (drained = true))
   // Another exchange from end to end, so that all that is due by now has happened.
@@ -86,7 +86,7 @@ it('cancels an upload whose client goes away after it has got its answer', async
   await client.until('\r\n0\r\n\r\n')
   client.socket.destroy()
   expect(await canceled.promise).toBe(false)
-  gateway.route('app', null)
+  await gateway.route('app', null)
   await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
 })
 

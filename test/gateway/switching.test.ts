@@ -47,7 +47,7 @@ it('loses no request over twenty switches under load, and keeps the connections 
     const old = release
     release = await startRelease()
     const seen = new Promise<void>((resolve) => answeredBy.set(release.upstream.deploymentId, resolve))
-    expect(gateway.route('app', release.upstream)).toEqual(old.upstream)
+    expect(await gateway.route('app', release.upstream)).toEqual(old.upstream)
     expect(gateway.current('app')).toEqual(release.upstream)
     await gateway.drain(old.upstream, { timeoutMs: 2 ** 30 })
     await old.stop()
@@ -76,7 +76,7 @@ it('lets a running request finish on the old release, and cuts it when the drain
   const cut = expect(doomed).rejects.toThrow()
   await arrived[1]
 
-  gateway.route('app', next.upstream)
+  await gateway.route('app', next.upstream)
   expect((await ask(port)).body).toBe('new')
   let drained = false
   // Time only runs out once the patient one has its answer.
@@ -107,7 +107,7 @@ it('closes its connections to a drained release', async () => {
   app.server.on('connection', (socket) => socket.on('close', () => closed.resolve()))
   const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
   await ask(port)
-  gateway.route('app', null)
+  await gateway.route('app', null)
   await gateway.drain(app.upstream, { timeoutMs: 0 })
   await closed.promise
 })
@@ -123,13 +123,13 @@ it('can go back to a release that is still draining', async () => {
   const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
   const slow = ask(port, { path: '/slow' })
   await arrived.promise
-  gateway.route('app', null)
+  await gateway.route('app', null)
   expect((await ask(port)).status).toBe(503)
   const goingBack = new AbortController()
   const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30, signal: goingBack.signal })
   goingBack.abort()
   await drain
-  gateway.route('app', app.upstream)
+  await gateway.route('app', app.upstream)
   expect((await ask(port)).body).toBe('fast')
   finish[0]?.()
   expect((await slow).body).toBe('slow')
@@ -152,11 +152,11 @@ it('sends a GET again on the current release when the old one has gone before it
     ['HEAD', 200],
     ['POST', 502],
   ] as const) {
-    gateway.route('app', dead)
+    await gateway.route('app', dead)
     expect((await ask(port, { method })).status).toBe(status)
   }
   onRequest = () => gateway.route('app', null)
-  gateway.route('app', dead)
+  await gateway.route('app', dead)
   expect((await ask(port)).status).toBe(503)
 })
 

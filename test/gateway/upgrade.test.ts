@@ -57,7 +57,7 @@ it('lets a WebSocket live on after a switch, until the drain ends', async () => 
   const next = await startEcho()
   const { gateway, port } = await startGateway(scope, { upstream: old.app.upstream })
   const socket = await openSocket(port)
-  expect(gateway.route('app', next.app.upstream)).toEqual(old.app.upstream)
+  expect(await gateway.route('app', next.app.upstream)).toEqual(old.app.upstream)
 
   const closed = once(socket, 'close')
   // Time only runs out once the echo is here.
@@ -76,7 +76,7 @@ it('ends the drain as soon as the last WebSocket has closed', async () => {
   const { app } = await startEcho()
   const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
   const socket = await openSocket(port)
-  gateway.route('app', null)
+  await gateway.route('app', null)
   const drained = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
   socket.close()
   await drained
@@ -103,7 +103,7 @@ it('does not wait for a client that keeps its half open after the app has gone',
   const client = await rawClient(scope, port, { allowHalfOpen: true })
   client.socket.write(HANDSHAKE)
   await client.until('bye')
-  gateway.route('app', null)
+  await gateway.route('app', null)
   await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
 })
 
@@ -149,7 +149,7 @@ it('answers 503 and 502 to an upgrade like to any other request', async () => {
   const none = await rawClient(scope, port)
   none.socket.write(HANDSHAKE)
   expect(await none.closed()).toMatch(/^HTTP\/1\.1 503 [\s\S]*Retry-After: 1/)
-  gateway.route('app', upstreamAt(1))
+  await gateway.route('app', upstreamAt(1))
   const dead = await rawClient(scope, port)
   dead.socket.write(HANDSHAKE)
   expect(await dead.closed()).toMatch(/^HTTP\/1\.1 502 /)

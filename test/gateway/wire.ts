@@ -1,4 +1,4 @@
-/** What a strict reader makes of the bytes that a client got on a connection that is over. */
+/** Parses, strictly, the bytes that a client got on a connection that is over. */
 export interface Reading {
   /** Of the interim answers, in their order. */
   readonly interim: readonly number[]

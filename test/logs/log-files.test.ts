@@ -9,10 +9,11 @@ import { harmless } from '../../server/src/logs/line-text.ts'
 import { openLog } from '../../server/src/logs/log-files.ts'
 import { createMasker, maskValues } from '../../server/src/logs/masking.ts'
 import { findStart, type LogLine, readLines } from '../../server/src/logs/reader.ts'
-import { createLogKeeper, type LogKeeper } from '../../server/src/logs/recorder.ts'
+import { createRecorder, type Recorder } from '../../server/src/logs/recorder.ts'
 
 const mostBytes = 1024 * 1024
 const nobody = createMasker([])
+const never = new Promise<never>(() => undefined)
 
 let directory: string
 let made = 0
@@ -27,14 +28,14 @@ const newLog = async (text: string | Buffer = ''): Promise<string> => {
   await writeFile(path, text)
   return path
 }
-const newKeeper = () => createLogKeeper({ mostBytes })
+const newRecorder = () => createRecorder({ mostBytes })
 
 /** Everything from a position on, as a reader gets it who asks again and again. */
-async function readAll(keeper: LogKeeper, path: string, options: { from?: number; masker?: typeof nobody } = {}) {
+async function readAll(recorder: Recorder, path: string, options: { from?: number; masker?: typeof nobody } = {}) {
   const { from = 0, masker = nobody } = options
   const lines: LogLine[] = []
   for (let position = from; ; ) {
-    const part = await readLines(path, await keeper.look(path), { from: position, masker, isFinal: true })
+    const part = await readLines(path, await recorder.look(path), { from: position, masker, isFinal: true })
     lines.push(...part.lines)
     if (part.next === position) return lines
     position = part.next
@@ -43,9 +44,9 @@ async function readAll(keeper: LogKeeper, path: string, options: { from?: number
 const texts = (lines: readonly LogLine[]) => lines.map(({ text }) => text)
 
 async function tail(path: string, count: number, since?: number): Promise<string[]> {
-  const keeper = newKeeper()
-  const start = await findStart(path, await keeper.look(path), { count, since })
-  const lines = texts(await readAll(keeper, path, { from: start.position }))
+  const recorder = newRecorder()
+  const start = await findStart(path, await recorder.look(path), { count, since })
+  const lines = texts(await readAll(recorder, path, { from: start.position }))
   expect(lines.length).toBe(start.lines)
   return lines
 }
@@ -109,7 +110,7 @@ describe('a reader of a log', () => {
         async (pieces, cuts) => {
           const bytes = Buffer.from(pieces.join(''))
           const path = await newLog()
-          const keeper = newKeeper()
+          const recorder = newRecorder()
           const masker = createMasker([secret, lineSecret])
           const seen: LogLine[] = []
           let position = 0
@@ -117,11 +118,11 @@ describe('a reader of a log', () => {
             const length = (cuts.next().value ?? 0) + 1
             await appendFile(path, bytes.subarray(at, at + length))
             at += length
-            const part = await readLines(path, await keeper.look(path), { from: position, masker, isFinal: false })
+            const part = await readLines(path, await recorder.look(path), { from: position, masker, isFinal: false })
             seen.push(...part.lines)
             position = part.next
           }
-          seen.push(...(await readAll(keeper, path, { from: position, masker })))
+          seen.push(...(await readAll(recorder, path, { from: position, masker })))
           for (const text of [secret, 'first secret line', 'second secret line', ...spelled.slice(2)]) {
             expect(texts(seen).join('\n')).not.toContain(text)
           }
@@ -143,31 +144,31 @@ describe('a reader of a log', () => {
       const path = await newLog(
         `${'x\n'.repeat(before / 2 - 2_000)}${'y'.repeat(4_000)}a secret value of some length\n`,
       )
-      expect(texts(await readAll(newKeeper(), path, { masker })).at(-1)).toMatch(/^y+\*\*\*$/)
+      expect(texts(await readAll(newRecorder(), path, { masker })).at(-1)).toMatch(/^y+\*\*\*$/)
     }
     const cut = await newLog(`${'y'.repeat(4_090)}a secret value of some length\n`)
-    expect(texts(await readAll(newKeeper(), cut, { masker }))).toEqual([`${'y'.repeat(4_090)}***…`])
+    expect(texts(await readAll(newRecorder(), cut, { masker }))).toEqual([`${'y'.repeat(4_090)}***…`])
   })
 
   it('begins anew when the app has emptied its log, and leaves out what is told already', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog('one\ntwo\n')
-    const [one] = await readAll(keeper, path)
-    expect(texts(await readAll(keeper, path, { from: one?.end ?? 0 }))).toEqual(['two'])
+    const [one] = await readAll(recorder, path)
+    expect(texts(await readAll(recorder, path, { from: one?.end ?? 0 }))).toEqual(['two'])
     await truncate(path)
     await appendFile(path, 'new\n')
-    expect(texts(await readAll(keeper, path, { from: 8 }))).toEqual(['new'])
+    expect(texts(await readAll(recorder, path, { from: 8 }))).toEqual(['new'])
   })
 
   it('gets the last line that has no end, and the first one after it on a line of its own', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog('it ended in the mid')
-    const [half] = await readAll(keeper, path)
+    const [half] = await readAll(recorder, path)
     expect(half?.text).toBe('it ended in the mid')
-    const log = await openLog(path, null)
+    const log = await openLog(path)
     await log.write('started again\n')
     await log.close()
-    expect(texts(await readAll(keeper, path, { from: half?.end ?? 0 }))).toEqual(['started again'])
+    expect(texts(await readAll(recorder, path, { from: half?.end ?? 0 }))).toEqual(['started again'])
   })
 })
 
@@ -176,21 +177,21 @@ describe('the time of a line', () => {
   const noon = Date.parse('2026-01-01T12:00:00Z')
   /** As if the app had written at that time. */
   const write = (path: string, text: string, at: number) => {
-    // In one turn, so that the keeper does not look in between.
+    // In one turn, so that the recorder does not look in between.
     appendFileSync(path, text)
     utimesSync(path, at / 1000, at / 1000)
   }
 
   it('is when the file grew, for a log that is watched', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog()
-    await keeper.watch(path, () => true)
+    await recorder.record(path, never)
     write(path, 'one\n', noon)
-    await keeper.look(path)
+    await recorder.look(path)
     write(path, 'two\nthr', noon + second)
-    await keeper.look(path)
+    await recorder.look(path)
     write(path, 'ee\n', noon + 2 * second)
-    expect(await readAll(keeper, path)).toMatchObject([
+    expect(await readAll(recorder, path)).toMatchObject([
       { text: 'one', at: noon },
       { text: 'two', at: noon + second },
       { text: 'three', at: noon + 2 * second },
@@ -198,28 +199,28 @@ describe('the time of a line', () => {
   })
 
   it('is noted without anybody asking', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog()
-    let lives = true
-    await keeper.watch(path, () => lives)
+    const ended = Promise.withResolvers<void>()
+    await recorder.record(path, ended.promise)
     write(path, 'one\n', noon)
     const noted = async () => (await stat(path.replace('.log', '.times'))).size
     await vi.waitFor(async () => expect(await noted()).toBe(32), 10_000)
     write(path, 'last\n', noon + second)
-    lives = false
+    ended.resolve()
     await vi.waitFor(async () => expect(await noted()).toBe(48), 10_000)
-    expect((await readAll(newKeeper(), path)).map(({ at }) => at)).toEqual([noon, noon + second])
+    expect((await readAll(newRecorder(), path)).map(({ at }) => at)).toEqual([noon, noon + second])
   })
 
   it('is not known for what was written while nobody watched, and never goes back', async () => {
     const path = await newLog()
-    const first = newKeeper()
-    await first.watch(path, () => true)
+    const first = newRecorder()
+    await first.record(path, never)
     write(path, 'seen\n', noon)
     await first.look(path)
     write(path, 'nobody was there\n', noon + second)
-    const second_ = newKeeper()
-    await second_.watch(path, () => true)
+    const second_ = newRecorder()
+    await second_.record(path, never)
     write(path, 'seen again\n', noon - second)
     expect(await readAll(second_, path)).toMatchObject([
       { text: 'seen', at: noon },
@@ -229,12 +230,12 @@ describe('the time of a line', () => {
   })
 
   it('is what `since` goes by', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog()
-    await keeper.watch(path, () => true)
+    await recorder.record(path, never)
     for (const index of [0, 1, 2, 3]) {
       write(path, `line ${index}\nand more`, noon + index * second)
-      await keeper.look(path)
+      await recorder.look(path)
     }
     expect(await tail(path, 9, noon - second)).toHaveLength(5)
     expect(await tail(path, 9, noon + 2 * second)).toEqual(['and moreline 2', 'and moreline 3', 'and more'])
@@ -242,7 +243,7 @@ describe('the time of a line', () => {
     // Its time is that of its end, which is to come.
     expect(await tail(path, 9, noon + 9 * second)).toEqual(['and more'])
     write(path, '\n', noon + 4 * second)
-    await keeper.look(path)
+    await recorder.look(path)
     expect(await tail(path, 9, noon + 4 * second)).toEqual(['and more'])
     expect(await tail(path, 9, noon + 9 * second)).toEqual([])
   })
@@ -253,18 +254,18 @@ describe('a log that grows too large', () => {
     Array.from({ length: 1_000 }, (_, line) => `${index}.${line} ${'x'.repeat(80)}\n`).join('')
 
   it('takes no more space than is allowed, keeps its newest lines and every position', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog()
-    await keeper.watch(path, () => true)
+    await recorder.record(path, never)
     let last = 0
     for (let index = 0; index < 40; index += 1) {
       await appendFile(path, block(index))
-      last = (await keeper.look(path)).end
+      last = (await recorder.look(path)).end
       // Blocks of 512 bytes; one more of the file system at each end.
       expect((await stat(path)).blocks * 512).toBeLessThanOrEqual(mostBytes + 3 * 4096)
     }
     expect(last).toBeGreaterThan(3 * mostBytes)
-    const lines = await readAll(keeper, path)
+    const lines = await readAll(recorder, path)
     expect(lines.at(-1)).toMatchObject({ end: last, at: expect.any(Number) })
     expect(lines.at(-1)?.text).toContain('39.999 ')
     expect(lines.length).toBeGreaterThan(4_000)
@@ -278,45 +279,45 @@ describe('a log that grows too large', () => {
 
   it('is kept small, too, when it grew while nobody looked, or all at once', async () => {
     const path = await newLog(Buffer.concat(Array.from({ length: 40 }, (_, index) => Buffer.from(block(index)))))
-    const lines = await readAll(newKeeper(), path)
+    const lines = await readAll(newRecorder(), path)
     expect(lines.at(-1)?.text).toContain('39.999 ')
     expect((await stat(path)).blocks * 512).toBeLessThanOrEqual(mostBytes)
   })
 
   it('counts the times of its lines, too', async () => {
-    const keeper = createLogKeeper({ mostBytes: 64 * 1024 })
+    const recorder = createRecorder({ mostBytes: 64 * 1024 })
     const path = await newLog()
-    await keeper.watch(path, () => true)
+    await recorder.record(path, never)
     for (let index = 0; index < 4_500; index += 1) {
       await appendFile(path, '\n')
-      await keeper.look(path)
+      await recorder.look(path)
     }
     expect((await stat(path.replace('.log', '.times'))).size).toBeLessThan(64 * 1024)
-    const lines = await readAll(keeper, path)
+    const lines = await readAll(recorder, path)
     expect(lines.length).toBeGreaterThan(1_000)
     expect(lines.every(({ at }) => at !== null)).toBe(true)
   })
 
   it('begins anew where a part of a file cannot be freed', async () => {
-    const keeper = createLogKeeper({ mostBytes, free: () => Promise.reject(new Error('not supported')) })
+    const recorder = createRecorder({ mostBytes, free: () => Promise.reject(new Error('not supported')) })
     const path = await newLog(Buffer.alloc(2 * mostBytes, 'x\n'))
-    expect(await keeper.look(path)).toEqual({ start: 0, end: 0 })
+    expect(await recorder.look(path)).toEqual({ start: 0, end: 0 })
     await appendFile(path, 'new\n')
-    expect(texts(await readAll(keeper, path, { from: 99 }))).toEqual(['new'])
+    expect(texts(await readAll(recorder, path, { from: 99 }))).toEqual(['new'])
   })
 
   it('is not disturbed in its writing', async () => {
-    const keeper = newKeeper()
+    const recorder = newRecorder()
     const path = await newLog()
-    await keeper.watch(path, () => true)
-    const log = await openLog(path, null)
+    await recorder.record(path, never)
+    const log = await openLog(path)
     for (let round = 0; round < 5; round += 1) {
       execFileSync('head', ['-c', '700000', '/dev/zero'], { stdio: ['ignore', log.fd, 'ignore'] })
       await log.write(`\nround ${round}\n`)
-      await keeper.look(path)
+      await recorder.look(path)
     }
     await log.close()
-    expect(texts(await readAll(keeper, path)).at(-1)).toBe('round 4')
+    expect(texts(await readAll(recorder, path)).at(-1)).toBe('round 4')
   })
 })
 

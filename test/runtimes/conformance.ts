@@ -366,6 +366,16 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
+      it('has no input when that has ended before', async () => {
+        const { release, handle } = await start('waits')
+        const ended = Readable.from([])
+        await text(ended)
+        const { request: asked, printed } = request(app('echoes').argv, ended)
+        expect(await runtime.instances.attach(release, handle, asked)).toMatchObject({ code: 3 })
+        expect((await printed()).stdout).toBe('')
+        await runtime.instances.stop(handle, { graceMs: 0 })
+      })
+
       it('that does not exist ends with a code and a line', async () => {
         const { release, handle } = await start('waits')
         const { request: asked, printed } = request(['no-such-command'], '')

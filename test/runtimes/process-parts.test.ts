@@ -1,50 +1,47 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readlink, realpath, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { removeFolder } from '../../server/src/platform/disk/folders.ts'
-import { sizeOf } from '../../server/src/platform/disk/tree-size.ts'
-import { commandEnvironment } from '../../server/src/runtimes/process/environment.ts'
-import { stateOf } from '../../server/src/runtimes/process/inspect.ts'
-import { createPorts } from '../../server/src/runtimes/process/ports.ts'
-import { prepareBin } from '../../server/src/runtimes/process/toolchain.ts'
+import { createPorts } from '../../server/src/runtimes/process/launch/ports.ts'
+import { observationOf } from '../../server/src/runtimes/process/observe.ts'
+import { commandEnvironment } from '../../server/src/runtimes/process/release/environment.ts'
+import { appCacheFolders, pathsOf } from '../../server/src/runtimes/process/release/layout.ts'
+import { fromHandle, toHandle } from '../../server/src/runtimes/process/release/local-instance.ts'
+import { prepareBin } from '../../server/src/runtimes/process/toolchain/prepare-bin.ts'
+import { cpuSecondsIn } from '../../server/src/runtimes/process/usage.ts'
 
 let directory: string
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'fairlead-runner-parts-'))
+  directory = await mkdtemp(join(tmpdir(), 'fairlead-runtime-parts-'))
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
 describe('the environment', () => {
   const release = {
     id: 'dep_1',
-    directory: '/apps/a/r',
-    logDirectory: '/logs/dep_1',
-    appDirectory: '/apps/a',
-    user: null,
-    limits: { memoryBytes: 512_000_000, cpus: 1 },
+    paths: pathsOf('/apps', { id: 'dep_1', appId: 'a' }),
     variables: {},
   }
   const command = { argv: ['node'], env: { FROM: 'plan', PLAN: '1' } } as const
 
   test('lets the app’s variables win over the plan’s, and those over the operator’s', () => {
-    const built = commandEnvironment({ ...release, variables: { FROM: 'app', NODE_ENV: 'staging' } }, command, {
-      bin: '/bin-of-ours',
-      operator: { FROM: 'operator', PLAN: '0', REGISTRY: 'r' },
-    })
+    const scope = { kind: 'build', operator: { FROM: 'operator', PLAN: '0', REGISTRY: 'r' } } as const
+    const variables = { FROM: 'app', NODE_ENV: 'staging' }
+    const built = commandEnvironment({ ...release, variables }, command, scope, '/bin-of-ours')
     expect(built).toMatchObject({ FROM: 'app', PLAN: '1', REGISTRY: 'r', NODE_ENV: 'staging' })
     expect(built).not.toHaveProperty('PORT')
   })
 
   test('keeps the reserved names, whatever the app says', () => {
     const variables = { PORT: '1', PATH: '/evil', HOME: '/root', TMPDIR: '/', FAIRLEAD_DEPLOYMENT_ID: 'dep_2' }
-    const built = commandEnvironment({ ...release, variables }, command, { bin: '/bin-of-ours', port: 4000 })
+    const built = commandEnvironment({ ...release, variables }, command, { kind: 'app', port: 4000 }, '/bin-of-ours')
+    const source = '/apps/a/releases/dep_1/source'
     expect(built).toMatchObject({
       PORT: '4000',
-      PATH: '/bin-of-ours:/apps/a/r/source/node_modules/.bin:/apps/a/r/source/.venv/bin:/usr/local/bin:/usr/bin:/bin',
+      PATH: `/bin-of-ours:${source}/node_modules/.bin:${source}/.venv/bin:/usr/local/bin:/usr/bin:/bin`,
       HOME: '/apps/a/home',
       TMPDIR: '/apps/a/tmp',
       FAIRLEAD_DEPLOYMENT_ID: 'dep_1',
@@ -52,21 +49,22 @@ describe('the environment', () => {
   })
 })
 
-describe('the state of sockets', () => {
+describe('the observation by sockets', () => {
   const socket = (port: number, address: string) => ({ port, address })
+  const at = (host: string) => ({ state: 'listening', endpoints: [{ host, port: 4000 }] })
   test.each([
-    [[], { state: 'starting' }],
-    [[socket(4000, '127.0.0.1')], { state: 'listening', host: '127.0.0.1' }],
-    [[socket(4000, '0.0.0.0')], { state: 'listening', host: '127.0.0.1' }],
-    [[socket(4000, '::')], { state: 'listening', host: '127.0.0.1' }],
-    [[socket(4000, '::ffff:127.0.0.1')], { state: 'listening', host: '127.0.0.1' }],
-    [[socket(4000, '::1')], { state: 'listening', host: '::1' }],
-    [[socket(4000, '::1'), socket(4000, '127.0.0.1')], { state: 'listening', host: '127.0.0.1' }],
-    [[socket(9229, '127.0.0.1'), socket(4000, '::')], { state: 'listening', host: '127.0.0.1' }],
-    [[socket(9229, '127.0.0.1'), socket(80, '::'), socket(80, '0.0.0.0')], { state: 'elsewhere', ports: [80, 9229] }],
-    [[socket(4000, '10.0.0.7')], { state: 'elsewhere', ports: [4000] }],
+    [[], { state: 'starting', port: 4000 }],
+    [[socket(4000, '127.0.0.1')], at('127.0.0.1')],
+    [[socket(4000, '0.0.0.0')], at('127.0.0.1')],
+    [[socket(4000, '::')], at('127.0.0.1')],
+    [[socket(4000, '::ffff:127.0.0.1')], at('127.0.0.1')],
+    [[socket(4000, '::1')], at('::1')],
+    [[socket(4000, '::1'), socket(4000, '127.0.0.1')], at('127.0.0.1')],
+    [[socket(9229, '127.0.0.1'), socket(4000, '::')], at('127.0.0.1')],
+    [[socket(9229, '127.0.0.1'), socket(80, '::'), socket(80, '0.0.0.0')], { state: 'wrong_port', ports: [80, 9229] }],
+    [[socket(4000, '10.0.0.7')], { state: 'wrong_port', ports: [4000] }],
   ])('%j is %j', (sockets, state) => {
-    expect(stateOf(4000, sockets)).toEqual(state)
+    expect(observationOf(4000, sockets)).toEqual(state)
   })
 })
 
@@ -87,28 +85,24 @@ describe('ports', () => {
   })
 })
 
-test('removeFolder deletes what a build has taken its own rights to', async () => {
-  const folder = join(directory, 'closed')
-  await mkdir(join(folder, 'source', 'a', 'b'), { recursive: true })
-  await writeFile(join(folder, 'source', 'a', 'b', 'file'), '')
-  await chmod(join(folder, 'source', 'a', 'b'), 0o500)
-  await chmod(join(folder, 'source', 'a'), 0o000)
-  await removeFolder(folder)
-  expect(await readdir(directory)).not.toContain('closed')
+test('a handle is read back as it was written, and without a memory limit as older servers wrote it', () => {
+  const instance = { releaseId: 'dep_1', pid: 7, startTime: '123', port: 4000, memoryBytes: 5 }
+  expect(fromHandle(toHandle(instance))).toEqual(instance)
+  const { memoryBytes: _, ...old } = instance
+  expect(fromHandle({ runtime: 'process', data: old })).toEqual(old)
 })
 
-test('a tree deeper than a path may be long is measured and deleted', async () => {
-  const folder = join(directory, 'deep')
-  await mkdir(folder)
-  const dig = `const { mkdirSync, writeFileSync } = require('node:fs')
-for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
-writeFileSync('file', '')`
-  await promisify(execFile)(process.execPath, ['-e', dig], { cwd: folder })
-  // Of 61 folders and a file none is free.
-  const bytes = await sizeOf([folder])
-  expect([bytes >= 62 * 1_024, Number.isFinite(bytes)]).toEqual([true, true])
-  await removeFolder(folder)
-  expect(await readdir(directory)).not.toContain('deep')
+test('the CPU time of a process is its own and that of its children, in its user and in the kernel', () => {
+  const stat = '12 (a) b (c) S 1 12 12 0 -1 4194560 1 2 3 4 150 50 25 75 20 0 1 0 99'
+  expect(cpuSecondsIn(stat)).toBe(3)
+  expect(cpuSecondsIn('')).toBe(0)
+})
+
+test('the caches of apps lie in their folders', async () => {
+  const apps = join(directory, 'apps')
+  expect(await appCacheFolders(apps)).toEqual([])
+  await mkdir(join(apps, 'app_1'), { recursive: true })
+  expect(await appCacheFolders(apps)).toEqual([join(apps, 'app_1', 'cache')])
 })
 
 test('prepareBin provides node and the package managers, also from paths that a shell would misread, and again', async () => {

@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../harness/ports.ts'
-import { fixturePath } from './runner-support.ts'
+import { fixturePath } from './support.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../server/src/runtimes/process/static-server.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../server/src/runtimes/process/static-server/main.ts', import.meta.url))
 const BIG = 32 * 1024 * 1024
 
 let directory: string

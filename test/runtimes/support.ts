@@ -104,7 +104,7 @@ export async function createBench(): Promise<Bench> {
     pathsOf: (release) => ({ ...pathsOf(apps, release), logs: join(directory, 'logs', release.appId, release.id) }),
     async build(runtime, release, commands, signal = new AbortController().signal) {
       await using output = await logs.open(logOf(release, 'build'))
-      return runtime.builder.build(release, { output, signal }, async (run): Promise<BuildOutcome> => {
+      return await runtime.builder.build(release, { output, signal }, async (run): Promise<BuildOutcome> => {
         for (const command of commands.map(toCommand)) {
           const exit = await run(command, signal)
           if (exit.code !== 0) return { ok: false, command: command.argv.join(' '), ...exit }
@@ -114,7 +114,7 @@ export async function createBench(): Promise<Bench> {
     },
     async start(runtime, release, command) {
       await using output = await logs.open(logOf(release, 'runtime'))
-      return runtime.instances.start(release, toCommand(command), output)
+      return await runtime.instances.start(release, toCommand(command), output)
     },
     lines: (release, stream, count = 100) =>
       logs.tail(logOf(release, stream), { lines: count, masker: createMasker([]) }),

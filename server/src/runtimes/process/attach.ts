@@ -71,8 +71,9 @@ function connect(
   if (stdin !== null) {
     // The command may end before it has read everything.
     stdin.on('error', () => undefined)
-    request.stdin.pipe(stdin)
     request.stdin.once('close', endInput).once('error', endInput)
+    if (request.stdin.readableEnded || request.stdin.destroyed) endInput()
+    else request.stdin.pipe(stdin)
   }
   return {
     passedOn: Promise.all([passOn(stdout, request.stdout), passOn(stderr, request.stderr)]),

@@ -1,4 +1,4 @@
-/** What may be logged of an error. No more: an error of the HTTP parser carries the raw bytes of an answer. */
+/** The part of an error that may be logged: an error of the HTTP parser also carries the raw bytes of an answer. */
 export interface Fault {
   readonly code: string | undefined
   readonly message: string
@@ -13,8 +13,8 @@ export function faultOf(error: unknown): Fault {
 export type Guard = <Args extends readonly unknown[]>(callback: (...args: Args) => void) => (...args: Args) => void
 
 /**
- * A throw in an event callback would end the process, and every app behind it. Here it ends in `onFailure`, which breaks off
- * what the callback belonged to and must not throw itself.
+ * Returns a guard. A throw in an event callback would end the process, and every app behind it; a guarded one calls
+ * `onFailure`, which breaks off the callback's exchange and must not throw itself.
  */
 export function createGuard(onFailure: (error: unknown) => void): Guard {
   return (callback) =>

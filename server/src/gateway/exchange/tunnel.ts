@@ -15,7 +15,7 @@ export function openTunnel(client: Socket, upstream: Socket): void {
   client.on('error', () => upstream.destroy())
   upstream.on('error', () => client.destroy())
   client.on('close', () => upstream.destroy())
-  // What the app sent before it went still reaches the client.
+  // Bytes that the app sent before it closed still reach the client.
   upstream.on('close', () => client.destroySoon())
   client.pipe(upstream)
   upstream.pipe(client)

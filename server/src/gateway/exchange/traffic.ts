@@ -1,14 +1,11 @@
 import type { ServerResponse } from 'node:http'
+import type { AppTraffic } from '../control/protocol.ts'
 
-/** What an app was asked since this was last taken. Counted in place: it is on the way of every request. */
+/** The counts of one app since they were last taken. Counted in place: every request passes here. */
 export interface Traffic {
   requests: number
   /** Answers of 500 and above, the gateway's own among them. */
   errors: number
-}
-
-export interface AppTraffic extends Readonly<Traffic> {
-  readonly appId: string
 }
 
 /** Counts an answer, when it is complete or its client has gone. */
@@ -16,7 +13,7 @@ export function countAnswer(traffic: Traffic, res: ServerResponse): void {
   if (res.statusCode >= 500) traffic.errors += 1
 }
 
-/** What was counted, if anything; counted anew from now on. */
+/** Returns the counts of an app, if there are any, and begins anew. */
 export function takeTraffic(appId: string, traffic: Traffic): AppTraffic[] {
   const { requests, errors } = traffic
   if (requests === 0 && errors === 0) return []

@@ -1,25 +1,25 @@
-import { endedOrAborted } from '../platform/abort.ts'
+import { endedOrAborted } from '../../platform/abort.ts'
 
-/** What is going on at one place: on an upstream, or for an app. */
+/** The requests that are under way on an upstream, or for an app. */
 export interface InFlight {
-  /** Takes part from now on, until the returned function is called; `cut` breaks it off before. */
+  /** Adds one until the returned function is called; `cut` breaks it off before that. */
   add(cut: () => void): () => void
-  /** Resolves as soon as nothing is going on; at once when nothing is. */
+  /** Resolves as soon as nothing is under way; at once when nothing is. */
   whenEmpty(): Promise<void>
-  /** Waits until nothing is going on; after `timeoutMs` whatever is left is cut, unless `signal` has ended the waiting. */
+  /** Waits until nothing is under way; after `timeoutMs` the rest is cut, unless `signal` has ended the waiting. */
   finish(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
 interface Entry {
   readonly cut: () => void
-  /** Its place in the list; -1 when it has left. */
+  /** Its index in the list; -1 when it has left. */
   at: number
 }
 
 /**
- * An array, and no Set: V8 copies a Set under steady traffic every few requests, and each dead copy that has grown old
- * keeps the next one alive with all that was in it. The small garbage collections then move megabytes of dead requests,
- * and everybody waits for them.
+ * Uses an array instead of a Set: under steady traffic V8 copies a Set every few requests, and each dead copy that has
+ * grown old keeps the next one alive with everything in it. Small garbage collections then move megabytes of dead requests,
+ * and every request waits for them.
  */
 export function createInFlight(): InFlight {
   let all: Entry[] = []
@@ -36,7 +36,7 @@ export function createInFlight(): InFlight {
     return new Promise((resolve) => waiting.add(resolve))
   }
 
-  /** The last one takes the place of the one that leaves. */
+  /** Moves the last entry to where the leaving one was. */
   function leave(entry: Entry): void {
     if (entry.at === -1) return
     const last = all.pop()

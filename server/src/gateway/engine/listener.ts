@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import { faultOf } from './faults.ts'
+import { faultOf } from '../exchange/faults.ts'
 
-/** What is done with a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
+/** Handles a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
 /** One listening port. */
@@ -29,12 +29,12 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
     noDelay: true,
-    // A request without a body need not go through the motions of a stream.
+    // A request without a body needs no stream.
     optimizeEmptyRequests: true,
     insecureHTTPParser: false,
     shouldUpgradeCallback: mayUpgrade,
   })
-  // Node would drop what is beyond its limit, a length among it perhaps; the size of the head is limited anyway.
+  // Node would drop headers beyond its limit, a length among them perhaps; the size of the head is limited anyway.
   server.maxHeadersCount = 0
 
   server.on('connection', (socket) => {
@@ -42,14 +42,14 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
     socket.on('close', () => sockets.delete(socket))
   })
   server.on('request', onRequest)
-  // The app decides whether the client shall go on with its body.
+  // The app decides whether the client should send its body.
   server.on('checkContinue', onRequest)
   server.on('upgrade', onUpgrade)
   server.on('connect', refuseTunnel)
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
-    // A pipelined request waits for its turn. Nothing would tell it meanwhile that the client has gone.
+    // A pipelined request waits for its turn; it would not be told that the client has gone in the meantime.
     if (res.socket === null) res.once('socket', () => begin(req, res, null))
     else begin(req, res, null)
   }
@@ -67,7 +67,7 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
       socket.destroy()
       return
     }
-    // Node has let go of the connection: what its server does for an answer is done here.
+    // Node no longer manages this connection, so the duties of its server are done here.
     socket.on('drain', () => res.emit('drain'))
     res.on('finish', () => socket.destroySoon())
     begin(req, res, head)

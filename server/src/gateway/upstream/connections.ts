@@ -2,7 +2,7 @@ import { type ClientRequest, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
 /**
- * How long an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and
+ * The time for which an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and
  * Uvicorn 5 s), so that the app rarely closes a connection in the moment in which it is used again.
  */
 const IDLE_MS = 1_500
@@ -15,9 +15,9 @@ export interface Outgoing {
   readonly request: ClientRequest
   /** The connection had served another request before. */
   readonly reused: boolean
-  /** No connection to the app came about. */
+  /** True when no connection to the app was established. */
   unconnected(): boolean
-  /** Not one byte has come back for this request. */
+  /** True when not one byte has come back for this request. */
   unanswered(): boolean
 }
 
@@ -40,7 +40,7 @@ export interface Connections {
 
 interface Shared {
   readonly socket: Socket
-  /** No request is using it. */
+  /** True when no request uses it. */
   free: boolean
 }
 
@@ -67,7 +67,7 @@ export function createConnections({ host, port }: { host: string; port: number }
     socket.on('timeout', () => {
       if (socket.connecting) socket.destroy(new Error('no connection in time'))
     })
-    // Whoever uses the connection hears of the error too; between two requests nobody does.
+    // A request on the connection is told of the error by itself; between two requests nobody listens.
     socket.on('error', () => {})
     return socket
   }
@@ -90,7 +90,7 @@ export function createConnections({ host, port }: { host: string; port: number }
       unused.push(connection)
       socket.setTimeout(IDLE_MS)
     })
-    // An answer that nobody asked for must not become the answer to the next request.
+    // Unsolicited bytes must not become the answer to the next request.
     socket.on('data', leave)
     socket.on('timeout', leave)
     socket.on('end', leave)

@@ -7,7 +7,7 @@ export const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
 
 const RESERVED = new RegExp(`^(?:__Host-|__Secure-)?${FAIRLEAD_COOKIE_PREFIX}`, 'i')
 
-/** The value of a Cookie header without Fairlead's cookies; null when nothing remains. */
+/** Returns the value of a Cookie header without Fairlead's cookies; null when nothing remains. */
 export function appCookies(value: string): string | null {
   if (!mentionsFairlead(value)) return value
   const kept = value.split(';').filter((pair) => !RESERVED.test(pair.trim()))
@@ -15,7 +15,7 @@ export function appCookies(value: string): string | null {
   return rest === '' ? null : rest
 }
 
-/** Whether a Set-Cookie header would set one of Fairlead's cookies. */
+/** True when a Set-Cookie header would set one of Fairlead's cookies. */
 export function setsFairleadCookie(value: string): boolean {
   // A browser sends a cookie without a name (`=a=b`) back as `a=b`.
   return mentionsFairlead(value) && RESERVED.test(value.replace(/^[\s=]+/, ''))

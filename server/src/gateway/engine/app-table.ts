@@ -1,0 +1,94 @@
+import type { Logger } from 'pino'
+import { isSameUpstream, type PublicAddress, type RefusedEndpoint, type Upstream } from '../control/protocol.ts'
+import type { AppProxy } from '../exchange/proxy.ts'
+import type { Route } from '../exchange/state.ts'
+import { hostnameOf } from '../http1/target.ts'
+import { type Backend, createBackend, type RetiredBackends } from '../upstream/backend.ts'
+import { createInFlight } from '../upstream/in-flight.ts'
+import { createListener, type Listener } from './listener.ts'
+
+/** An app that the gateway answers for. */
+export interface App extends Route {
+  readonly address: PublicAddress
+  /** The listener of its own port, if it has one. */
+  readonly listener: Listener | null
+  backend: Backend | null
+  closing: boolean
+}
+
+/** Creates an app without a route. */
+export function createApp(address: PublicAddress, proxy: AppProxy, logger: Logger): App {
+  const listener =
+    'port' in address
+      ? createListener({ logger, handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
+      : null
+  const app: App = {
+    address,
+    listener,
+    running: createInFlight(),
+    traffic: { requests: 0, errors: 0 },
+    backend: null,
+    closing: false,
+  }
+  return app
+}
+
+/**
+ * Sends new requests of an app to an upstream from now on. Returns the upstream that answered before. Routing to the
+ * current upstream changes nothing, except that its refusals are reported anew.
+ */
+export function routeApp(
+  app: App,
+  appId: string,
+  upstream: Upstream | null,
+  { retired, onRefused }: { readonly retired: RetiredBackends; readonly onRefused: (refused: RefusedEndpoint) => void },
+): Upstream | null {
+  const before = app.backend
+  if (before !== null && upstream !== null && isSameUpstream(before.upstream, upstream)) {
+    before.forgetRefusals()
+    return before.upstream
+  }
+  app.backend =
+    upstream &&
+    createBackend(upstream, (endpoint) => onRefused({ appId, deploymentId: upstream.deploymentId, endpoint }))
+  if (before !== null) retired.retire(before)
+  return before?.upstream ?? null
+}
+
+/** The open apps, by id and by host name. */
+export interface AppTable {
+  get(appId: string): App | undefined
+  all(): Iterable<[string, App]>
+  /** The app whose host name an authority has. */
+  byAuthority(authority: string): App | undefined
+  /** Throws with code `EADDRINUSE` when another app has the host name. */
+  add(appId: string, app: App): void
+  remove(appId: string): void
+  hasHostname(hostname: string): boolean
+}
+
+export function createAppTable(): AppTable {
+  const apps = new Map<string, App>()
+  const byHostname = new Map<string, App>()
+  return {
+    get: (appId) => apps.get(appId),
+    all: () => apps,
+    byAuthority: (authority) => byHostname.get(hostnameOf(authority)),
+    hasHostname: (hostname) => byHostname.has(hostnameOf(hostname)),
+    add(appId, app) {
+      if ('hostname' in app.address) {
+        const hostname = hostnameOf(app.address.hostname)
+        if (byHostname.has(hostname)) {
+          throw Object.assign(new Error(`${hostname} belongs to another app`), { code: 'EADDRINUSE' })
+        }
+        byHostname.set(hostname, app)
+      }
+      apps.set(appId, app)
+    },
+    remove(appId) {
+      const app = apps.get(appId)
+      if (app !== undefined && 'hostname' in app.address) byHostname.delete(hostnameOf(app.address.hostname))
+      apps.delete(appId)
+    },
+  }
+}

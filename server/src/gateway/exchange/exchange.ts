@@ -1,0 +1,135 @@
+import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+import { answer } from '../http1/answers.ts'
+import type { Backend, Instance } from '../upstream/backend.ts'
+import type { OutgoingHead } from '../upstream/connections.ts'
+import { onUpstreamError } from './failure.ts'
+import { createGuard, faultOf } from './faults.ts'
+import { onInformation, onResponse } from './relay-answer.ts'
+import { relayRequestBody } from './relay-request.ts'
+import { cut, type Exchange, isUploading, type Route, settle } from './state.ts'
+import { countAnswer } from './traffic.ts'
+import { onUpgrade } from './upgrade.ts'
+
+export interface ExchangeRequest {
+  readonly route: Route
+  readonly backend: Backend
+  readonly instance: Instance
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
+  readonly upgradeHead: Buffer | null
+  readonly head: OutgoingHead & { readonly hasBody: boolean }
+  readonly logger: Logger
+}
+
+/**
+ * Begins an exchange: on the given instance, or after an attempt that failed before the app can have answered, on the
+ * upstream that is current by then. The end of one side ends the other; an answer that breaks off cuts the client's
+ * connection. An error in here cuts this one exchange: no event callback is registered unguarded.
+ */
+export function beginExchange(request: ExchangeRequest): void {
+  const { route, backend, instance, req, res } = request
+  const guarded = createGuard((error) => {
+    const { deploymentId } = exchange.backend.upstream
+    exchange.logger.error({ fault: faultOf(error), deploymentId }, 'the exchange failed')
+    cut(exchange)
+  })
+  const cutThis = () => cut(exchange)
+  const exchange: Exchange = {
+    route,
+    req,
+    res,
+    client: req.socket,
+    upgradeHead: request.upgradeHead,
+    head: request.head,
+    logger: request.logger,
+    guarded,
+    onClientGone: guarded(() => void exchange.outgoing?.request.destroy()),
+    attempt: (next, nextInstance, options) => attempt(exchange, next, nextInstance, options, cutThis),
+    backend,
+    instance,
+    outgoing: null,
+    clientDone: false,
+    answered: false,
+    resent: false,
+    rerouted: false,
+    interimAnswers: 0,
+    interimBytes: 0,
+    leaveRoute: route.running.add(cutThis),
+    leaveBackend: backend.running.add(cutThis),
+  }
+  res.on(
+    'close',
+    guarded(() => onAnswerClosed(exchange)),
+  )
+  attempt(exchange, backend, instance, { fresh: false }, cutThis)
+}
+
+function onAnswerClosed(exchange: Exchange): void {
+  const { route, res, client, onClientGone } = exchange
+  exchange.clientDone = true
+  countAnswer(route.traffic, res)
+  if (!res.writableFinished) exchange.outgoing?.request.destroy()
+  // After a complete answer Node no longer tells the request that its client has gone.
+  else if (isUploading(exchange)) client.on('close', onClientGone)
+  settle(exchange)
+}
+
+function attempt(
+  exchange: Exchange,
+  next: Backend,
+  instance: Instance,
+  { fresh }: { readonly fresh: boolean },
+  cutThis: () => void,
+): void {
+  const { res, head, upgradeHead } = exchange
+  if (next !== exchange.backend) {
+    exchange.leaveBackend()
+    exchange.leaveBackend = next.running.add(cutThis)
+    exchange.backend = next
+  }
+  exchange.instance = instance
+  try {
+    exchange.outgoing = instance.connections.send(head, { fresh, exclusive: upgradeHead !== null })
+  } catch {
+    answer(res, 400, 'The request has a header or an address that cannot be passed on.')
+    return
+  }
+  const { request } = exchange.outgoing
+  listenTo(exchange, request)
+  if (head.hasBody) relayRequestBody(exchange, request)
+  else request.end()
+}
+
+function listenTo(exchange: Exchange, request: ClientRequest): void {
+  const { guarded, upgradeHead } = exchange
+  request.on(
+    'response',
+    guarded((incoming: IncomingMessage) => onResponse(exchange, incoming)),
+  )
+  request.on(
+    'information',
+    guarded((information: InformationEvent) => onInformation(exchange, information)),
+  )
+  request.on(
+    'error',
+    guarded((error: Error) => onUpstreamError(exchange, error)),
+  )
+  request.on(
+    'close',
+    guarded(() => {
+      // A switch of protocols that nobody asked for is neither an answer nor an error to Node.
+      const isDone = exchange.answered || exchange.outgoing?.request !== request
+      if (!isDone) onUpstreamError(exchange, new Error('closed without an answer'))
+    }),
+  )
+  if (upgradeHead === null) return
+  request.on(
+    'upgrade',
+    guarded((incoming: IncomingMessage, socket: Socket, rest: Buffer) => {
+      onUpgrade(exchange, incoming, socket, rest, upgradeHead)
+    }),
+  )
+}

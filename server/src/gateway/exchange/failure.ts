@@ -1,0 +1,54 @@
+import { answerBadGateway, answerUnavailable } from '../http1/answers.ts'
+import { faultOf } from './faults.ts'
+import { cut, type Exchange } from './state.ts'
+
+/** Methods that may be sent again when it is unknown whether the app has worked on the request (RFC 9110 §9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** Answers with 502 to an answer of the app that cannot be passed on, and of which nothing was passed on. */
+export function refuseAnswer(exchange: Exchange, reason: string): void {
+  const { logger, backend, outgoing, res } = exchange
+  logger.warn(
+    { reason, deploymentId: backend.upstream.deploymentId },
+    'the app gave an answer that cannot be passed on',
+  )
+  outgoing?.request.destroy()
+  answerBadGateway(res)
+}
+
+/** Sends the request again, answers with 502, or cuts an answer that broke off. */
+export function onUpstreamError(exchange: Exchange, error: Error): void {
+  const { res, logger, backend, instance, outgoing } = exchange
+  // The client has all it will get, or has gone: then the gateway itself has ended the request.
+  if (res.writableEnded || res.destroyed) return
+  const { deploymentId } = backend.upstream
+  if (exchange.answered) {
+    logger.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
+    cut(exchange)
+    return
+  }
+  if (outgoing?.unconnected() === true && faultOf(error).code === 'ECONNREFUSED') backend.refused(instance)
+  if (sendAgain(exchange)) return
+  logger.warn({ fault: faultOf(error), deploymentId }, 'the app did not answer')
+  answerBadGateway(res)
+}
+
+/** Returns true when the request is on its way again, or was answered because no upstream is left. */
+function sendAgain(exchange: Exchange): boolean {
+  const { outgoing, head, route, backend } = exchange
+  if (outgoing === null || head.hasBody || !outgoing.unanswered()) return false
+  const current = route.backend
+  if (outgoing.unconnected()) {
+    // The switch came between the look at the route and the connection, or another instance may accept it.
+    const isElsewhere = current !== backend || backend.size > 1
+    if (exchange.rerouted || !isElsewhere || !(head.method === 'GET' || head.method === 'HEAD')) return false
+    exchange.rerouted = true
+  } else {
+    // The app may close an unused connection in the moment in which it is used again.
+    if (exchange.resent || !outgoing.reused || !IDEMPOTENT.has(head.method)) return false
+    exchange.resent = true
+  }
+  if (current === null) answerUnavailable(exchange.res)
+  else exchange.attempt(current, current.pick(), { fresh: true })
+  return true
+}

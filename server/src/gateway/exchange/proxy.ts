@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+import { answer, answerUnavailable } from '../http1/answers.ts'
+import { type Peer, requestHead } from '../http1/request-head.ts'
+import { parseTarget } from '../http1/target.ts'
+import { beginExchange } from './exchange.ts'
+import type { Route } from './state.ts'
+import { countAnswer } from './traffic.ts'
+
+export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
+
+export interface ProxyOptions {
+  readonly logger: Logger
+  readonly scheme: 'http' | 'https'
+  /** True for peers whose X-Forwarded-* headers are believed. */
+  readonly isTrustedProxy: (address: string) => boolean
+}
+
+/** Answers a request itself, or begins an exchange with the app of its route. */
+export function createProxy({ logger, scheme, isTrustedProxy }: ProxyOptions): AppProxy {
+  const peers = new WeakMap<Socket, Peer>()
+
+  /** Looked up once on each connection: a look into the list of proxies takes as long as all else here. */
+  const peerOf = (socket: Socket): Peer | null => {
+    const known = peers.get(socket)
+    if (known !== undefined) return known
+    const { remoteAddress } = socket
+    if (remoteAddress === undefined) return null
+    const address = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress
+    const peer = { address, trusted: isTrustedProxy(address), scheme }
+    peers.set(socket, peer)
+    return peer
+  }
+
+  return (route, req, res, upgradeHead) => {
+    const peer = peerOf(req.socket)
+    if (peer === null) {
+      res.destroy()
+      return
+    }
+    route.traffic.requests += 1
+    // An exchange counts its answer by itself, at its end.
+    if (!begin(route, peer, req, res, upgradeHead, logger)) countAnswer(route.traffic, res)
+  }
+}
+
+/** Returns false when there is no exchange, because the gateway has answered. */
+function begin(
+  route: Route,
+  peer: Peer,
+  req: IncomingMessage,
+  res: ServerResponse,
+  upgradeHead: Buffer | null,
+  logger: Logger,
+): boolean {
+  const { method = 'GET', url = '' } = req
+  const { backend } = route
+  if (route.closing) res.shouldKeepAlive = false
+  if (route.closing || backend === null) {
+    answerUnavailable(res)
+    return false
+  }
+  // Node's parser also accepts HTTP/0.9 and HTTP/2.0.
+  if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') {
+    res.shouldKeepAlive = false
+    answer(res, 505, 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
+    return false
+  }
+  const target = parseTarget(url)
+  // The whole server can be asked for its options, and for nothing else (RFC 9112 §3.2.4).
+  if (target === null || (target.path === '*' && method !== 'OPTIONS')) {
+    answer(res, 400, 'The request asks for an address that is none of this server.')
+    return false
+  }
+  const instance = backend.pick()
+  const head = requestHead({
+    method,
+    rawHeaders: req.rawHeaders,
+    authority: target.authority,
+    defaultHost: instance.authority,
+    upgrade: upgradeHead !== null,
+    peer,
+  })
+  if (!head.ok) {
+    // It is unknown where this request ends, so nothing after it is read.
+    res.shouldKeepAlive = false
+    answer(res, head.status, head.message)
+    return false
+  }
+  const outgoing = { method, path: target.path, headers: head.headers, hasBody: head.hasBody }
+  beginExchange({ route, backend, instance, req, res, upgradeHead, head: outgoing, logger })
+  return true
+}

@@ -1,0 +1,170 @@
+import { appCookies } from './cookies.ts'
+import { connectionOptions, HOP_BY_HOP, isForwarded, type RawHeaders } from './raw-headers.ts'
+
+/** The connection on which a request came in. */
+export interface Peer {
+  readonly address: string
+  /** True for a proxy of the operator's: its X-Forwarded-* headers are believed. */
+  readonly trusted: boolean
+  /** The scheme that the public uses on this connection. */
+  readonly scheme: 'http' | 'https'
+}
+
+export interface IncomingHead {
+  readonly method: string
+  readonly rawHeaders: RawHeaders
+  /** The host of an absolute request target; null when the target has none. */
+  readonly authority: string | null
+  /** Stands in for the Host header that HTTP/1.0 may omit. */
+  readonly defaultHost: string
+  /** True when the connection is to change its protocol (RFC 9110 §7.8). */
+  readonly upgrade: boolean
+  readonly peer: Peer
+}
+
+export interface RequestHead {
+  readonly ok: true
+  readonly headers: string[]
+  readonly hasBody: boolean
+}
+
+export interface Refusal {
+  readonly ok: false
+  readonly status: 400 | 501
+  readonly message: string
+}
+
+/** Methods for which Node sends no body by itself; for all others a missing length must be stated. */
+const USUALLY_BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
+const DIGITS = /^\d+$/
+/** `uri-host [ ":" port ]` (RFC 9112 §3.2), without the comma: some apps read that as two hosts. */
+const HOST = /^(?:\[[\w:.%~-]+\]|[\w.~%!$&'()*+;=-]*)(?::\d*)?$/
+
+const NO_SINGLE_LENGTH = refuse(400, 'The request has no single Content-Length.')
+const UNKNOWN_CODING = refuse(501, 'The only transfer coding is chunked.')
+const SEVERAL_HOSTS = refuse(400, 'The request has more than one Host.')
+const INVALID_HOST = refuse(400, 'The request has a Host that is not valid.')
+const TWO_LENGTHS = refuse(400, 'The request has two lengths.')
+
+/** The values that are collected from a head while its headers are read one after the other. */
+interface Reading {
+  /** The headers that go to the app. */
+  readonly headers: string[]
+  host: string | null
+  hosts: number
+  contentLength: string | null
+  chunked: boolean
+  acceptsTrailers: boolean
+  trailer: string
+  upgrade: string | null
+  readonly forwarded: { for: string; proto: string; host: string }
+}
+
+/**
+ * Returns the head that goes to the app: hop-by-hop headers removed, exactly one framing, and X-Forwarded-For, -Proto and
+ * -Host describing the client. Those that a client sends itself are believed, and appended to, only from a trusted proxy.
+ */
+export function requestHead(request: IncomingHead): RequestHead | Refusal {
+  const { rawHeaders, peer } = request
+  const options = connectionOptions(rawHeaders)
+  const reading: Reading = {
+    headers: [],
+    host: request.authority,
+    hosts: 0,
+    contentLength: null,
+    chunked: false,
+    acceptsTrailers: false,
+    trailer: '',
+    upgrade: null,
+    forwarded: { for: '', proto: '', host: '' },
+  }
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const refusal = readHeader(reading, rawHeaders[i] as string, rawHeaders[i + 1] as string, options, peer.trusted)
+    if (refusal !== null) return refusal
+  }
+  const { host, hosts, chunked, contentLength } = reading
+  if (hosts > 1) return SEVERAL_HOSTS
+  if (host !== null && !HOST.test(host)) return INVALID_HOST
+  if (chunked && contentLength !== null) return TWO_LENGTHS
+  addOwnHeaders(reading, request)
+  return {
+    ok: true,
+    headers: reading.headers,
+    hasBody: chunked || (contentLength !== null && Number(contentLength) > 0),
+  }
+}
+
+/** Adds one header of the request to the reading. Returns null, or the refusal when its framing is not acceptable. */
+function readHeader(
+  reading: Reading,
+  name: string,
+  value: string,
+  options: ReadonlySet<string> | null,
+  trusted: boolean,
+): Refusal | null {
+  const lower = name.toLowerCase()
+  if (lower === 'host') {
+    reading.hosts += 1
+    reading.host ??= value
+    reading.headers.push(name, reading.host)
+  } else if (lower === 'content-length') {
+    if (reading.contentLength !== null || !DIGITS.test(value)) return NO_SINGLE_LENGTH
+    reading.contentLength = value
+    reading.headers.push(name, value)
+  } else if (HOP_BY_HOP.has(lower)) {
+    return readHopByHop(reading, lower, value)
+  } else if (options?.has(lower)) {
+    // The Connection header says that it is for this connection alone.
+  } else if (lower === 'trailer') {
+    reading.trailer = reading.trailer === '' ? value : `${reading.trailer}, ${value}`
+  } else if (isForwarded(lower)) {
+    if (trusted && !lower.includes('_')) readForwarded(reading, lower, name, value)
+  } else if (lower === 'cookie') {
+    const cookies = appCookies(value)
+    if (cookies !== null) reading.headers.push(name, cookies)
+  } else {
+    reading.headers.push(name, value)
+  }
+  return null
+}
+
+function readHopByHop(reading: Reading, lower: string, value: string): Refusal | null {
+  if (lower === 'transfer-encoding') {
+    if (reading.chunked || value.toLowerCase() !== 'chunked') return UNKNOWN_CODING
+    reading.chunked = true
+  } else if (lower === 'te') reading.acceptsTrailers ||= /(?:^|,)\s*trailers\s*(?:,|$)/i.test(value)
+  else if (lower === 'upgrade') reading.upgrade = reading.upgrade === null ? value : `${reading.upgrade}, ${value}`
+  return null
+}
+
+function readForwarded({ headers, forwarded }: Reading, lower: string, name: string, value: string): void {
+  if (lower === 'x-forwarded-for') forwarded.for += `${value}, `
+  else if (lower === 'x-forwarded-proto') forwarded.proto ||= value
+  else if (lower === 'x-forwarded-host') forwarded.host ||= value
+  else headers.push(name, value)
+}
+
+/** Adds the headers that the gateway sets itself: a missing Host, the framing, the client and the connection. */
+function addOwnHeaders(reading: Reading, { method, defaultHost, upgrade, peer }: IncomingHead): void {
+  const { headers, forwarded } = reading
+  if (reading.hosts === 0) {
+    reading.host ??= defaultHost
+    headers.push('Host', reading.host)
+  }
+  if (reading.chunked) {
+    headers.push('Transfer-Encoding', 'chunked')
+    if (reading.trailer !== '') headers.push('Trailer', reading.trailer)
+  } else if (reading.contentLength === null && !USUALLY_BODILESS.has(method)) {
+    headers.push('Content-Length', '0')
+  }
+  headers.push('X-Forwarded-For', forwarded.for + peer.address)
+  headers.push('X-Forwarded-Proto', forwarded.proto || peer.scheme)
+  headers.push('X-Forwarded-Host', forwarded.host || (reading.host ?? ''))
+  if (upgrade && reading.upgrade !== null) headers.push('Connection', 'Upgrade', 'Upgrade', reading.upgrade)
+  else if (reading.acceptsTrailers) headers.push('Connection', 'keep-alive, TE', 'TE', 'trailers')
+  else headers.push('Connection', 'keep-alive')
+}
+
+function refuse(status: Refusal['status'], message: string): Refusal {
+  return { ok: false, status, message }
+}

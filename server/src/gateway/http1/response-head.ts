@@ -1,0 +1,92 @@
+import { setsFairleadCookie } from './cookies.ts'
+import { DEPLOYMENT_HEADER_ON_WIRE, deploymentHeader } from './deployment-header.ts'
+import {
+  connectionOptions,
+  HOP_BY_HOP,
+  isForwarded,
+  NEVER_OPTIONS,
+  type RawHeaders,
+  selectHeaders,
+} from './raw-headers.ts'
+
+/** Headers that may not follow the body (RFC 9110 §6.5.1): framing, routing, and those that the gateway sets itself. */
+const NEVER_TRAILERS = new Set(['content-length', 'host', 'trailer', 'set-cookie', 'cookie', 'content-encoding'])
+/** Headers that belong to the final answer alone. */
+const NEVER_INTERIM = new Set(['set-cookie', 'trailer', deploymentHeader])
+/** The characters of a reason phrase (RFC 9112 §4). Node's parser accepts everything but line ends. */
+const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/**
+ * Returns the head that goes to the client: hop-by-hop headers removed, Fairlead's cookies and deployment header protected.
+ * Null when the app applied a transfer coding other than chunked, which the gateway never asks for. Framing other than
+ * Content-Length is added by the server that sends the answer.
+ */
+export function responseHead(response: {
+  readonly status: number
+  readonly rawHeaders: RawHeaders
+  /** True when the client can be given a chunked body, and with it trailers. */
+  readonly trailersPossible: boolean
+  readonly deploymentId: string
+}): string[] | null {
+  const { status, rawHeaders } = response
+  const options = connectionOptions(rawHeaders)
+  const headers: string[] = []
+  let contentLength = false
+  let trailer = ''
+
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    const value = rawHeaders[i + 1] as string
+    const lower = name.toLowerCase()
+    if (HOP_BY_HOP.has(lower)) {
+      if (lower === 'transfer-encoding' && value.toLowerCase() !== 'chunked') return null
+      continue
+    }
+    if (lower === 'content-length') {
+      if (status === 204 || status < 200) continue
+      contentLength = true
+    } else if (options?.has(lower) || lower === deploymentHeader) {
+      continue
+    } else if (lower === 'trailer') {
+      trailer = trailer === '' ? value : `${trailer}, ${value}`
+      continue
+    } else if (lower === 'set-cookie' && setsFairleadCookie(value)) {
+      continue
+    }
+    headers.push(name, value)
+  }
+  // Node refuses to announce trailers in an answer without chunks.
+  if (trailer !== '' && !contentLength && response.trailersPossible) headers.push('Trailer', trailer)
+  headers.push(DEPLOYMENT_HEADER_ON_WIRE, response.deploymentId)
+  return headers
+}
+
+/** Returns the app's reason phrase, or none when it has characters that may not be sent. */
+export function reasonPhrase(phrase: string): string {
+  return REASON_PHRASE.test(phrase) ? phrase : ''
+}
+
+/** Returns the head of an interim answer (RFC 9110 §15.2) or of a protocol switch, to be written in latin1. */
+export function rawHead(status: number, reason: string, rawHeaders: RawHeaders): string {
+  let head = `HTTP/1.1 ${status} ${reasonPhrase(reason)}\r\n`
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`
+  return `${head}\r\n`
+}
+
+/** Returns the headers of an interim answer that go to the client: an interim answer has no body and sets no cookies. */
+export function interimHeaders(rawHeaders: RawHeaders): string[] {
+  const options = connectionOptions(rawHeaders)
+  return selectHeaders(
+    rawHeaders,
+    (name) => !HOP_BY_HOP.has(name) && !options?.has(name) && !NEVER_INTERIM.has(name) && !NEVER_OPTIONS.has(name),
+  )
+}
+
+/** Returns the fields that may follow a body, in pairs. */
+export function trailerFields(rawTrailers: RawHeaders): [string, string][] {
+  const allowed = selectHeaders(
+    rawTrailers,
+    (name) => !HOP_BY_HOP.has(name) && !NEVER_TRAILERS.has(name) && !isForwarded(name) && name !== deploymentHeader,
+  )
+  return Array.from({ length: allowed.length / 2 }, (_, i) => [allowed[2 * i] ?? '', allowed[2 * i + 1] ?? ''])
+}
