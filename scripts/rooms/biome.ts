@@ -101,7 +101,7 @@ function restricted(includes: readonly string[], patterns: readonly Pattern[]): 
 const base = {
   $schema: './node_modules/@biomejs/biome/configuration_schema.json',
   vcs: { enabled: true, clientKind: 'git', useIgnoreFile: true },
-  files: { includes: ['**', '!action/dist', '!package-lock.json', '!biome.json'] },
+  files: { includes: ['**', '!action/dist', '!package-lock.json'] },
   formatter: { indentStyle: 'space', indentWidth: 2, lineWidth: 120 },
   css: { parser: { tailwindDirectives: true } },
   javascript: { formatter: { quoteStyle: 'single', semicolons: 'asNeeded', trailingCommas: 'all' } },
@@ -123,6 +123,8 @@ const base = {
 }
 
 const otherOverrides = [
+  // Generated: each rule on one line.
+  { includes: ['biome.json'], json: { formatter: { lineWidth: 320 } } },
   {
     includes: ['server/src/**', '!server/src/platform/config.ts', '!server/src/platform/config/**'],
     linter: { rules: { style: { noProcessEnv: 'error' } } },
