@@ -1,5 +1,6 @@
 import { detectors } from '../../server/src/builds/detectors/index.ts'
 import { planBuild } from '../../server/src/builds/plan.ts'
+import type { PlanFailure, PlanResult } from '../../server/src/builds/source/result.ts'
 import type { SourceTree } from '../../server/src/builds/source/tree.ts'
 
 export type Files = Record<string, string | object | null>
@@ -18,7 +19,7 @@ export function tree(files: Files): SourceTree {
 }
 
 /** The plan of these files on a server with Node 24.21.0 and Python. */
-export function planOf(files: Files, options: Partial<typeof server> = {}) {
+export function planOf(files: Files, options: Partial<typeof server> = {}): PlanResult {
   return planBuild(tree(files), detectors, { ...server, ...options })
 }
 
@@ -29,7 +30,7 @@ export function planned(files: Files) {
   return { kind, build: build.map(({ argv }) => argv.join(' ')), start: start.argv }
 }
 
-export function failure(files: Files) {
+export function failure(files: Files): PlanFailure | null {
   const result = planOf(files)
   return result.ok ? null : result.failure
 }
