@@ -1,12 +1,14 @@
-import { innerRooms, packageRules, programs, type Room, serverRooms } from './table.ts'
-
-interface Pattern {
-  readonly group: readonly string[]
-  readonly message: string
-}
-
-/** Folders lie at most this deep below `server/src`. */
-const deepest = 4
+import {
+  dashboardPatterns,
+  dashboardRooms,
+  innerRooms,
+  otherPackages,
+  type Pattern,
+  packageRules,
+  programs,
+  type Room,
+  serverRooms,
+} from './table.ts'
 
 /** Returns the settings of Biome, with the import rules of the table. */
 export function biomeSettings(): object {
@@ -14,83 +16,81 @@ export function biomeSettings(): object {
     ...base,
     overrides: [
       ...packageRules.map(({ includes, patterns }) => restricted(includes, patterns)),
-      ...serverRooms.flatMap((room) => overridesOf(room)),
-      ...programs.map(({ paths, forbidden }) =>
-        restricted(
-          paths.map((path) => `server/src/${path}${path.endsWith('.ts') ? '' : '/**'}`),
-          [
-            { group: forbidden.map(anywhere), message: `${paths.join(', ')} stand below ${forbidden.join(' and ')}.` },
-            otherPackages,
-          ],
-        ),
-      ),
+      ...overridesOf({ folder: 'server/src', rooms: [...serverRooms, ...innerRooms], patterns: serverPatterns }),
+      ...programs.map(({ paths, forbidden }) => restricted(paths.map(filesOf), programPatterns(paths, forbidden))),
+      ...overridesOf({ folder: 'server/dashboard/src', rooms: dashboardRooms, patterns: dashboardPatterns }),
       ...otherOverrides,
     ],
   }
 }
 
-const otherPackages: Pattern = {
-  group: ['**/receiver/src/**', '**/action/**', '**/test/**', '**/demo/**'],
-  message: 'Other packages are reached by their names.',
-}
+const filesOf = (path: string): string => `server/src/${path}${path.endsWith('.ts') ? '' : '/**'}`
 
-const anywhere = (path: string): string => (path.endsWith('.ts') ? `**/${path}` : `**/${path}/**`)
-
-/**
- * One override for each depth, since patterns are compared with the import as it is written: a file two folders below
- * `server/src` reaches another room by `../../`.
- */
-function overridesOf(room: Room): object[] {
-  const inner = innerRooms.filter(({ path }) => path.startsWith(`${room.path}/`))
-  const own = Array.from({ length: deepest }, (_, index) => index + 1).map((depth) =>
-    restricted(filesAt(room.path, depth), patternsOf(room, depth)),
-  )
-  // A later override takes the place of an earlier one for the same file, so it repeats the room's own patterns.
-  const within = inner.flatMap((each) =>
-    Array.from({ length: deepest - 1 }, (_, index) => index + 2).map((depth) =>
-      restricted(filesAt(each.path, depth - 1), [...patternsOf(room, depth), ...siblingPatterns(each, inner, depth)]),
-    ),
-  )
-  return [...own, ...within]
-}
-
-/** The files of a room that lie `depth` folders below the room's parent. */
-const filesAt = (path: string, depth: number): string[] => [
-  `server/src/${path}${'/*'.repeat(depth - 1)}/*.ts`,
-  `server/src/${path}${'/*'.repeat(depth - 1)}/*.tsx`,
+const programPatterns = (paths: readonly string[], forbidden: readonly string[]): Pattern[] => [
+  { group: forbidden.map(anywhere), message: `${paths.join(', ')} may not import ${forbidden.join(', ')}.` },
+  otherPackages,
 ]
 
-function patternsOf(room: Room, depth: number): Pattern[] {
-  const up = '../'.repeat(depth)
-  const forbidden = serverRooms.filter(({ path }) => path !== room.path && !room.imports.includes(path))
-  const insides = serverRooms
-    .filter(({ path }) => room.imports.includes(path))
-    .flatMap(({ path, inside = [] }) => inside.map((folder) => `${up}${path}/${folder}/**`))
-  const above = ['server.ts', 'administration.ts', 'doctor.ts', 'cli.ts', 'commands/**', 'composition/**']
-  return [
-    { group: above.map((path) => up + path), message: 'A room knows nothing of the programs that are made of it.' },
-    {
-      group: forbidden.map(({ path }) => `${up}${path}/**`),
-      message: `The room ${room.path} may import ${room.imports.length === 0 ? 'no other room' : room.imports.join(', ')}.`,
-    },
-    ...(insides.length === 0 ? [] : [{ group: insides, message: 'This folder is the business of its own room.' }]),
-    ...(room.forbiddenPackages === undefined
-      ? []
-      : [{ group: room.forbiddenPackages, message: `The room ${room.path} does without this package.` }]),
-    otherPackages,
-  ]
+/** Matches the imports of a folder or file, however many folders the importing file stands below it. */
+const anywhere = (path: string): string => (path.endsWith('.ts') ? `**/${path}` : `**/${path}/**`)
+
+const serverPatterns: readonly Pattern[] = [
+  {
+    group: ['server.ts', 'administration.ts', 'doctor.ts', 'cli.ts', 'commands', 'composition'].map(anywhere),
+    message: 'A room knows nothing of the programs that are made of it.',
+  },
+  otherPackages,
+]
+
+interface House {
+  readonly folder: string
+  readonly rooms: readonly Room[]
+  /** The rules that all of its rooms share. */
+  readonly patterns: readonly Pattern[]
 }
 
-function siblingPatterns(room: Room, inner: readonly Room[], depth: number): Pattern[] {
-  const up = '../'.repeat(depth - 1)
-  const forbidden = inner.filter(({ path }) => path !== room.path && !room.imports.includes(path))
-  if (forbidden.length === 0) return []
+/** Returns an override for each room, the outer ones first. */
+function overridesOf(house: House): object[] {
+  return house.rooms
+    .toSorted((a, b) => a.path.split('/').length - b.path.split('/').length)
+    .map((room) => restricted([`${house.folder}/${room.path}/**`], patternsOf(room, house)))
+}
+
+/** A later override replaces an earlier one's rule for the same file, so a room repeats the rules of the one around it. */
+function patternsOf(room: Room, { rooms, patterns }: House): Pattern[] {
+  const around = rooms
+    .filter(({ path }) => room.path.startsWith(`${path}/`))
+    .toSorted((a, b) => b.path.length - a.path.length)[0]
+  const inherited = around === undefined ? patterns : patternsOf(around, { folder: '', rooms, patterns })
+  return [...ownPatterns(room, rooms), ...inherited]
+}
+
+function ownPatterns(room: Room, rooms: readonly Room[]): Pattern[] {
+  const siblings = rooms.filter(({ path }) => parentOf(path) === parentOf(room.path) && path !== room.path)
+  const forbidden = siblings.filter(({ path }) => !room.imports.includes(path))
+  const insides = siblings
+    .filter(({ path }) => room.imports.includes(path))
+    .flatMap(({ path, inside = [] }) => inside.map((folder) => anywhere(`${path}/${folder}`)))
   return [
     {
-      group: forbidden.map(({ path }) => `${up}${path.split('/').at(-1)}/**`),
-      message: `Inside of a room, too, imports have one direction: ${room.path} may import ${room.imports.length === 0 ? 'no sibling' : room.imports.join(', ')}.`,
+      group: forbidden.flatMap(({ path }) => importsOf(path)),
+      message: `${room.path} may import ${room.imports.length === 0 ? 'none of its siblings' : room.imports.join(', ')}.`,
     },
-  ]
+    { group: insides, message: 'This folder is internal to its room.' },
+    { group: room.forbiddenPackages ?? [], message: `${room.path} does not use this package.` },
+  ].filter(({ group }) => group.length > 0)
+}
+
+const parentOf = (path: string): string => path.split('/').slice(0, -1).join('/')
+
+/**
+ * The ways in which the files of a sibling write the import of a folder. No folder inside of a room has the name of a
+ * room, so its name alone tells a room; the names of inner folders may come twice in different rooms, and `..` tells
+ * them apart.
+ */
+function importsOf(path: string): string[] {
+  const name = path.split('/').at(-1) ?? path
+  return path === name ? [anywhere(name)] : [1, 2, 3].map((depth) => `${'../'.repeat(depth)}${name}/**`)
 }
 
 function restricted(includes: readonly string[], patterns: readonly Pattern[]): object {

@@ -9,8 +9,13 @@ import { picture } from './picture.ts'
 const document = 'docs/architecture.md'
 const marked = /<!-- rooms -->[\s\S]*<!-- \/rooms -->/
 
+/** A list of texts in JSON, each on a line of its own. */
+const listOfTexts = /\[\n\s+("[^"\n]*",?\s+)+\]/g
+const onOneLine = (list: string): string =>
+  list.replace(/\n\s+(?!\])/g, ' ').replace(/^\[\s+|\s+\]$/g, (end) => end.trim())
+
 const files = new Map([
-  ['biome.json', `${JSON.stringify(biomeSettings(), null, 2)}\n`],
+  ['biome.json', `${JSON.stringify(biomeSettings(), null, 2).replace(listOfTexts, onOneLine)}\n`],
   [document, readFileSync(document, 'utf8').replace(marked, () => `<!-- rooms -->\n${picture()}\n<!-- /rooms -->`)],
 ])
 const isCheck = process.argv.includes('--check')

@@ -11,7 +11,7 @@ export interface Room {
   readonly imports: readonly string[]
   /** Packages that it may not import. */
   readonly forbiddenPackages?: readonly string[]
-  /** Folders that only the room itself and the composers may import. */
+  /** Folders that only the room itself, `composition/` and `doctor.ts` may import. */
   readonly inside?: readonly string[]
 }
 
@@ -28,7 +28,7 @@ export const serverRooms: readonly Room[] = [
   { path: 'builds', imports: ground },
   { path: 'runtimes', imports: ground, inside: ['process'] },
   { path: 'logs', imports: ground },
-  { path: 'gateway', imports: ground, inside: ['engine', 'exchange'] },
+  { path: 'gateway', imports: ground, inside: ['control', 'engine', 'exchange', 'http1', 'upstream'] },
   { path: 'http', imports: ground },
   feature('accounts'),
   feature('projects'),
@@ -39,71 +39,148 @@ export const serverRooms: readonly Room[] = [
   feature('deployments'),
 ]
 
-/** Rooms within rooms; a room may import its siblings of this list. */
+/** Folders within rooms, where they are more than one; a folder may import its siblings of this list. */
 export const innerRooms: readonly Room[] = [
-  { path: 'deployments/state', imports: [] },
-  { path: 'deployments/job', imports: ['deployments/state'] },
-  { path: 'deployments/owners', imports: ['deployments/job', 'deployments/state'] },
-  { path: 'deployments/reconciler', imports: ['deployments/job', 'deployments/state'] },
+  { path: 'http/operations', imports: [] },
+  { path: 'http/dashboard', imports: [] },
+  { path: 'http/reference', imports: ['http/operations'] },
+  { path: 'http/application', imports: ['http/operations', 'http/dashboard', 'http/reference'] },
+  { path: 'platform/machine', imports: [] },
+  { path: 'platform/database', imports: [] },
+  { path: 'platform/migrations', imports: [] },
+  { path: 'platform/secrets', imports: ['platform/database'] },
+  { path: 'platform/postgres', imports: ['platform/machine'] },
+  {
+    path: 'platform/startup',
+    imports: ['platform/machine', 'platform/database', 'platform/migrations', 'platform/postgres'],
+  },
+  { path: 'platform/cgroups', imports: [] },
+  { path: 'platform/config', imports: [] },
+  { path: 'platform/disk', imports: [] },
+  { path: 'platform/jobs', imports: [] },
+  { path: 'platform/outbound', imports: [] },
+  { path: 'platform/processes', imports: [] },
+  { path: 'platform/slots', imports: [] },
   { path: 'builds/source', imports: [] },
   { path: 'builds/detectors', imports: ['builds/source'] },
+  { path: 'runtimes/process/release', imports: [] },
+  { path: 'runtimes/process/confinement', imports: ['runtimes/process/release'] },
+  { path: 'runtimes/process/launch', imports: ['runtimes/process/release', 'runtimes/process/confinement'] },
+  { path: 'runtimes/process/toolchain', imports: ['runtimes/process/release'] },
+  { path: 'runtimes/process/static-server', imports: [] },
+  { path: 'gateway/control', imports: [] },
+  { path: 'gateway/http1', imports: [] },
+  { path: 'gateway/upstream', imports: ['gateway/control', 'gateway/http1'] },
+  { path: 'gateway/exchange', imports: ['gateway/control', 'gateway/http1', 'gateway/upstream'] },
+  { path: 'gateway/engine', imports: ['gateway/control', 'gateway/http1', 'gateway/upstream', 'gateway/exchange'] },
+  { path: 'databases/engines', imports: [] },
+  { path: 'databases/operations', imports: ['databases/engines'] },
+  { path: 'databases/reconciler', imports: ['databases/engines'] },
+  { path: 'storage/disk', imports: [] },
+  { path: 'storage/upload', imports: [] },
+  { path: 'deployments/state', imports: [] },
+  { path: 'deployments/job', imports: ['deployments/state'] },
+  { path: 'deployments/owners', imports: ['deployments/state', 'deployments/job'] },
+  { path: 'deployments/reconciler', imports: ['deployments/state', 'deployments/job'] },
 ]
 
-/** The programs above the rooms, each with what it may not import. */
+/** The folders of the dashboard, below `server/dashboard/src`. */
+export const dashboardRooms: readonly Room[] = [
+  { path: 'data', imports: [] },
+  { path: 'ui', imports: [] },
+  { path: 'shell', imports: ['data', 'ui'] },
+  { path: 'pages', imports: ['data', 'ui', 'shell'] },
+  { path: 'ui/controls', imports: [] },
+  { path: 'ui/display', imports: [] },
+  { path: 'ui/page', imports: ['ui/controls'] },
+  { path: 'ui/forms', imports: ['ui/controls', 'ui/page'] },
+  { path: 'ui/dialogs', imports: ['ui/controls', 'ui/forms'] },
+  { path: 'pages/get-started', imports: [] },
+  { path: 'pages/project', imports: [] },
+  { path: 'pages/projects', imports: [] },
+  { path: 'pages/settings', imports: [] },
+  { path: 'pages/sign-in', imports: [] },
+  { path: 'pages/webhooks', imports: [] },
+  { path: 'pages/project/databases', imports: [] },
+  { path: 'pages/project/deployments', imports: [] },
+  { path: 'pages/project/overview', imports: [] },
+  { path: 'pages/project/storage', imports: [] },
+]
+
+/** The programs above the rooms, each with what it may not import. Only composers reach inside of rooms. */
 export const programs: readonly { readonly paths: readonly string[]; readonly forbidden: readonly string[] }[] = [
-  { paths: ['server.ts', 'administration.ts', 'doctor.ts', 'composition'], forbidden: ['cli.ts', 'commands'] },
-  { paths: ['commands'], forbidden: ['cli.ts'] },
+  { paths: ['doctor.ts', 'composition'], forbidden: ['cli.ts', 'commands'] },
+  {
+    paths: ['server.ts', 'administration.ts'],
+    forbidden: ['cli.ts', 'commands', ...insides()],
+  },
+  { paths: ['commands'], forbidden: ['cli.ts', ...insides()] },
+]
+
+function insides(): string[] {
+  return serverRooms.flatMap(({ path, inside = [] }) => inside.map((folder) => `${path}/${folder}`))
+}
+
+/** Imports that are forbidden, as Biome's `noRestrictedImports` takes them. */
+export interface Pattern {
+  readonly group: readonly string[]
+  readonly message: string
+}
+
+export const otherPackages: Pattern = {
+  group: ['**/receiver/src/**', '**/action/**', '**/test/**', '**/demo/**', '**/dashboard/src/**'],
+  message: 'Other packages are imported by their names.',
+}
+
+export const dashboardPatterns: readonly Pattern[] = [
+  {
+    group: [
+      'node:*',
+      '**/server/src/**',
+      '**/receiver/**',
+      '**/action/**',
+      '**/test/**',
+      '@fairlead/server',
+      '@fairlead/server/*',
+      '!@fairlead/server/client',
+      '!@fairlead/server/dashboard-client',
+      '!@fairlead/server/dotenv',
+    ],
+    message: 'The dashboard imports its typed client and the reader of .env files from the server, and nothing else.',
+  },
 ]
 
 /** Rules of the packages beside the server. */
-export const packageRules: readonly {
-  readonly includes: readonly string[]
-  readonly patterns: readonly { readonly group: readonly string[]; readonly message: string }[]
-}[] = [
-  {
-    includes: ['receiver/src/**'],
-    patterns: [
-      {
-        group: ['@fairlead/*', '**/server/**', '**/action/**', '**/test/**'],
-        message: 'The receiver imports nothing of this repository.',
-      },
-      { group: ['koa', 'koa2', 'koa-body', '@koa/*'], message: "The receiver's one runtime dependency is zod." },
-    ],
-  },
-  {
-    includes: ['action/src/**'],
-    patterns: [
-      {
-        group: ['**/server/**', '!@fairlead/server/client', '@fairlead/receiver'],
-        message: 'The action speaks to the API through the typed client alone.',
-      },
-    ],
-  },
-  {
-    includes: ['demo/**'],
-    patterns: [
-      {
-        group: ['**/server/src/**', '**/receiver/src/**'],
-        message: 'The demo uses what users use: the command, the client, the packages.',
-      },
-    ],
-  },
-  {
-    includes: ['server/dashboard/src/**'],
-    patterns: [
-      {
-        group: [
-          'node:*',
-          '**/server/src/**',
-          '**/receiver/**',
-          '**/action/**',
-          '**/test/**',
-          '@fairlead/server/*',
-          '!@fairlead/server/client',
-          '!@fairlead/server/dashboard-client',
-        ],
-        message: 'The dashboard speaks to the server through its typed client alone.',
-      },
-    ],
-  },
-]
+export const packageRules: readonly { readonly includes: readonly string[]; readonly patterns: readonly Pattern[] }[] =
+  [
+    {
+      includes: ['receiver/src/**'],
+      patterns: [
+        {
+          group: ['@fairlead/*', '**/server/**', '**/action/**', '**/test/**'],
+          message: 'The receiver imports nothing of this repository.',
+        },
+        { group: ['koa', 'koa2', 'koa-body', '@koa/*'], message: "The receiver's one runtime dependency is zod." },
+      ],
+    },
+    {
+      includes: ['action/src/**'],
+      patterns: [
+        {
+          group: ['**/server/**', '!@fairlead/server/client', '!@fairlead/server/dotenv', '@fairlead/receiver'],
+          message:
+            'The action imports the typed client and the reader of .env files from the server, and nothing else.',
+        },
+      ],
+    },
+    {
+      includes: ['demo/**'],
+      patterns: [
+        {
+          group: ['**/server/src/**', '**/receiver/src/**'],
+          message: 'The demo uses what users use: the command, the client, the packages.',
+        },
+      ],
+    },
+    { includes: ['server/dashboard/src/**'], patterns: dashboardPatterns },
+  ]

@@ -64,7 +64,7 @@ describe('git_token', () => {
     const opened = await deploy({ name: 'private', git_url: remote.url, git_token: token })
     expect(opened).toMatchObject({ status: 'running', git_url: remote.url })
     expect(JSON.stringify(opened)).not.toContain(token)
-    // What is in our cache now was not given to everybody.
+    // The commit is in our cache now, but only the token gave a right to it.
     const again = await deploy({ name: 'private', git_url: remote.url })
     expect(again.failure).toMatchObject({ code: 'repository_refused' })
     const byCommit = await deploy({ name: 'private', git_url: remote.url, commit: String(opened.commit) })

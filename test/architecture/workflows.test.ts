@@ -19,14 +19,14 @@ hooks.deregister()
 const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), 'utf8')
 const trace = new NoOperationTraceWriter()
 
-/** What GitHub's own parser has against a workflow. */
+/** Returns the errors that GitHub's own parser finds in a workflow. */
 async function workflowErrors(content: string): Promise<string[]> {
   const { context, value } = parseWorkflow({ name: 'workflow.yml', content }, trace)
   if (value !== undefined) await convertWorkflowTemplate(context, value)
   return context.errors.getErrors().map(({ message }) => message)
 }
 
-/** What it has against the metadata of an action. */
+/** Returns the errors that it finds in the metadata of an action. */
 function actionErrors(content: string): string[] {
   const { context } = parseAction({ name: 'action.yml', content }, trace)
   return context.errors.getErrors().map(({ message }) => message)

@@ -108,7 +108,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Where the token before or at the offset starts: the change may make it a part of itself. */
+/** Returns the start of the token before or at the offset: a change there may become part of that token. */
 function lastTokenStart(json: string, offset: number): number {
   let start = 0
   for (const match of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {

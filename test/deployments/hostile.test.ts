@@ -9,13 +9,13 @@ import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 /*
- * What hostile users send and commit. Whatever becomes of each: nothing is executed as the server, no secret is read,
+ * Requests and commits of hostile users. In every case, nothing is executed as the server, no secret is read,
  * nothing is left running, and the server goes on.
  */
 
 const isRoot = process.getuid?.() === 0
 const cleanup = new AsyncDisposableStack()
-/** Where a planted command would leave its trace, and a secret that nobody may serve. */
+/** The file that a planted command would create, and a secret that must never be served. */
 let trap: string
 let secret: string
 let server: TestServer

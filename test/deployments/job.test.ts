@@ -39,7 +39,7 @@ it('ends nothing that an earlier generation left when it is interrupted before i
   expect(happened).toEqual(['begun', 'given back', 'begun'])
 })
 
-/** What becomes of a deployment whose job meets an error of the server, at its `attempts`th attempt. */
+/** Returns the failure code of a deployment whose job meets an error of the server; the error when the job ends with one. */
 async function afterServersError(columns: Partial<DeploymentRow>): Promise<string> {
   let code: string | undefined
   const job = createDeployJob({

@@ -21,7 +21,7 @@ type Kind = (typeof kinds)[number]
 const apps = ['left', 'right'] as const
 type AppName = (typeof apps)[number]
 
-/** What a state may become without anybody asking for it. */
+/** The states that may follow a state without a request. */
 const byItself: Readonly<Record<Status, readonly Status[]>> = {
   building: ['building', 'running', 'failed', 'superseded'],
   running: ['running', 'superseded'],
@@ -42,7 +42,7 @@ interface Known {
 
 interface Model {
   readonly known: Known[]
-  /** What was wanted last of each app, unless it was canceled or stopped since. */
+  /** The latest request for each app, unless it was canceled or stopped since. */
   readonly wanted: Map<AppName, Known | undefined>
 }
 
@@ -84,7 +84,7 @@ async function observe(model: Model, real: Real): Promise<void> {
   }
 }
 
-/** Whoever answers at the address of an app, it is a release of that app. */
+/** An answer at the address of an app comes from a release of that app. */
 async function seeAddress(model: Model, app: AppName): Promise<void> {
   const any = model.known.find((known) => known.app === app)
   if (any === undefined) return

@@ -156,7 +156,7 @@ const look = setInterval(() => existsSync(${JSON.stringify(file)}) && clearInter
     expect(status).toBe('running')
     const pid = Number(await readFile(file, 'utf8'))
     expect(pid).toBeGreaterThan(1)
-    // What has ended may wait for whoever inherited it to notice.
+    // The ended process may still be a zombie until its new parent reaps it.
     const stat = parseStat(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
     expect(stat?.ended ?? true).toBe(true)
   })

@@ -8,7 +8,7 @@ import { releasesOnDisk } from './releases.ts'
 import { nodeApp, type Repository, repository } from './repository.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** What was found over all rounds; `problems` is empty when all is well. */
+/** The findings of all rounds; `problems` is empty when all is well. */
 export interface ChaosReport {
   readonly kills: number
   readonly deployments: number
@@ -104,7 +104,7 @@ async function putUnderLoad(load: {
       await sleep(random() * 400)
       const at = { params: { ...params, id: any(deployments.slice(0, 12)).id }, signal: AbortSignal.timeout(5_000) }
       const verb = any(['cancel', 'rollback', 'restart', 'stop'] as const)
-      // What its state does not allow is refused.
+      // A change that the state does not allow is refused.
       await client.deployments[verb](at).catch(() => undefined)
     }
     await create('right', 'right')

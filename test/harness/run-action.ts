@@ -40,7 +40,7 @@ export interface ActionResult {
   readonly stdout: string
   readonly stderr: string
   readonly outputs: Readonly<Record<string, string>>
-  /** What it left for the step behind it, as the runner hands it over: `STATE_…`. */
+  /** The state saved for the post step, as the runner hands it over: `STATE_…`. */
   readonly state: Readonly<Record<string, string>>
   /** The job summary, in Markdown. */
   readonly summary: string

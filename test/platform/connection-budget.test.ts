@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type ConnectionBudget, checkedBudget, connectionBudget } from '../../server/src/platform/connection-budget.ts'
+import {
+  type ConnectionBudget,
+  checkedBudget,
+  connectionBudget,
+} from '../../server/src/platform/database/connection-budget.ts'
 
 it('the budget of the server uses its whole pool', () => {
   const { poolSize, requests, reservedForReads, lanes } = connectionBudget

@@ -128,10 +128,10 @@ describe('killAll', () => {
   test('returns at once on an abort, and processes that have not ended live on', async () => {
     const { child, identity } = await run(`process.on('SIGTERM', () => console.log('told')); ${STAY}`)
     const told = once(child.stdout, 'data')
-    const leaveOff = new AbortController()
-    const ending = killAll({ leaders: [identity] }, { graceMs: 2 ** 30, signal: leaveOff.signal })
+    const controller = new AbortController()
+    const ending = killAll({ leaders: [identity] }, { graceMs: 2 ** 30, signal: controller.signal })
     await told
-    leaveOff.abort()
+    controller.abort()
     await ending
     expect(isRunning(identity)).toBe(true)
     await killAll({ leaders: [identity] }, { graceMs: 0 })

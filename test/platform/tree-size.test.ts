@@ -31,7 +31,7 @@ it('finds nothing where nothing is', async () => {
   expect(await sizeOf([])).toBe(0)
 })
 
-it('leaves off when it has seen enough', async () => {
+it('stops when it has seen enough', async () => {
   await using directory = await temporaryDirectory()
   for (let n = 0; n < 10; n += 1) await writeFile(join(directory.path, String(n)), 'text')
   expect(await sizeOf([directory.path], 1)).toBeGreaterThan(1)

@@ -104,3 +104,56 @@ test('variables of an app have no hold on how it is started', async () => {
   expect(deployed.status).toBe('failed')
   expect(deployed.failure?.message).toContain('nonexistent-preload')
 })
+<<<<<<< HEAD
+=======
+
+test('who deploys where nothing divides apps is told so', () => {
+  expect(warningOf({ sandbox: null }, false)).toContain('deploy only code that you trust')
+  expect(warningOf({ sandbox: { program: '/usr/bin/bwrap', isModern: true } }, false)).toBeNull()
+  expect(warningOf({ sandbox: null }, true)).toBeNull()
+})
+
+test('bubblewrap gets the release’s own folders and nothing else of the data directory', () => {
+  const argumentsOf = (kind: 'build' | 'app', isModern: boolean) =>
+    sandboxArguments({ directory: '/data/apps/a/releases/r', appDirectory: '/data/apps/a' }, kind, {
+      isModern,
+      programs: ['/data/runtime/bin'],
+      dataDirectory: '/data',
+      cwd: '/data/apps/a/releases/r/source',
+    })
+  const bound = (args: readonly string[]) =>
+    args.filter((each, at) => each.startsWith('/data') && args[at - 1]?.includes('bind'))
+  const own = ['/data/runtime/bin', '/data/apps/a/releases/r', '/data/apps/a/home', '/data/apps/a/tmp']
+  expect(bound(argumentsOf('app', true))).toEqual(own)
+  expect(bound(argumentsOf('build', true))).toEqual([...own, '/data/apps/a/cache'])
+  for (const isModern of [true, false]) {
+    const args = argumentsOf('app', isModern)
+    expect(args).toContain('--unshare-pid')
+    expect(args.includes('--size')).toBe(isModern)
+    // A folder is hidden before anything in it is shown: later mounts win.
+    expect(args.indexOf('/data')).toBeLessThan(args.indexOf('/data/runtime/bin'))
+    expect(args.at(-1)).toBe('--')
+  }
+})
+
+test('a sandboxed command is started by bubblewrap', async () => {
+  const confinement = createConfinement({
+    ...noMeans,
+    sandbox: { program: '/usr/bin/bwrap', isModern: true },
+  })
+  const entry = await confinement.open(
+    {
+      id: 'dep_1',
+      directory: '/d',
+      appDirectory: '/a',
+      logDirectory: '/l',
+      user: null,
+      limits: { memoryBytes: 1, cpus: 1 },
+      variables: {},
+    },
+    'app',
+  )
+  expect(entry.prefix[0]).toBe('/usr/bin/bwrap')
+  expect(entry.groups).toEqual([])
+})
+>>>>>>> architecture

@@ -1,6 +1,6 @@
 import type { DeployJob } from '../deployments/job/job.ts'
 import { deployTask, startTask } from '../deployments/state/queue.ts'
-import { connectionBudget } from '../platform/connection-budget.ts'
+import { connectionBudget } from '../platform/database/connection-budget.ts'
 import { startWorkers, type Task, type Workers } from '../platform/jobs.ts'
 import { removeProject, removeProjectTask } from '../projects/removal.ts'
 import type { Composition } from './composition.ts'

@@ -17,7 +17,7 @@ export interface Runtime {
   readonly releases: ReleaseStore
 }
 
-/** What the host lets a runtime enforce. */
+/** The protections and features that a runtime has on this host. */
 export interface Capabilities {
   /** Tells what builds and apps can do that they should not; null when they are isolated. */
   readonly warning: string | null
@@ -138,7 +138,7 @@ export interface AttachRequest {
   readonly signal: AbortSignal
 }
 
-/** What all processes of an instance use together. */
+/** The resources that all processes of an instance use together. */
 export interface Usage {
   readonly memoryBytes: number
   /** Since the start of the instance. */

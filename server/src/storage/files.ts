@@ -8,7 +8,7 @@ import { createFileQueries, type StoredFile } from './queries.ts'
 import { deleteFile, removeProjectFiles } from './removal.ts'
 import { storedBytes } from './rows.ts'
 import { createSpace } from './space.ts'
-import { type Upload, uploadFile } from './upload.ts'
+import { type Upload, uploadFile } from './upload/upload.ts'
 
 export interface Files {
   /** Throws `invalid_request` on a body that is not one file in a form, or larger than the project may have. */

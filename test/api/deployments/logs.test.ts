@@ -196,7 +196,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
       }),
     )
     for (const follower of [...followers, idle]) follower.close()
-    // What passed was over 100 MB; server and followers, all in this process, have kept a small part of it at any time.
+    // Over 100 MB were sent; server and followers, all in this process, kept only a small part of it at any time.
     expect(most - before).toBeLessThan(32 * 1024 * 1024)
   })
 

@@ -23,7 +23,7 @@ export interface Tool {
   readonly missing: PlanFailure
 }
 
-/** What a detector looks at. */
+/** The input of a detector. */
 export interface DetectorSource {
   readonly settings: AppSettings
   /** All files of the repository. */

@@ -1,4 +1,4 @@
-import { connectionBudget } from '../../platform/connection-budget.ts'
+import { connectionBudget } from '../../platform/database/connection-budget.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { nameRequest } from '../../platform/jobs.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'

@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../../platform/database.ts'
 /** How long an answer is stored for repetitions of its request. */
 const keptHours = 24
 
-/** What identifies a stored answer. */
+/** Identifies a stored answer. */
 export interface KeyId {
   readonly accountId: string
   readonly operation: string

@@ -1,6 +1,6 @@
 import type { PoolConfig } from 'pg'
 import type { Config } from '../config.ts'
-import { connectionBudget } from '../connection-budget.ts'
+import { connectionBudget } from '../database/connection-budget.ts'
 import { type DatabaseHandle, migrate, openDatabase } from '../database.ts'
 import type { Logger } from '../logger.ts'
 import { migrations } from '../migrations/index.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
-import { ApiError, invalidRequest } from '../contract/errors.ts'
+import { ApiError, invalidRequest } from '../../contract/errors.ts'
 
 /** The fields of an upload besides the file's bytes. */
 export interface UploadForm {

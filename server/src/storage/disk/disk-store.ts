@@ -3,8 +3,8 @@ import { createReadStream } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+import type { FileStore } from '../store.ts'
 import { createBatchWriter } from './batch-writer.ts'
-import type { FileStore } from './store.ts'
 
 /**
  * Opens a store in a folder of the local disk, which is created if needed. A file is `<last two characters of the

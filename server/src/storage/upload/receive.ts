@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { tooLarge } from '../limits.ts'
+import { declaredType, detectedType, headBytes } from '../media-type.ts'
+import type { Claim } from '../space.ts'
+import type { FileWriter } from '../store.ts'
 import { fileName, unescapeFormName } from './file-name.ts'
 import { formOverheadBytes, readUploadForm } from './form.ts'
-import { tooLarge } from './limits.ts'
-import { declaredType, detectedType, headBytes } from './media-type.ts'
-import type { Claim } from './space.ts'
-import type { FileWriter } from './store.ts'
 
 /** A file that is complete in the store and has no row yet. */
 export interface ReceivedFile {

@@ -1,4 +1,4 @@
-import { invalidRequest } from '../contract/errors.ts'
+import { invalidRequest } from '../../contract/errors.ts'
 
 /** The longest name that common file systems take. */
 const longestBytes = 255
