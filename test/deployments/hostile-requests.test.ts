@@ -22,7 +22,7 @@ const create = (body: Record<string, unknown>): Promise<Response> =>
   })
 
 describe('a request is refused with', () => {
-  /** 'TRACE' stands for the file that shows that a command was executed. */
+  /** `TRACE` stands for the file that shows that a command was executed. */
   const addresses = [
     'ext::sh -c "touch TRACE"',
     'ext::touch% TRACE',

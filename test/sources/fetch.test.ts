@@ -22,8 +22,8 @@ type Body = Parameters<typeof deployAndSettle>[2]
 const deploy = (body: Body) => deployAndSettle(server.client, projectId, body)
 const answerOf = async (url: string) => (await fetch(url)).text()
 
-describe('commit', () => {
-  it('deploys that very commit, be it the tip of a branch or not', async () => {
+describe('a deployment of a commit', () => {
+  it('fetches that commit, whether it is the tip of a branch or not', async () => {
     await using source = await repository({})
     const old = await source.commit(nodeApp('old'))
     const tip = await source.commit(nodeApp('tip'))
@@ -36,14 +36,14 @@ describe('commit', () => {
     expect(await answerOf(second.url)).toBe('tip')
   })
 
-  it('names one that the repository does not have', async () => {
+  it('fails and names the commit when the repository does not have it', async () => {
     await using source = await repository(nodeApp('x'))
     const { failure } = await deploy({ name: 'unknown', git_url: source.url, commit: 'ab'.repeat(20) })
     expect(failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
   })
 
   it.each([['HEAD'], ['--upload-pack=x'], ['abc1234'], [`${'a'.repeat(40)}\n`], ['g'.repeat(40)]])(
-    'refuses %j',
+    'is refused for %j',
     async (commit) => {
       await expect(deploy({ name: 'a', git_url: 'https://example.com/a.git', commit })).rejects.toMatchObject({
         code: 'invalid_request',
@@ -54,7 +54,7 @@ describe('commit', () => {
 })
 
 describe('the cache of a repository', () => {
-  it('brings only what is new, and serves nothing that the remote does not have any more', async () => {
+  it('makes a fetch bring new objects alone, and serves no commit that the remote has lost', async () => {
     await using source = await repository({ ...nodeApp('one'), 'large.bin': randomBytes(300_000).toString('base64') })
     await using remote = await gitServer(source)
     await deploy({ name: 'cached', git_url: remote.url })
@@ -72,7 +72,7 @@ describe('the cache of a repository', () => {
     expect(await answerOf((await deploy({ name: 'cached', git_url: remote.url })).url)).toBe('one')
   })
 
-  it('that a killed server has left in disorder is made anew', async () => {
+  it('is made anew when a killed server has left it in disorder', async () => {
     await using source = await repository(nodeApp('orderly'))
     await deploy({ name: 'disorder', git_url: source.url })
     const caches = join(server.dataDirectory, 'git', 'caches', projectId)
@@ -89,7 +89,7 @@ describe('the cache of a repository', () => {
 })
 
 describe('submodules', () => {
-  /** Adds a submodule as its file and its entry, without git having to know the address. */
+  /** Adds a submodule as its file and its entry: `git submodule add` would fetch from the address. */
   const addSubmodule = async (parent: Repository, path: string, url: string, commit: string) => {
     const listed = await readFile(join(parent.path, '.gitmodules'), 'utf8').catch(() => '')
     await writeFile(
@@ -107,7 +107,7 @@ const text = ['lib/a.txt', 'lib/deep/b.txt'].map((path) => readFileSync(path, 'u
 require('node:http').createServer((request, response) => response.end(text)).listen(process.env.PORT)`,
   }
 
-  it('are fetched at their commits, theirs included, from addresses that may be relative', async () => {
+  it('are fetched at their commits, nested ones too, from addresses that may be relative', async () => {
     await using deep = await repository({ 'b.txt': 'deep' })
     await using library = await repository({ 'a.txt': 'library' })
     await addSubmodule(library, 'deep', deep.url, await deep.git('rev-parse', 'HEAD'))
@@ -125,14 +125,14 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     ['an option', '--upload-pack=touch /tmp/x', 'submodule_refused'],
     ['credentials', 'https://user:password@example.com/a.git', 'submodule_refused'],
     ['a repository that is not there', 'file:///nowhere/at/all', 'repository_unreachable'],
-  ])('with %s as their address fail the deployment', async (_, url, code) => {
+  ])('fail the deployment when their address is %s', async (_, url, code) => {
     await using source = await repository(app)
     await addSubmodule(source, 'lib', url, 'ab'.repeat(20))
     const { failure } = await deploy({ name: 'tricks', git_url: source.url })
     expect(failure).toMatchObject({ stage: 'fetch', code })
   })
 
-  it('never get the token of another host', async () => {
+  it('on another host are fetched without the token', async () => {
     const seen: (string | undefined)[] = []
     const other = createServer((request, response) => {
       seen.push(request.headers.authorization)
@@ -155,7 +155,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
   })
 })
 
-it('redirects are not followed', async () => {
+it('a redirect of a git server is not followed', async () => {
   await using source = await repository(nodeApp('elsewhere'))
   await using remote = await gitServer(source)
   const origin = new URL(remote.url).origin

@@ -23,7 +23,7 @@ const deploy = (body: Parameters<typeof deployAndSettle>[2]) => deployAndSettle(
 describe('git_token', () => {
   const token = `token-${randomBytes(12).toString('hex')}`
 
-  it('opens a private repository, and is gone when the fetch is over', async () => {
+  it('opens a private repository, and is deleted when the fetch is over', async () => {
     await using source = await repository(nodeApp('private'))
     await using remote = await gitServer(source, { token })
     const refused = await deploy({ name: 'private', git_url: remote.url })
@@ -31,7 +31,7 @@ describe('git_token', () => {
     const opened = await deploy({ name: 'private', git_url: remote.url, git_token: token })
     expect(opened).toMatchObject({ status: 'running', git_url: remote.url })
     expect(JSON.stringify(opened)).not.toContain(token)
-    // What is in our cache now was not given to everybody.
+    // The cache has the commit now, but without the token nobody may read it.
     const again = await deploy({ name: 'private', git_url: remote.url })
     expect(again.failure).toMatchObject({ code: 'repository_refused' })
     const byCommit = await deploy({ name: 'private', git_url: remote.url, commit: String(opened.commit) })
@@ -50,7 +50,7 @@ describe('git_token', () => {
     expect(made.status).toBe('running')
   })
 
-  it('is in no process list, environment or file while git works', async () => {
+  it('is in no process list, environment or file while git runs', async () => {
     let authorization: string | undefined
     const slow = createServer((request) => {
       authorization = request.headers.authorization
@@ -100,7 +100,7 @@ describe('git_token', () => {
   })
 })
 
-/** The files below a folder that hold this text. */
+/** Returns the files below a folder that hold this text. */
 async function filesWith(folder: string, text: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const found: string[] = []
