@@ -4571,7 +4571,7 @@ const kSocketUsed = Symbol('kSocketUsed')
 let extractBody
 
 async function lazyllhttp () {
-  const llhttpWasmData = process.env.JEST_WORKER_ID ? __nccwpck_require__(7846) : undefined
+  const llhttpWasmData = process.env.JEST_WORKER_ID ? __nccwpck_require__(5465) : undefined
 
   let mod
   try {
@@ -4583,7 +4583,7 @@ async function lazyllhttp () {
     // being enabled, but the occurring of this other error
     // * https://github.com/emscripten-core/emscripten/issues/11495
     // got me to remove that check to avoid breaking Node 12.
-    mod = await WebAssembly.compile(llhttpWasmData || __nccwpck_require__(7846))
+    mod = await WebAssembly.compile(llhttpWasmData || __nccwpck_require__(5465))
   }
 
   return await WebAssembly.instantiate(mod, {
@@ -10362,7 +10362,7 @@ exports.SPECIAL_HEADERS = {
 
 /***/ }),
 
-/***/ 7846:
+/***/ 5465:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -28581,7 +28581,7 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */   dg: () => (/* binding */ isTransient),
 /* harmony export */   rn: () => (/* binding */ foreignStatus)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
 
 /** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
@@ -28590,14 +28590,14 @@ function foreignStatus(error) {
 }
 /** True when the same request may succeed later: no answer, a server error, or too many requests. */
 function isTransient(error) {
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return true;
     const status = foreignStatus(error) ?? error.status;
     return status >= 500 || status === 429;
 }
 /** True when Fairlead itself answers that the resource does not exist. */
 function isGone(error) {
-    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && error.code === 'not_found';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
 }
 
 
@@ -28717,7 +28717,7 @@ async function cleanUp(env) {
 /* harmony export */   rD: () => (/* binding */ readPayload)
 /* harmony export */ });
 /* harmony import */ var node_fs__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3024);
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(8071);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7846);
 /* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(8459);
 /* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9680);
 
@@ -28733,8 +28733,8 @@ function createClients({ apiUrl, apiKey }, env) {
     const options = { baseUrl: `${apiUrl}/v1`, apiKey };
     const proxied = (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env);
     return {
-        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .withTimeout */ .wj)(answerTimeout, proxied) }),
-        logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .UU)({ ...options, retries: 0, fetch: proxied }),
+        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .withTimeout */ .wj)(answerTimeout, proxied) }),
+        logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries: 0, fetch: proxied }),
     };
 }
 /** Returns the event's payload; `undefined` when there is none. */
@@ -28805,8 +28805,8 @@ __nccwpck_require__.d(__webpack_exports__, {
   c: () => (/* binding */ deployStep)
 });
 
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 4 modules
-var contract_client = __nccwpck_require__(8071);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 5 modules
+var contract_client = __nccwpck_require__(7846);
 ;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
 /**
  * Error thrown when encountering an issue during parsing.
@@ -29399,7 +29399,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
             }
             catch (error) {
                 // Not requested again after a refusal, because the state of the deployment is enough to go on.
-                over ||= error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error);
+                over ||= error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error);
                 return false;
             }
             finally {
@@ -30203,7 +30203,7 @@ function optional(name, value) {
 /* harmony export */   A: () => (/* binding */ reasonOf),
 /* harmony export */   W: () => (/* binding */ explain)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
 /* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7037);
 
 
@@ -30218,7 +30218,7 @@ const inputOf = {
 };
 /** Explains why the server did not create a deployment, with one message per problem that names the input to check. */
 function explain(error, apiUrl) {
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return [explainNoAnswer(error, apiUrl)];
     const foreign = (0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
@@ -30271,7 +30271,7 @@ function explainNoAnswer(error, apiUrl) {
 }
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
         return `status ${(0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
@@ -30950,7 +30950,7 @@ __webpack_async_result__();
 /* harmony export */   l: () => (/* binding */ requireDeployment),
 /* harmony export */   s: () => (/* binding */ outcomeOf)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(8071);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
 
 /** Returns the outcome that a deployment's state means; `undefined` while it is building. */
 function outcomeOf(deployment, commit) {
@@ -30977,7 +30977,7 @@ function requireDeployment(answer) {
     const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
     if (texts.every((part) => typeof part === 'string'))
         return answer;
-    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', 'The answer is not a deployment.', { status: 200 });
+    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
 }
 /** Returns the fields of a failure that must be text; none when there is no failure. */
 function textsOf(failure) {
@@ -32040,17 +32040,15 @@ const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCa
 
 /***/ }),
 
-/***/ 8071:
+/***/ 7846:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  hD: () => (/* reexport */ ApiError),
-  UU: () => (/* binding */ createClient)
+  h: () => (/* reexport */ ApiError),
+  U: () => (/* binding */ createClient)
 });
-
-// UNUSED EXPORTS: createMethods
 
 ;// CONCATENATED MODULE: ./server/dist/contract/errors.js
 /** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
@@ -32062,13 +32060,13 @@ const errorStatuses = {
     rate_limit_exceeded: 429,
     server_error: 500,
 };
-/** The one error of the API, thrown by the server's features and by the typed client alike. */
+/** The error of the API. Both the server's features and the typed client throw it. */
 class ApiError extends Error {
     name = 'ApiError';
     code;
     status;
     details;
-    /** The server's name for the request; only set on the client's side. */
+    /** The `X-Request-Id` of the answer. Only the client sets it. */
     requestId;
     constructor(code, message, details = {}, requestId) {
         super(message);
@@ -32081,21 +32079,21 @@ class ApiError extends Error {
         return { error: { code: this.code, message: this.message, details: this.details } };
     }
 }
-/** `invalid_request` for one or several fields; the first gives the message and `details.field`. */
+/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
 function invalidRequest(first, ...others) {
     return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
         field: first.field,
         errors: [first, ...others],
     });
 }
-/** The same body for what never existed, what is gone and what belongs to somebody else. */
+/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
 function notFound() {
     return new ApiError('not_found', 'There is no such resource, or you may not see it.');
 }
 //# sourceMappingURL=errors.js.map
 ;// CONCATENATED MODULE: ./server/dist/contract/client-answers.js
 
-/** Reads a JSON answer; throws the error of a foreign answer when it is none. */
+/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
 function readJson(text, response) {
     try {
         return JSON.parse(text);
@@ -32104,7 +32102,7 @@ function readJson(text, response) {
         throw foreignAnswer(response);
     }
 }
-/** The `ApiError` that an answer carries. */
+/** Returns the `ApiError` of an error answer. */
 function readError(response, text) {
     try {
         const { error } = JSON.parse(text);
@@ -32113,11 +32111,11 @@ function readError(response, text) {
         }
     }
     catch {
-        // Not an answer of this API: a proxy's page, or another server.
+        // The answer is not from this API: a proxy's error page, or another server.
     }
     return foreignAnswer(response);
 }
-/** What was answered did not come from a Fairlead server. */
+/** Returns the error for an answer that did not come from a Fairlead server. */
 function foreignAnswer(response) {
     return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
 }
@@ -32136,18 +32134,18 @@ function requestIdOf(response) {
 }
 //# sourceMappingURL=client-answers.js.map
 ;// CONCATENATED MODULE: ./server/dist/contract/client-retries.js
-/** Nobody waits longer than this for the next attempt; a server that asks for more is believed and not asked again. */
-const longestWaitMs = 60_000;
+/** The longest wait between attempts. When `Retry-After` is longer, the client does not retry. */
+const maxWaitMs = 60_000;
 const firstWaitMs = 500;
 /**
- * The first answer that is neither 429 nor 5xx, or the last one after `retries` repetitions, which come after
- * `Retry-After`, else with exponential back-off and full jitter. An answer that breaks off is none.
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after `retries` repetitions. Waits for
+ * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
  */
 async function withRetries(retries, attempt, signal) {
     for (let made = 0;; made++) {
         const last = made >= retries;
         const answered = await attempt().catch((error) => {
-            // Without an answer nobody knows what happened; whoever gave up is not kept waiting.
+            // No answer: repeat, unless the caller aborted.
             if (last || signal?.aborted)
                 throw error;
             return undefined;
@@ -32155,13 +32153,13 @@ async function withRetries(retries, attempt, signal) {
         if (answered !== undefined && (last || !isTemporary(answered.response.status)))
             return answered;
         const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
-        if (answered !== undefined && wait !== undefined && wait > longestWaitMs)
+        if (answered !== undefined && wait !== undefined && wait > maxWaitMs)
             return answered;
         await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
     }
 }
 function backOffMs(made) {
-    return Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** made);
+    return Math.random() * Math.min(maxWaitMs, firstWaitMs * 2 ** made);
 }
 function isTemporary(status) {
     return status === 429 || status >= 500;
@@ -32192,8 +32190,101 @@ function pause(ms, signal) {
     });
 }
 //# sourceMappingURL=client-retries.js.map
+;// CONCATENATED MODULE: ./server/dist/contract/client-methods.js
+
+
+/** Creates one method for each route of a table, by group and verb. The caller adds their types. */
+function createMethods(table, options) {
+    const baseUrl = options.baseUrl.replace(/\/+$/, '');
+    const send = options.fetch ?? fetch;
+    const retries = options.retries ?? 3;
+    const request = async (route, url, input) => {
+        const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
+        let uncertain = false;
+        const attempt = async () => {
+            const before = uncertain;
+            uncertain = true;
+            const response = await send(url, requestInit(route, input, options.apiKey, key));
+            const text = route.text && response.ok ? undefined : await response.text();
+            uncertain = before || response.status >= 500;
+            return { response, text };
+        };
+        // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
+        const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal);
+        const { response, text = '' } = answered;
+        // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
+        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
+        if (!response.ok && !deleted)
+            throw readError(response, text);
+        return answered;
+    };
+    const read = (route, { response, text }) => {
+        if (text === undefined)
+            return response;
+        return route.status === 204 ? undefined : readJson(text, response);
+    };
+    const methodFor = (route) => {
+        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
+        if (!route.list)
+            return call;
+        const pages = async function* (input = {}) {
+            let url = baseUrl + target(route, input);
+            while (url !== undefined) {
+                const answered = await request(route, url, input);
+                yield read(route, answered);
+                url = nextPage(answered.response, url);
+            }
+        };
+        return Object.assign(call, { pages });
+    };
+    const client = {};
+    for (const [name, route] of Object.entries(table)) {
+        const [group, verb] = name.split('.');
+        client[group] ??= {};
+        client[group][verb] = methodFor(route);
+    }
+    return client;
+}
+function requestInit(route, input, apiKey, key) {
+    const json = input.body !== undefined && !route.upload;
+    const headers = new Headers(input.headers);
+    if (apiKey !== undefined)
+        headers.set('authorization', `Bearer ${apiKey}`);
+    if (key !== undefined)
+        headers.set('idempotency-key', key);
+    if (json)
+        headers.set('content-type', 'application/json');
+    return {
+        method: route.method,
+        headers,
+        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
+        ...(input.signal === undefined ? {} : { signal: input.signal }),
+        // The API never redirects. Following one could send the key to another host or turn a POST into a GET.
+        redirect: 'manual',
+    };
+}
+/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
+function target(route, { params = {}, query = {} }) {
+    const path = route.path.replace(/:(\w+)/g, (_, name) => {
+        const value = params[name] ?? '';
+        if (/^\.{0,2}$/.test(value))
+            throw new TypeError(`params.${name} must be an identifier`);
+        return encodeURIComponent(value);
+    });
+    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
+    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+}
+/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
+function nextPage(response, current) {
+    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
+    if (link === undefined)
+        return undefined;
+    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
+    return current.replace(/\?.*$/, '') + query;
+}
+//# sourceMappingURL=client-methods.js.map
 ;// CONCATENATED MODULE: ./server/dist/contract/routes.js
-/** What permissions are given for. */
+/** The resources that permissions are given for. */
 const scopeResources = (/* unused pure expression or super */ null && (['projects', 'deployments', 'databases', 'storage', 'webhooks']));
 const routes = {
     'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
@@ -32402,102 +32493,12 @@ const routes = {
 
 
 
-
 /**
- * A typed client of the whole API. Methods reject with `ApiError` when the server answers with an error,
- * and with what `fetch` throws when there is no answer.
+ * Creates a typed client of the whole API. Methods reject with `ApiError` when the server answers with an error, and with
+ * the error of `fetch` when there is no answer.
  */
 function createClient(options) {
     return createMethods(routes, options);
-}
-/** One method for each route of a table, by group and verb; the caller knows their types. */
-function createMethods(table, options) {
-    const baseUrl = options.baseUrl.replace(/\/+$/, '');
-    const send = options.fetch ?? fetch;
-    const retries = options.retries ?? 3;
-    const request = async (route, url, input) => {
-        const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
-        let uncertain = false;
-        const attempt = async () => {
-            const before = uncertain;
-            uncertain = true;
-            const response = await send(url, requestInit(route, input, options.apiKey, key));
-            const text = route.text && response.ok ? undefined : await response.text();
-            uncertain = before || response.status >= 500;
-            return { response, text };
-        };
-        // An upload cannot be made again: its body has gone, and no key tells that it is the same one.
-        const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal);
-        const { response, text = '' } = answered;
-        // What is gone when asked again was deleted by the request whose answer was lost.
-        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
-        if (!response.ok && !deleted)
-            throw readError(response, text);
-        return answered;
-    };
-    const read = (route, { response, text }) => {
-        if (text === undefined)
-            return response;
-        return route.status === 204 ? undefined : readJson(text, response);
-    };
-    const methodFor = (route) => {
-        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
-        if (!route.list)
-            return call;
-        const pages = async function* (input = {}) {
-            let url = baseUrl + target(route, input);
-            while (url !== undefined) {
-                const answered = await request(route, url, input);
-                yield read(route, answered);
-                url = nextPage(answered.response, url);
-            }
-        };
-        return Object.assign(call, { pages });
-    };
-    const client = {};
-    for (const [name, route] of Object.entries(table)) {
-        const [group, verb] = name.split('.');
-        client[group] ??= {};
-        client[group][verb] = methodFor(route);
-    }
-    return client;
-}
-function requestInit(route, input, apiKey, key) {
-    const json = input.body !== undefined && !route.upload;
-    const headers = new Headers(input.headers);
-    if (apiKey !== undefined)
-        headers.set('authorization', `Bearer ${apiKey}`);
-    if (key !== undefined)
-        headers.set('idempotency-key', key);
-    if (json)
-        headers.set('content-type', 'application/json');
-    return {
-        method: route.method,
-        headers,
-        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
-        ...(input.signal === undefined ? {} : { signal: input.signal }),
-        // An API never redirects; followed, a redirect would take the key elsewhere or turn a POST into a GET.
-        redirect: 'manual',
-    };
-}
-/** Throws a `TypeError` on a parameter that would make it the path of something else. */
-function target(route, { params = {}, query = {} }) {
-    const path = route.path.replace(/:(\w+)/g, (_, name) => {
-        const value = params[name] ?? '';
-        if (/^\.{0,2}$/.test(value))
-            throw new TypeError(`params.${name} must be an identifier`);
-        return encodeURIComponent(value);
-    });
-    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
-    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
-}
-/** The address of the next page. Only its query is believed: the key is sent nowhere else. */
-function nextPage(response, current) {
-    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
-    if (link === undefined)
-        return undefined;
-    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
-    return current.replace(/\?.*$/, '') + query;
 }
 //# sourceMappingURL=client.js.map
 

@@ -1,5 +1,5 @@
-import { proxyRule, type ServerOptions } from './composition/composition.ts'
 import { compose } from './composition/compose.ts'
+import { proxyRule, type ServerOptions } from './composition/composition.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'

@@ -1,41 +1,57 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, chown, cp, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { chmod, cp, mkdtemp, rm, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
+import { createLogStore } from '../../server/src/logs/file-log-store.ts'
+import type { LogStore, LogStream } from '../../server/src/logs/log-store.ts'
+import { createMasker } from '../../server/src/logs/masking.ts'
+import type { Command } from '../../server/src/platform/command.ts'
+import { createCaches } from '../../server/src/platform/disk/caches.ts'
 import { findProcesses, killAll } from '../../server/src/platform/processes.ts'
-import type { OsUser } from '../../server/src/platform/users.ts'
-import { createConfinement, noMeans } from '../../server/src/runtimes/process/confinement.ts'
-import type { Limits } from '../../server/src/runtimes/process/limits.ts'
-import { createProcessRunner } from '../../server/src/runtimes/process/process-runtime.ts'
-import { enterProgram } from '../../server/src/runtimes/process/programs.ts'
-import { prepareBin } from '../../server/src/runtimes/process/toolchain.ts'
-import type { Instance, InstanceState, Plan, Release, Runner } from '../../server/src/runtimes/runtime.ts'
+import { type HostCapabilities, noCapabilities } from '../../server/src/runtimes/process/confinement/capabilities.ts'
+import { createProcessRuntime } from '../../server/src/runtimes/process/process-runtime.ts'
+import { pathsOf, type ReleasePaths, type UidRange } from '../../server/src/runtimes/process/release/layout.ts'
+import { prepareBin } from '../../server/src/runtimes/process/toolchain/prepare-bin.ts'
+import type { Exit, Handle, Observation, Release, Runtime } from '../../server/src/runtimes/runtime.ts'
 import { releasePorts } from '../harness/ports.ts'
 
-/** Whom apps can run as in this test run: another user, too, when the tests are root. */
-export const identities: { name: string; user: OsUser | null }[] = [
-  ...(process.getuid?.() === 0 ? [{ name: 'a user of its own', user: { uid: 41001, gid: 41001 } }] : []),
-  { name: "the server's user", user: null },
+/** The users that apps can run as in this test run: users of their own, too, when the tests are root. */
+export const identities: { name: string; uids: UidRange | null }[] = [
+  ...(process.getuid?.() === 0 ? [{ name: 'a user of its own', uids: { from: 41_000, to: 49_999 } }] : []),
+  { name: "the server's user", uids: null },
 ]
 
-const limits: Limits = { memoryBytes: 512_000_000, cpus: 1 }
+export type BuildOutcome = { ok: true } | ({ ok: false; command: string } & Exit)
 
-/** A folder with a toolchain and releases in it; everything that it starts ends with it. */
+/** A folder with a toolchain, releases and logs in it; everything that it starts ends with it. */
 export interface Bench {
   readonly directory: string
   readonly node: string
-  /** As a server after a restart would have it: it knows nothing of what the one before has started. */
-  newRunner(): Runner
-  release(fixture: string, options?: { user?: OsUser | null; variables?: Record<string, string> }): Promise<Release>
-  processesOf(release: Release): Promise<number[]>
+  readonly logs: LogStore
+  /** Makes the runtime as a server does at its start: it knows nothing of instances that another one has started. */
+  newRuntime(options?: { readonly uids?: UidRange | null; readonly host?: HostCapabilities }): Runtime
+  /** Makes a release of an app of its own with the files of a fixture, sealed by this runtime. */
+  release(runtime: Runtime, fixture: string, variables?: Record<string, string>): Promise<Release>
+  pathsOf(release: Pick<Release, 'id' | 'appId'>): ReleasePaths & { readonly logs: string }
+  /** Runs commands until one fails. */
+  build(
+    runtime: Runtime,
+    release: Release,
+    commands: readonly (readonly [string, ...string[]] | Command)[],
+    signal?: AbortSignal,
+  ): Promise<BuildOutcome>
+  start(runtime: Runtime, release: Release, command: readonly [string, ...string[]] | Command): Promise<Handle>
+  /** Returns the last lines of a log. */
+  lines(release: Pick<Release, 'id' | 'appId'>, stream: LogStream, count?: number): Promise<string[]>
+  processesOf(release: Pick<Release, 'id'>): Promise<number[]>
   dispose(): Promise<void>
 }
 
 export async function createBench(): Promise<Bench> {
-  const directory = await mkdtemp(join(tmpdir(), 'fairlead-runner-'))
+  const directory = await mkdtemp(join(tmpdir(), 'fairlead-runtime-'))
   await chmod(directory, 0o711)
   const { node, npmCli } = await provideToolchain(directory)
   const unused = '/nowhere.js'
@@ -49,40 +65,59 @@ export async function createBench(): Promise<Bench> {
     modernYarnCli: unused,
     staticServer: unused,
   })
+  const apps = join(directory, 'apps')
+  const logs = createLogStore({ directory: join(directory, 'logs') })
   const releases: Release[] = []
+  const logOf = ({ id, appId }: Pick<Release, 'id' | 'appId'>, stream: LogStream) => ({
+    appId,
+    deploymentId: id,
+    stream,
+  })
   return {
     directory,
     node,
-    newRunner: () =>
-      createProcessRunner({
-        node,
-        bin,
+    logs,
+    newRuntime: ({ uids = null, host = noCapabilities } = {}) =>
+      createProcessRuntime({
+        apps,
+        uids,
+        programs: { node, bin },
         buildEnvironment: { OPERATOR_SETTING: 'a mirror' },
         ports: releasePorts,
-        confinement: createConfinement(noMeans),
-        enter: enterProgram,
+        host,
+        caches: createCaches({ mostEachBytes: 1e9, mostAllBytes: 1e9, list: async () => [] }),
         logger: { info: () => undefined },
       }),
-    release: async (fixture, { user = null, variables = {} } = {}) => {
-      const id = `dep_${randomUUID()}`
-      const appDirectory = join(directory, id)
-      const logDirectory = join(directory, 'logs', id)
-      const release = {
-        id,
-        directory: join(appDirectory, 'release'),
-        logDirectory,
-        appDirectory,
-        user,
-        limits,
+    release: async (runtime, fixture, variables = {}) => {
+      const release: Release = {
+        id: `dep_${randomUUID()}`,
+        appId: `app_${randomUUID()}`,
+        appNumber: releases.length + 1,
+        limits: { memoryBytes: 512_000_000, cpus: 1 },
         variables,
       }
-      const source = join(release.directory, 'source')
-      await mkdir(release.directory, { recursive: true, mode: 0o711 })
-      await cp(fixturePath(fixture), source, { recursive: true })
-      if (user !== null) await chownTree(source, user)
       releases.push(release)
+      await cp(fixturePath(fixture), await runtime.builder.prepare(release), { recursive: true })
+      await runtime.builder.seal(release, new AbortController().signal)
       return release
     },
+    pathsOf: (release) => ({ ...pathsOf(apps, release), logs: join(directory, 'logs', release.appId, release.id) }),
+    async build(runtime, release, commands, signal = new AbortController().signal) {
+      await using output = await logs.open(logOf(release, 'build'))
+      return runtime.builder.build(release, { output, signal }, async (run): Promise<BuildOutcome> => {
+        for (const command of commands.map(toCommand)) {
+          const exit = await run(command, signal)
+          if (exit.code !== 0) return { ok: false, command: command.argv.join(' '), ...exit }
+        }
+        return { ok: true }
+      })
+    },
+    async start(runtime, release, command) {
+      await using output = await logs.open(logOf(release, 'runtime'))
+      return runtime.instances.start(release, toCommand(command), output)
+    },
+    lines: (release, stream, count = 100) =>
+      logs.tail(logOf(release, stream), { lines: count, masker: createMasker([]) }),
     processesOf: (release) => findProcesses(markerOf(release)),
     dispose: async () => {
       for (const release of releases) await killAll({ marker: markerOf(release) }, { graceMs: 0 })
@@ -91,38 +126,30 @@ export async function createBench(): Promise<Bench> {
   }
 }
 
+const toCommand = (command: readonly [string, ...string[]] | Command): Command =>
+  'argv' in command ? command : { argv: command }
+
 export const fixturePath = (name: string): string => fileURLToPath(new URL(`../fixtures/apps/${name}`, import.meta.url))
 
-export const plan = (start: Plan['start']['argv'], build: Plan['start']['argv'][] = []): Plan => ({
-  kind: 'node',
-  build: build.map((argv) => ({ argv })),
-  start: { argv: start },
-})
-
 /** Waits until the instance is in this state. */
-export function untilState<S extends InstanceState['state']>(
-  runner: Runner,
-  instance: Instance,
+export function untilState<S extends Observation['state']>(
+  runtime: Runtime,
+  handle: Handle,
   state: S,
-): Promise<Extract<InstanceState, { state: S }>> {
+): Promise<Extract<Observation, { state: S }>> {
   return vi.waitFor(
     async () => {
-      const seen = await runner.inspect(instance)
+      const seen = await runtime.instances.observe(handle)
       if (seen.state !== state) throw new Error(`still ${JSON.stringify(seen)}`)
-      return seen as Extract<InstanceState, { state: S }>
+      return seen as Extract<Observation, { state: S }>
     },
     { timeout: 30_000, interval: 10 },
   )
 }
 
-const markerOf = (release: Release) => ({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: release.id })
+const markerOf = (release: Pick<Release, 'id'>) => ({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: release.id })
 
-async function chownTree(path: string, user: OsUser): Promise<void> {
-  await chown(path, user.uid, user.gid)
-  for (const entry of await readdir(path, { recursive: true })) await chown(join(path, entry), user.uid, user.gid)
-}
-
-/** Node and npm where every user can read them: as installed, or copied when the checkout is private. */
+/** Provides Node and npm where every user can read them: as installed, or copied when the checkout is private. */
 async function provideToolchain(directory: string): Promise<{ node: string; npmCli: string }> {
   const npm = dirname(createRequire(import.meta.url).resolve('npm/package.json'))
   const node = process.execPath

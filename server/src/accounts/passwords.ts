@@ -1,5 +1,5 @@
 import { hash, type Options, verify } from '@node-rs/argon2'
-import pLimit from 'p-limit'
+import { createSlots } from '../platform/slots.ts'
 import { newToken } from './tokens.ts'
 
 export interface Passwords {
@@ -15,14 +15,15 @@ const costs: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 const maxConcurrent = 2
 
 export function createPasswords(): Passwords {
-  const slots = pLimit(maxConcurrent)
-  const dummyHash = slots(() => hash(newToken(), costs))
+  const slots = createSlots(maxConcurrent)
+  const inSlot = <T>(work: () => Promise<T>): Promise<T> => slots.use('passwords', undefined, work)
+  const dummyHash = inSlot(() => hash(newToken(), costs))
   // `verify` reports a rejection; without a handler it would end the process before that.
   dummyHash.catch(() => undefined)
   return {
-    hash: (password) => slots(() => hash(password, costs)),
+    hash: (password) => inSlot(() => hash(password, costs)),
     verify(password, given) {
-      return slots(async () => {
+      return inSlot(async () => {
         const matches = await verify(given ?? (await dummyHash), password)
         return matches && given !== undefined
       })

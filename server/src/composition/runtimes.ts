@@ -1,4 +1,5 @@
-import { createLogStore, type LogStore } from '../logs/log-store.ts'
+import { createLogStore } from '../logs/file-log-store.ts'
+import type { LogStore } from '../logs/log-store.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { isRoot } from '../platform/startup/state.ts'
 import { detectCapabilities } from '../runtimes/process/confinement/capabilities.ts'

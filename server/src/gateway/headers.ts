@@ -252,3 +252,4 @@ function connectionOptions(rawHeaders: RawHeaders): Set<string> | null {
 function refuse(status: Refusal['status'], message: string): Refusal {
   return { ok: false, status, message }
 }
+export const deploymentHeader = 'x-fairlead-deployment'

@@ -1,13 +1,13 @@
-// Other spellings of a log's bytes, in which a secret is looked for as it is.
+// Decoded forms of a log's bytes, which are searched for the plain text of a secret.
 
-/** A text in another spelling, and where in the text each of its characters begins and ends. */
+/** A decoded text, with the begin and the end of each of its characters in the original text. */
 export interface Respelled {
   readonly bytes: Buffer
   readonly starts: Uint32Array
   readonly ends: Uint32Array
 }
 
-/** Without line breaks and in the first of the two alphabets (RFC 4648, sections 4 and 5). */
+/** Removes line breaks, and turns the URL-safe alphabet of base64 into the usual one (RFC 4648, sections 4 and 5). */
 export function unwrapped(bytes: Buffer): Respelled {
   const spelled = emptyFor(bytes)
   let length = 0
@@ -22,7 +22,7 @@ export function unwrapped(bytes: Buffer): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-/** With what stands for `%41` in a URL, and with a space for every `+`, however it is written: in a form it is one. */
+/** Decodes `%41` as in a URL, and every `+` as a space, as in a form. */
 export function urlDecoded(bytes: Buffer): Respelled {
   const spelled = emptyFor(bytes)
   let length = 0
@@ -40,14 +40,14 @@ export function urlDecoded(bytes: Buffer): Respelled {
 
 /** `\u0041` */
 export const longestEscape = 6
-/** What `\n` and the like stand for, by the letter; any other character stands for itself. */
+/** The characters of `\n` and the like by their letters. Any other letter is itself. */
 const escapeLetters = new Map(
   Object.entries({ b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 }).map(([letter, byte]) => [letter.charCodeAt(0), byte]),
 )
 
 /**
- * With what stands for `\"`, `\n`, `\x41` and `\u0041` in JSON and in what Node and Python show of a text. Logs are full
- * of them, so the bytes are looked at one by one.
+ * Decodes `\"`, `\n`, `\x41` and `\u0041`, as JSON has them and as Node and Python print texts. Logs are full of them, so
+ * the bytes are read one by one, without a regular expression.
  */
 export function unescaped(bytes: Buffer): Respelled {
   const spelled = emptyFor(bytes)
@@ -75,7 +75,7 @@ export function unescaped(bytes: Buffer): Respelled {
       continue
     }
     at += 2 + digits
-    // What is beyond the basic plane is written as two.
+    // A character beyond the basic plane is written as two escapes.
     const isFirst = character >= 0xd800 && character < 0xdc00 && bytes[at] === 0x5c && bytes[at + 1] === 0x75
     const second = isFirst ? hexNumber(bytes, at + 2, 4) : Number.NaN
     if (second >= 0xdc00 && second < 0xe000) {
@@ -87,7 +87,7 @@ export function unescaped(bytes: Buffer): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-/** The bytes of a character in UTF-8. */
+/** Calls `put` with each byte of a character in UTF-8. */
 function putCharacter(character: number, put: (byte: number) => void): void {
   if (character < 0x80) {
     put(character)
@@ -105,7 +105,7 @@ function putCharacter(character: number, put: (byte: number) => void): void {
   put(0x80 | (character & 0x3f))
 }
 
-/** `NaN` when these are no hexadecimal digits. */
+/** Returns `NaN` when these are not hexadecimal digits. */
 function hexNumber(bytes: Buffer, from: number, digits: number): number {
   let value = 0
   for (let at = from; at < from + digits; at += 1) value = value * 16 + hexDigit(bytes[at])
@@ -118,7 +118,7 @@ const emptyFor = ({ length }: Buffer): Respelled => ({
   ends: new Uint32Array(length),
 })
 
-/** `NaN` for what is none. */
+/** Returns `NaN` for any other byte. */
 function hexDigit(byte = 0): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20

@@ -1,34 +1,34 @@
 import { longestEscape, type Respelled, unescaped, unwrapped, urlDecoded } from './masking-spellings.ts'
 
-/** Shorter values (`1`, `true`, `debug`) are no secrets, and masking them would make any text unreadable. */
+/** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make any text unreadable. */
 const shortestSecret = 8
-/** A longer value is looked for in pieces of at least this many bytes: a piece of a secret is a secret, too. */
+/** A longer value is searched for in pieces of at least this many bytes: a piece of a secret is secret, too. */
 const pieceLength = 64
-/** How much of a form is looked up at once; none is shorter. */
+/** The number of bytes of a form that are looked up at once; no form is shorter. */
 const prefixLength = 8
 
-/** A part of a text in bytes: the first one, and the one after the last. */
+/** A part of a text in bytes, from the first one to the one after the last. */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
 /**
- * Finds secrets as they are, with the escapes of JSON and of programming languages, in base64 (also broken into lines,
- * or inside of something longer) or URL-encoded.
+ * Finds secrets in plain text, with the escapes of JSON and of programming languages, in base64 (also broken into lines,
+ * or within a longer encoded text) or URL-encoded.
  */
 export interface Masker {
-  /** No form of a secret is longer than this, in bytes: so much must be seen around a part of a text to mask it. */
+  /** The length of the longest form of a secret in bytes. To mask a part of a text, this much must be seen around it. */
   readonly reach: number
-  /** Where secrets lie, in order and without overlaps. */
+  /** Returns the positions of secrets, in order and without overlaps. */
   find(text: Buffer): readonly Range[]
-  /** The text with `***` in place of each. */
+  /** Replaces each secret by `***`. */
   mask(text: string): string
 }
 
 interface Form {
   readonly text: string
-  /** Neighbours that hold some bits of the secret, too. */
+  /** The number of neighbouring characters that hold some bits of the secret, too. */
   readonly before: 0 | 1
   readonly after: 0 | 1
 }
@@ -43,7 +43,7 @@ export function createMasker(values: readonly string[]): Masker {
   const findPlain = createFinder(plainForms)
   const findDecoded = createFinder(plainForms.map(({ text }) => exact(text.replaceAll('+', ' '))))
   const findBase64 = createFinder(base64Forms)
-  // A byte takes at most six as an escape; base64 in lines takes a break for each, though nobody makes lines of one.
+  // A byte takes at most six as an escape. Base64 in lines has at most one line break for each character.
   const reach = Math.max(
     0,
     ...plainForms.map(({ text }) => text.length * longestEscape),
@@ -52,9 +52,9 @@ export function createMasker(values: readonly string[]): Masker {
 
   const find: Masker['find'] = (bytes) => {
     if (secrets.length === 0) return []
-    const found = [...findPlain(bytes), ...placesOf(findBase64, unwrapped(bytes))]
-    if (bytes.includes('\\')) found.push(...placesOf(findPlain, unescaped(bytes)))
-    if (bytes.includes('%') || bytes.includes('+')) found.push(...placesOf(findDecoded, urlDecoded(bytes)))
+    const found = [...findPlain(bytes), ...rangesIn(findBase64, unwrapped(bytes))]
+    if (bytes.includes('\\')) found.push(...rangesIn(findPlain, unescaped(bytes)))
+    if (bytes.includes('%') || bytes.includes('+')) found.push(...rangesIn(findDecoded, urlDecoded(bytes)))
     return merged(found)
   }
 
@@ -68,12 +68,12 @@ export function createMasker(values: readonly string[]): Masker {
   }
 }
 
-/** Replaces the values of an app's variables in a text. */
+/** Replaces each of these values in a text by `***`. */
 export function maskValues(text: string, values: readonly string[]): string {
   return createMasker(values).mask(text)
 }
 
-/** A part of a text, with `***` in place of every range, or of as much of it as lies in the part. */
+/** Returns a part of a text, with `***` in place of every range that overlaps it. */
 export function maskRanges(text: Buffer, ranges: readonly Range[], part: Range): string {
   let masked = ''
   let at = part.from
@@ -94,7 +94,7 @@ function piecesOf(secret: Buffer): Buffer[] {
   )
 }
 
-/** The characters of the base64 form that the secret alone decides, for each of the three places it can begin at. */
+/** Returns the base64 characters that the secret alone determines, for each of the three offsets it can begin at. */
 function inBase64(secret: Buffer): Form[] {
   return ([0, 1, 2] as const).map((shift) => {
     const encoded = Buffer.concat([Buffer.alloc(shift), secret])
@@ -108,13 +108,13 @@ function inBase64(secret: Buffer): Form[] {
 
 type Finder = (bytes: Buffer) => Range[]
 
-function placesOf(find: Finder, { bytes, starts, ends }: Respelled): Range[] {
+function rangesIn(find: Finder, { bytes, starts, ends }: Respelled): Range[] {
   return find(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
 }
 
 /**
- * Finds every place of every form in one pass. The text and the forms may be made by somebody who means harm: what is
- * done at one place does not grow with the number of forms, only with that of their lengths.
+ * Makes a function that finds every occurrence of every form in one pass. An attacker may choose the text and the forms:
+ * the work at one position does not grow with the number of forms, only with that of their different lengths.
  */
 function createFinder(forms: readonly Form[]): Finder {
   const known = new Map(forms.map((form) => [form.text, form]))
@@ -140,7 +140,7 @@ function createFinder(forms: readonly Form[]): Finder {
   }
 }
 
-/** Of the first four bytes. */
+/** Hashes four bytes. */
 const hashAt = (bytes: Buffer, at: number): number =>
   ((bytes[at] ?? 0) ^ ((bytes[at + 1] ?? 0) << 3) ^ ((bytes[at + 2] ?? 0) << 6) ^ ((bytes[at + 3] ?? 0) << 8)) & 0xffff
 

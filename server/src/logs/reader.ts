@@ -1,19 +1,19 @@
+import type { LogExtent } from './extent.ts'
 import { lineText } from './line-text.ts'
 import { lastLines, readAt, withLog } from './log-files.ts'
 import type { Masker } from './masking.ts'
-import type { LogExtent } from './recorder.ts'
 import { marksBetween, positionSince } from './times.ts'
 
-/** One line of a log as it is shown. */
+/** One line of a log, ready to be shown. */
 export interface LogLine {
-  /** When it was written, in milliseconds of Unix time; `null` where that is not known. */
+  /** The time of writing in milliseconds of Unix time; `null` where it is not known. */
   readonly at: number | null
   readonly text: string
-  /** Where the next line begins, in bytes. */
+  /** The position where the next line begins, in bytes. */
   readonly end: number
 }
 
-/** Some lines of a log, and where to go on. */
+/** Some lines of a log, and the position to continue at. */
 export interface LogPart {
   readonly lines: readonly LogLine[]
   readonly next: number
@@ -22,7 +22,7 @@ export interface LogPart {
 const chunk = 64 * 1024
 const lineFeed = 0x0a
 
-/** Where the last `count` lines that were written at `since` or later begin, and how many there are. */
+/** Finds where the last `count` lines that were written at `since` or later begin, and how many there are. */
 export async function findStart(
   path: string,
   extent: LogExtent,
@@ -30,21 +30,21 @@ export async function findStart(
 ): Promise<{ position: number; lines: number }> {
   const since = wanted.since === undefined ? extent.start : ((await positionSince(path, wanted.since)) ?? extent.end)
   return withLog(path, { position: extent.end, lines: 0 }, async (file) => {
-    // What is kept of a log whose beginning is gone may begin within a line, which is not told.
+    // After its beginning was freed, the log may start mid-line; that fragment is dropped.
     const kept = { ...extent, startsLine: extent.start === 0 }
     if (since <= extent.start) return lastLines(file, kept, wanted.count)
-    // A line that was finished then may have been begun before.
+    // A line that was finished at that time may have begun before.
     const { position } = await lastLines(file, { ...kept, end: since + 1 }, 1)
     return lastLines(file, { start: Math.min(position, extent.end), end: extent.end, startsLine: true }, wanted.count)
   })
 }
 
 /**
- * The whole lines from a position on, as many as 64 KB hold, each cut at 4 KB; none when there is nothing new. A position
- * that is within a line is taken for one whose line has been told: the rest of that line is left out, so that a line of
- * any length counts as one. What is not there any more is left out, too.
+ * Reads the whole lines from a position on, as many as 64 KB hold, each cut at 4 KB; none when there is nothing new. A
+ * position within a line means that the beginning of the line was returned before: the rest of it is skipped, so that a
+ * line of any length counts as one. Freed parts of the log are skipped, too.
  *
- * @param wanted.isFinal whether a last line without an end counts, because nobody will end it
+ * @param wanted.isFinal true when nobody writes any more, so that a last line without a line feed counts
  */
 export function readLines(
   path: string,
@@ -56,7 +56,7 @@ export function readLines(
   return withLog(path, { lines: [], next: from }, async (file) => {
     const to = Math.min(from + chunk, extent.end)
     if (to <= from) return { lines: [], next: from }
-    // Secrets may begin before the part that is read, and end after it.
+    // Secrets may begin before the requested part, and end after it.
     const windowFrom = Math.max(extent.start, from - Math.max(1, masker.reach))
     const window = await readAt(file, windowFrom, Math.min(to + masker.reach, extent.end))
     const [partFrom, partTo] = [from - windowFrom, Math.min(to - windowFrom, window.length)]
@@ -83,12 +83,12 @@ export function readLines(
 
 interface Line {
   readonly from: number
-  /** Without its end. */
+  /** Without the line feed. */
   readonly to: number
   readonly end: number
 }
 
-/** The lines of a part of a text, and where the first line begins that is not among them. */
+/** Returns the lines of a part of a text, and the position of the first line after them. */
 function split(
   text: Buffer,
   from: number,
@@ -104,7 +104,7 @@ function split(
     start = at + 1
   }
   if (start === to) return { lines, next: start }
-  // The rest of a line that has been told, or a line that fills the whole part.
+  // The rest of a line whose beginning was returned before, or a line that fills the whole part.
   if (isRest) return { lines, next: to }
   if (!options.isFinal && !(options.isFull && lines.length === 0)) return { lines, next: start }
   return { lines: [...lines, { from: start, to, end: to }], next: to }

@@ -2,9 +2,10 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises'
 
 /*
- * When the lines of a log were written. Beside `runtime.log` lies `runtime.times`: marks of two little-endian doubles,
- * up to which byte the log had grown, and when (milliseconds of Unix time; negative when it is only known that it was no
- * later). The first mark tells where what is kept of the log begins.
+ * The times of a log's lines. Beside `runtime.log` lies `runtime.times`, a list of marks. A mark is two little-endian
+ * doubles: the size of the log, and the time when it had grown to that size, in milliseconds of Unix time. The time is
+ * negative when the log had that size at that time, but may have had it before. The first mark is where the readable part
+ * of the log begins.
  */
 
 export interface Mark {
@@ -18,7 +19,7 @@ const bufferedMarks = 256
 
 export const timesOf = (logPath: string): string => logPath.replace(/\.log$/, '.times')
 
-/** The first and the last mark, and how many there are; `null` when there are none. */
+/** Reads the first and the last mark, and counts them. Returns `null` when there are none. */
 export function readEnds(logPath: string): Promise<{ first: Mark; last: Mark; count: number } | null> {
   return withTimes(logPath, null, async (file, count) => {
     const [first] = await readMarks(file, 0, 1)
@@ -27,12 +28,12 @@ export function readEnds(logPath: string): Promise<{ first: Mark; last: Mark; co
   })
 }
 
-/** All marks, in order. */
+/** Reads all marks, in order. */
 export function readAllMarks(logPath: string): Promise<Mark[]> {
   return withTimes(logPath, [], (file, count) => readMarks(file, 0, count))
 }
 
-/** The marks that tell when the bytes from one position to another were written. */
+/** Reads the marks that cover the bytes from one position to another. */
 export function marksBetween(logPath: string, from: number, to: number): Promise<Mark[]> {
   return withTimes(logPath, [], async (file, count) => {
     const marks: Mark[] = []
@@ -45,10 +46,10 @@ export function marksBetween(logPath: string, from: number, to: number): Promise
   })
 }
 
-/** The position from which on everything was written at this time or later, in milliseconds; `null` when nothing was. */
+/** Finds the position after which all bytes were written at `since` (milliseconds) or later. Returns `null` when there are none. */
 export function positionSince(logPath: string, since: number): Promise<number | null> {
   return withTimes(logPath, null, async (file, count) => {
-    // The first mark is of what is gone.
+    // The first mark covers the part that was freed.
     const index = Math.max(1, await firstWhere(file, count, ({ at }) => at >= since))
     if (index >= count) return null
     const [before] = await readMarks(file, index - 1, 1)
@@ -72,7 +73,7 @@ export async function appendMark(logPath: string, mark: Mark): Promise<void> {
   }
 }
 
-/** Puts these marks in the place of all. */
+/** Replaces all marks. */
 export async function replaceMarks(logPath: string, marks: readonly Mark[]): Promise<void> {
   const path = timesOf(logPath)
   await writeFile(`${path}.new`, encode(marks), { mode: 0o600 })

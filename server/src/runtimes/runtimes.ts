@@ -16,7 +16,8 @@ export function createRuntimes(preferred: Runtime, others: readonly Runtime[] = 
     all,
     named(name) {
       const found = all.find((runtime) => runtime.name === name)
-      if (found === undefined) throw new Error(`This release needs the runtime "${name}", which this server does not have.`)
+      if (found === undefined)
+        throw new Error(`This release needs the runtime "${name}", which this server does not have.`)
       return found
     },
   }

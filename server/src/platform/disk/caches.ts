@@ -1,36 +1,38 @@
-import { lstat, lutimes, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { lstat, lutimes } from 'node:fs/promises'
 import { createKeyedLock } from '../keyed-lock.ts'
 import { removeFolder } from './folders.ts'
 import { sizeOf } from './tree-size.ts'
 
 /**
- * Folders that save downloads, each for a purpose of its own: the packages of an app, a repository. None is ever needed:
- * whatever becomes too much is cleared away, and comes again when somebody asks for it.
+ * Folders that save downloads, such as the packages of an app or a repository. Each can be deleted whenever it is not
+ * in use, because its content can be downloaded again.
  */
 export interface Caches {
-  /** Runs when all earlier use of this folder has ended; nothing is cleared away from it meanwhile. It may not exist yet. */
-  use<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
+  /** Runs `action` once all earlier uses of this folder have ended. It is not deleted meanwhile. It may not exist yet. */
+  use<T>(path: string, signal: AbortSignal, action: () => Promise<T>): Promise<T>
+  /** True while the folder is used, or waited for. */
   isInUse(path: string): boolean
-  /** Clears away what is beyond the caps; what is in use stays. */
+  /** Deletes the caches that exceed the caps, except those in use. */
   trim(): Promise<void>
 }
 
 export interface CacheCaps {
-  /** The most that one may take on the disk, and all of them together. */
+  /** The most that one cache may take on the disk. */
   readonly mostEachBytes: number
+  /** The most that all caches may take together. */
   readonly mostAllBytes: number
 }
 
-/** A cache as it is found on the disk; times in milliseconds. */
+/** A cache on the disk. */
 export interface FoundCache {
   readonly path: string
   readonly bytes: number
+  /** Milliseconds of Unix time. */
   readonly usedAt: number
   readonly inUse: boolean
 }
 
-/** The caches to clear away: those that are too large, and then the least recently used until all others are within the cap. */
+/** Returns the caches to delete: those that are too large, then the least recently used until the rest fits the cap. */
 export function beyondCaps(found: readonly FoundCache[], { mostEachBytes, mostAllBytes }: CacheCaps): string[] {
   const tooLarge = found.filter(({ bytes, inUse }) => bytes > mostEachBytes && !inUse)
   const rest = found.filter((cache) => !tooLarge.includes(cache)).toSorted((a, b) => a.usedAt - b.usedAt)
@@ -45,17 +47,17 @@ export function beyondCaps(found: readonly FoundCache[], { mostEachBytes, mostAl
   return [...tooLarge, ...tooMany].map(({ path }) => path)
 }
 
-/** @param options.list the folders of all caches that are there */
+/** @param options.list lists the folders of all caches; they need not exist */
 export function createCaches(options: CacheCaps & { readonly list: () => Promise<readonly string[]> }): Caches {
   const { list } = options
   const lock = createKeyedLock()
-  /** How many use a folder or wait to do so. */
+  /** The number of callers that use a folder or wait for it. */
   const users = new Map<string, number>()
-  /** What was measured, each as it was after a use. */
+  /** Sizes, each as measured after the use at `usedAt`. */
   const measured = new Map<string, { readonly bytes: number; readonly usedAt: number }>()
   const isInUse = (path: string): boolean => users.has(path)
 
-  const look = async (path: string): Promise<FoundCache | null> => {
+  const measure = async (path: string): Promise<FoundCache | null> => {
     const info = await lstat(path).catch(() => null)
     if (info === null) return null
     const usedAt = info.mtimeMs
@@ -70,11 +72,11 @@ export function createCaches(options: CacheCaps & { readonly list: () => Promise
     for (const path of measured.keys()) if (!paths.has(path)) measured.delete(path)
     const found: FoundCache[] = []
     for (const path of paths) {
-      const cache = await look(path)
+      const cache = await measure(path)
       if (cache !== null) found.push(cache)
     }
     for (const path of beyondCaps(found, options)) {
-      // Whoever asks for it from here on waits until it is gone.
+      // A caller that needs it from here on waits until it is deleted.
       if (!isInUse(path)) await lock(path, () => removeFolder(path))
     }
   }
@@ -82,12 +84,12 @@ export function createCaches(options: CacheCaps & { readonly list: () => Promise
   return {
     isInUse,
 
-    async use(path, signal, work) {
+    async use(path, signal, action) {
       users.set(path, (users.get(path) ?? 0) + 1)
       try {
-        return await lock(path, work, signal)
+        return await lock(path, action, signal)
       } finally {
-        // Its time tells when it was used last, also after a restart.
+        // The folder's own time records the last use, also for a server after a restart.
         const now = new Date()
         await lutimes(path, now, now).catch(() => undefined)
         const left = (users.get(path) ?? 1) - 1
@@ -98,12 +100,4 @@ export function createCaches(options: CacheCaps & { readonly list: () => Promise
 
     trim: () => lock('trim', trim),
   }
-}
-
-/** The folders of all caches: a repository's in `<git>/<project>/…`, an app's packages in `<apps>/<app>/cache`. */
-export async function cacheFolders(directories: { readonly git: string; readonly apps: string }): Promise<string[]> {
-  const inside = async (directory: string): Promise<string[]> =>
-    (await readdir(directory).catch(() => [])).map((name) => join(directory, name))
-  const repositories = await Promise.all((await inside(directories.git)).map(inside))
-  return [...repositories.flat(), ...(await inside(directories.apps)).map((app) => join(app, 'cache'))]
 }

@@ -1,16 +1,27 @@
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
-import { lchown, lstat, mkdir, open } from 'node:fs/promises'
+import { lchown, lstat, mkdir, open, readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { OsUser } from '../users.ts'
 
-/** Where the machine's own programs lie. */
+/** The folders of the machine's own programs. */
 export const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
 
+/** Lists the names of the folders in a folder; none when it does not exist. */
+export async function foldersIn(directory: string): Promise<string[]> {
+  try {
+    const entries = await readdir(directory, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return []
+    throw error
+  }
+}
+
 /**
- * Makes a private folder of the user's unless it exists.
+ * Makes a private folder that belongs to the user, unless it exists.
  *
- * @throws Error when something else lies there, a symbolic link included
+ * @throws Error when the path is something else than a folder, such as a symbolic link
  */
 export async function ensurePrivateFolder(path: string, user: OsUser | null): Promise<void> {
   try {
@@ -20,25 +31,25 @@ export async function ensurePrivateFolder(path: string, user: OsUser | null): Pr
     if (!(await lstat(path)).isDirectory()) throw new Error(`${path} is not a folder`)
     return
   }
-  // Not chown: should the app have put a link there in between, its target stays whose it is.
+  // lchown: if the app has put a symbolic link there in between, its target keeps its owner.
   if (user !== null) await lchown(path, user.uid, user.gid)
 }
 
-/** Deletes a folder with all that is in it, or the symbolic link in its place but not what that points to. */
+/** Deletes a folder with all its content, or the symbolic link in its place but not the target of the link. */
 export async function removeFolder(path: string): Promise<void> {
   try {
-    // Closes the folder to its app first, so that nothing in it is exchanged for a link while it is walked.
+    // Locks the app out first, so that it cannot exchange folders for links during the walk.
     const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
     await folder.chmod(0o700).finally(() => folder.close())
   } catch (error) {
     if (isCode(error, 'ENOENT')) return
-    // A link or a file has nothing in it to guard.
+    // A link or a file has no content to protect.
     if (!isCode(error, 'ENOTDIR') && !isCode(error, 'ELOOP')) throw error
   }
-  // The system's programs go down from folder to folder and not by paths: neither a tree deeper than a path is long nor
-  // a folder that is exchanged for a link meanwhile leads them astray.
+  // rm descends from folder to folder and not by paths: it copes with a tree deeper than a path may be long, and follows
+  // no folder that is exchanged for a link meanwhile.
   await run('rm', ['-rf', '--', path]).catch(async () => {
-    // A build may take the right to its own folders away.
+    // A build may have removed its own rights to its folders.
     await run('chmod', ['-R', 'u+rwx', '--', path]).catch(() => undefined)
     await run('rm', ['-rf', '--', path])
   })

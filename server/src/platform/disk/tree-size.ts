@@ -1,21 +1,21 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-/** What a file takes that holds nothing, its entry and its inode: a million of them are not free. */
+/** The cost of an empty file, its entry and its inode: a million of them are not free. */
 const leastBytes = 1_024
 
 /**
- * The bytes that trees take on the disk, read by `find`: a process of its own walks over a release many times as fast as
- * Node can, and does not keep the requests waiting. Links are not followed; what has several names counts for each, and
- * what is not there or goes away meanwhile not at all. What cannot be looked into could hold anything: it counts as
- * endless. Leaves off at more than `enough`.
+ * Returns the bytes that trees take on the disk. Measured by `find`, which walks over a release many times as fast as
+ * Node can and does not delay requests. Does not follow symbolic links. A file with several names counts for each of
+ * them; files that do not exist, or vanish meanwhile, do not count. A folder that cannot be read could hold anything:
+ * then the result is infinity. Stops as soon as there are more than `enough` bytes.
  *
  * @param paths absolute
  */
 export function sizeOf(paths: readonly string[], enough = Number.POSITIVE_INFINITY): Promise<number> {
   if (paths.length === 0) return Promise.resolve(0)
-  return new Promise((done, fail) => {
-    // Found on the system's own path, and telling its errors in the words that are looked for.
+  return new Promise((resolve, reject) => {
+    // Looked up on the system's own path; in the locale C its errors have the wording that is matched below.
     const child = spawn('find', ['-P', ...paths, '-printf', '%b\\n'], {
       env: { LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -28,7 +28,7 @@ export function sizeOf(paths: readonly string[], enough = Number.POSITIVE_INFINI
     createInterface({ input: child.stderr }).on('line', (line) => {
       if (!/: (No such file or directory|Not a directory)$/.test(line)) bytes = Number.POSITIVE_INFINITY
     })
-    child.once('error', fail)
-    child.once('close', () => done(bytes))
+    child.once('error', reject)
+    child.once('close', () => resolve(bytes))
   })
 }

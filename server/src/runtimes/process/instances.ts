@@ -25,8 +25,7 @@ export function createInstances(parts: InstancesParts): Instances {
   const exits = createExitWatch()
 
   return {
-    start: async (release, command, output) =>
-      toHandle(await startInstance(parts, locate(release), command, output)),
+    start: async (release, command, output) => toHandle(await startInstance(parts, locate(release), command, output)),
 
     async observe(handle) {
       const instance = fromHandle(handle)

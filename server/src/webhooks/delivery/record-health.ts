@@ -1,5 +1,5 @@
-import type { Transaction } from '../../platform/database.ts'
 import { notify } from '../../platform/database/notifications.ts'
+import type { Transaction } from '../../platform/database.ts'
 import { changedChannel } from '../outbox.ts'
 import type { WebhooksTables } from '../tables.ts'
 import { type Health, hasFailedForGood, healthAfter } from './health.ts'

@@ -1,8 +1,8 @@
+import { createSlots, type Slots } from '../../platform/slots.ts'
 import { type AttemptDependencies, attempt } from './attempt.ts'
 import type { DueDelivery } from './due.ts'
 import { type Lane, mayBegin, rateAllows, takeNext } from './lane.ts'
 import type { Lanes } from './lanes.ts'
-import { createSlots, type Slots } from './slots.ts'
 
 export interface RunnerDependencies extends AttemptDependencies {
   readonly lanes: Lanes
@@ -39,7 +39,7 @@ export function createRunner(dependencies: RunnerDependencies): Runner {
     while (!stopped && mayBegin(lane)) {
       if (!rateAllows(lane, () => run(lane))) break
       const slots = lane.failing ? failing : steady
-      if (!slots.take(lane)) break
+      if (!slots.take(lane, () => run(lane))) break
       begin(lane, slots)
     }
     lanes.update(lane)
@@ -57,9 +57,8 @@ export function createRunner(dependencies: RunnerDependencies): Runner {
     const onAnswer = ({ ok }: { ok: boolean }) => {
       lane.failing = !ok
       lane.underWay--
-      slots.release()
       // Lanes that wait for a slot come before this one.
-      for (let next = slots.next(); next !== undefined; next = slots.next()) run(next)
+      slots.release()
       run(lane)
     }
     const { nextAt } = await attempt(dependencies, delivery, onAnswer, aborting.signal)

@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'pg'
+import { listen } from '../../platform/database/notifications.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { listen } from '../../platform/database/notifications.ts'
 import type { Outbound } from '../../platform/outbound.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'

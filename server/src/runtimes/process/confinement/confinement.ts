@@ -122,9 +122,7 @@ function prefixOf(host: HostCapabilities, release: LocalRelease, kind: Kind): st
     ownUser: release.user !== null,
   }
   return [
-    ...(prlimit === null
-      ? []
-      : [prlimit, ...prlimitArguments(groupLimits(release.limits, kind), options), '--']),
+    ...(prlimit === null ? [] : [prlimit, ...prlimitArguments(groupLimits(release.limits, kind), options), '--']),
     ...(sandbox === null
       ? []
       : [sandbox.program, ...sandboxArguments(release.paths, kind, { ...host, isModern: sandbox.isModern })]),

@@ -48,9 +48,7 @@ export async function launch(argv: readonly [string, ...string[]], options: Laun
     const [first = file, ...rest] = [...options.entry.prefix, file, ...args]
     const child =
       options.entry.groups.length === 0 ? spawnDirectly(first, rest, options) : spawnInGroups(first, rest, options)
-    const exited = new Promise<ExitStatus>((resolve) =>
-      child.once('exit', (code, signal) => resolve({ code, signal })),
-    )
+    const exited = new Promise<ExitStatus>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
     if (child.pid === undefined) {
       const error = await new Promise<Error>((resolve) => child.once('error', resolve))
       return { ok: false, code: 126, message: describe(command, error) }

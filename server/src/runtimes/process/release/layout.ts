@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { foldersIn } from '../../../platform/disk/folders.ts'
 import type { OsUser } from '../../../platform/users.ts'
 import type { Release, ReleaseRef } from '../../runtime.ts'
 
@@ -16,7 +17,6 @@ export interface ReleasePaths {
   /** Downloads of earlier builds. May be removed whenever no build of the app runs. */
   readonly cache: string
 }
-
 
 /** A release as it lies on this machine. */
 export interface LocalRelease extends Release {
@@ -73,14 +73,4 @@ export async function listApps(apps: string): Promise<{ id: string; releases: st
 /** Lists where the build caches of all apps lie, also of those that have none yet. */
 export async function appCacheFolders(apps: string): Promise<string[]> {
   return (await readdir(apps).catch(() => [])).map((id) => join(apps, id, 'cache'))
-}
-
-async function foldersIn(directory: string): Promise<string[]> {
-  try {
-    const entries = await readdir(directory, { withFileTypes: true })
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
 }

@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process'
+import { lstat, truncate } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { appendMark, type Mark, markBytes, readAllMarks, readEnds, replaceMarks } from './times.ts'
+
+/** The readable part of a log, in bytes. Positions count from the first byte ever written, including freed ones. */
+export interface LogExtent {
+  readonly start: number
+  readonly end: number
+}
+
+/** The extent of a log, with its last mark and the number of its marks. */
+export interface LogState {
+  readonly start: number
+  readonly last: Mark
+  readonly count: number
+}
+
+export interface LogCap {
+  /** The most that a log may take on the disk, its times included; beyond it the older half is freed. */
+  readonly mostBytes: number
+  /** Frees the space of the first bytes of a file and leaves its other bytes at their positions. */
+  readonly free: (path: string, bytes: number) => Promise<unknown>
+}
+
+/** A file system ends somewhere (16 TB on ext4); a log with positions beyond this begins anew. */
+const farthest = 2 ** 40
+const blockSize = 4096
+
+const empty: LogState = { start: 0, last: { end: 0, at: 0, isExact: false }, count: 0 }
+
+/** Reads the marks of a log. Returns `null` when it has none. */
+export async function loadState(path: string): Promise<LogState | null> {
+  const ends = await readEnds(path)
+  return ends === null ? null : { start: ends.first.end, last: ends.last, count: ends.count }
+}
+
+/**
+ * Notes that a log has grown, if it has, and keeps it within its cap.
+ *
+ * @param known the state after the last look, if there was one
+ * @param isRecorded true when somebody looked a moment ago, so that the time of the new lines is known
+ */
+export async function noteGrowth(
+  path: string,
+  known: LogState | null,
+  isRecorded: boolean,
+  cap: LogCap,
+): Promise<LogState> {
+  const stats = await lstat(path).catch(() => null)
+  if (stats === null || !stats.isFile()) return empty
+  const marked = known !== null && known.count > 0 ? known : await loadState(path)
+  // An app can truncate its log; then it begins anew.
+  const before = marked === null || stats.size < marked.last.end ? await begin(path) : marked
+  if (stats.size === before.last.end) return before
+  const at = Math.max(before.last.at, Math.min(stats.mtimeMs, Date.now()))
+  // Otherwise the lines were written some time before.
+  const last = { end: stats.size, at, isExact: isRecorded }
+  await appendMark(path, last)
+  const grown = { start: before.start, last, count: before.count + 1 }
+  return sizeOf(grown) > cap.mostBytes ? trim(path, grown, cap) : grown
+}
+
+const sizeOf = ({ start, last, count }: LogState): number => last.end - start + count * markBytes
+
+async function begin(path: string): Promise<LogState> {
+  const first = { end: 0, at: 0, isExact: false }
+  await replaceMarks(path, [first])
+  return { start: 0, last: first, count: 1 }
+}
+
+async function trim(path: string, { last }: LogState, { mostBytes, free }: LogCap): Promise<LogState> {
+  const marks = await readAllMarks(path)
+  let kept = marks.length - 1
+  const fits = (index: number) =>
+    last.end - (marks[index - 1]?.end ?? 0) + (marks.length - index + 1) * markBytes <= mostBytes / 2
+  while (kept > 1 && fits(kept - 1)) kept -= 1
+  const before = marks[kept - 1] ?? last
+  const first = { ...before, end: Math.max(before.end, last.end - Math.floor(mostBytes / 2)), isExact: false }
+  const rest = marks.slice(kept)
+  try {
+    if (first.end > farthest) throw new Error('the positions are used up')
+    await replaceMarks(path, [first, ...rest])
+    const freed = first.end - (first.end % blockSize)
+    if (freed > 0) await free(path, freed)
+    return { start: first.end, last, count: rest.length + 1 }
+  } catch {
+    // Not every file system can free a part of a file. Losing old lines is better than a full disk.
+    await truncate(path, 0)
+    return begin(path)
+  }
+}
+
+/** Runs `fallocate` of util-linux: the hole takes no space, and programs that append to the file notice nothing. */
+export function punchHole(path: string, bytes: number): Promise<unknown> {
+  const args = ['--punch-hole', '--offset', '0', '--length', String(bytes), path]
+  return promisify(execFile)('fallocate', args, { timeout: 60_000, env: { PATH: '/usr/bin:/bin' } })
+}

@@ -1,0 +1,72 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { foldersIn, removeFolder } from '../platform/disk/folders.ts'
+import { openLog } from './log-files.ts'
+import type { LogName, LogStore } from './log-store.ts'
+import type { Masker } from './masking.ts'
+import { findStart, readLines } from './reader.ts'
+import { createRecorder, type Recorder } from './recorder.ts'
+
+/** The most that the log of a build may take on the disk, and as much again that of the app as it runs. */
+const mostLogBytes = 16 * 1024 * 1024
+
+/**
+ * Keeps each log in a file `<directory>/<app>/<deployment>/<stream>.log`, with the times of its lines beside it.
+ *
+ * @param options.directory the folder of all logs; apps have no access to it
+ */
+export function createLogStore({ directory }: { readonly directory: string }): LogStore {
+  const recorder = createRecorder({ mostBytes: mostLogBytes })
+  const folderOf = (name: Pick<LogName, 'appId' | 'deploymentId'>) => join(directory, name.appId, name.deploymentId)
+  const pathOf = (name: LogName) => join(folderOf(name), `${name.stream}.log`)
+
+  return {
+    async open(log) {
+      await mkdir(folderOf(log), { recursive: true, mode: 0o700 })
+      return openLog(pathOf(log))
+    },
+
+    record: (log, ended) => recorder.record(pathOf(log), ended),
+
+    async flush(log) {
+      await recorder.look(pathOf(log))
+    },
+
+    tail: (log, { lines, masker }) => lastLines(recorder, pathOf(log), lines, masker),
+
+    async find(log, { lines, since }) {
+      const path = pathOf(log)
+      const extent = await recorder.look(path)
+      return { ...(await findStart(path, extent, { count: lines, since })), end: extent.end }
+    },
+
+    async read(log, wanted) {
+      const path = pathOf(log)
+      return readLines(path, await recorder.look(path), wanted)
+    },
+
+    remove: (deployment) => removeFolder(folderOf(deployment)),
+    removeApp: (appId) => removeFolder(join(directory, appId)),
+
+    list: async () =>
+      Promise.all(
+        (await foldersIn(directory)).map(async (appId) => ({
+          appId,
+          deploymentIds: await foldersIn(join(directory, appId)),
+        })),
+      ),
+  }
+}
+
+async function lastLines(recorder: Recorder, path: string, count: number, masker: Masker): Promise<string[]> {
+  const extent = await recorder.look(path)
+  const { position } = await findStart(path, extent, { count })
+  const texts: string[] = []
+  for (let from = position, before = -1; from !== before; ) {
+    const part = await readLines(path, extent, { from, masker, isFinal: true })
+    texts.push(...part.lines.map(({ text }) => text))
+    before = from
+    from = part.next
+  }
+  return texts
+}
