@@ -171,7 +171,7 @@ describe('a deployment that succeeds', () => {
     expect(await response.text()).toBe('<h1>static</h1>')
   })
 
-  it('gives an app nothing of the server\'s environment', async () => {
+  it("gives an app nothing of the server's environment", async () => {
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js':

@@ -141,7 +141,9 @@ async function problemsNow(look: Parameters<typeof untilRest>[0]): Promise<strin
     if (status === 'running' && processes.length === 0) problems.push(`${id} is running without a process`)
     if (status !== 'running' && processes.length > 0) problems.push(`${id} is ${status} and has processes`)
     const expected = { running: 'succeeded', failed: 'failed', canceled: 'canceled' }[String(status)]
-    const isAnnounced = look.received.some(({ event, data }) => data.deployment_id === id && event === `deployment.${expected}`)
+    const isAnnounced = look.received.some(
+      ({ event, data }) => data.deployment_id === id && event === `deployment.${expected}`,
+    )
     if (expected !== undefined && !isAnnounced) problems.push(`${id} is ${status}, and no event has said so`)
   }
   for (const name of apps) {

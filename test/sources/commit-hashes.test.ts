@@ -27,7 +27,11 @@ describe('a deployment of a hash that is no commit', () => {
 
   it.each(['HEAD^{tree}', 'HEAD:server.js'])('fails and says so when it is %s', async (object) => {
     await using source = await repository(nodeApp('files'))
-    const failure = await failureOf({ name: 'files', git_url: source.url, commit: await source.git('rev-parse', object) })
+    const failure = await failureOf({
+      name: 'files',
+      git_url: source.url,
+      commit: await source.git('rev-parse', object),
+    })
     expect(failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
     expect(failure?.message).toContain('is no commit')
   })
