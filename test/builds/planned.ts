@@ -7,7 +7,7 @@ export type Files = Record<string, string | object | null>
 
 const server = { nodeVersion: '24.21.0', programs: new Set(['python3']) }
 
-/** A tree of these files; an object is a package.json in the making, `null` a file that cannot be read. */
+/** Makes a tree of these files. An object becomes JSON; `null` is a file that cannot be read. */
 export function tree(files: Files): SourceTree {
   return {
     has: (path) => Object.keys(files).some((name) => name === path || name.startsWith(`${path}/`)),
@@ -23,6 +23,7 @@ export function planOf(files: Files, options: Partial<typeof server> = {}): Plan
   return planBuild(tree(files), detectors, { ...server, ...options })
 }
 
+/** Returns the commands of the build plan. Throws when there is none. */
 export function planned(files: Files) {
   const result = planOf(files)
   if (!result.ok) throw new Error(`${result.failure.code}: ${result.failure.message}`)
@@ -35,4 +36,5 @@ export function failure(files: Files): PlanFailure | null {
   return result.ok ? null : result.failure
 }
 
+/** Returns a package.json with this start script and more scripts. */
 export const start = (script: string, more: object = {}) => ({ scripts: { start: script, ...more } })
