@@ -31,15 +31,15 @@ describe('a deployment that cannot succeed', () => {
     return deployment.failure
   }
 
-  it('names an unknown branch', async () => {
+  it('fails with a reason that names an unknown branch', async () => {
     expect(await failureOf(nodeApp('x'), 'nowhere')).toMatchObject({ stage: 'fetch', code: 'unknown_branch' })
   })
 
-  it('names a repository without a commit', async () => {
+  it('fails with a reason when the repository has no commit', async () => {
     expect(await failureOf({})).toMatchObject({ stage: 'fetch', code: 'no_default_branch' })
   })
 
-  it('names a host that refuses', async () => {
+  it('fails with a reason that names git_url when the host refuses', async () => {
     const deployment = await deployAndSettle(server.client, projectId, {
       name: 'unreachable',
       git_url: 'http://127.0.0.1:9/a.git',
@@ -48,13 +48,13 @@ describe('a deployment that cannot succeed', () => {
     expect(deployment.failure?.message).toContain('git_url')
   })
 
-  it('lists what is recognised when nothing is', async () => {
+  it('fails with a list of the recognised files when there is none of them', async () => {
     const failure = await failureOf({ 'README.txt': 'nothing to run' })
     expect(failure).toMatchObject({ stage: 'plan', code: 'not_recognised' })
     expect(failure?.message).toContain('package.json')
   })
 
-  it('shows the last lines of a build that fails', async () => {
+  it('fails with the last lines of a build that failed', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({
         scripts: { build: 'node build.js', start: 'node server.js' },
@@ -66,7 +66,7 @@ describe('a deployment that cannot succeed', () => {
     expect(failure?.message).toContain('the reason is here')
   })
 
-  it('does not show the values of variables that a build has printed', async () => {
+  it('fails with the values of variables masked in the lines that a build printed', async () => {
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
       'build.js': `const { TOKEN } = process.env
@@ -79,12 +79,12 @@ process.exit(1)`,
       git_url: source.url,
       env_vars: { TOKEN: token },
     })
-    // The padding of base64 is no part of a secret.
+    // The padding of base64 need not be masked.
     expect(deployment.failure?.message).toMatch(/plain \*{3} base64 \*{3}=* url \*{3}/)
     expect(deployment.failure?.message).not.toContain(token)
   })
 
-  it('says that the app never listened', async () => {
+  it('fails with a reason that names PORT when the app never listens', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': 'setInterval(() => {}, 1000)',
@@ -93,7 +93,7 @@ process.exit(1)`,
     expect(failure?.message).toContain('PORT')
   })
 
-  it('says which port the app took instead of its own', async () => {
+  it('fails with a reason of its own when the app listens on another port', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': 'require("node:http").createServer().listen(0, function () { console.log(this.address()) })',
@@ -101,7 +101,7 @@ process.exit(1)`,
     expect(failure).toMatchObject({ stage: 'start', code: 'wrong_port' })
   })
 
-  it('shows the last lines of an app that exits', async () => {
+  it('fails with the exit code and the last lines of an app that exits', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': 'console.error("no database given"); process.exit(7)',
@@ -111,7 +111,7 @@ process.exit(1)`,
     expect(failure?.message).toContain('no database given')
   })
 
-  it('says that the app answers with errors', async () => {
+  it('fails with the status of an app that answers with errors', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js':
@@ -121,7 +121,7 @@ process.exit(1)`,
     expect(failure?.message).toContain('500')
   })
 
-  it('leaves the release that runs where it is', async () => {
+  it('leaves the running release and its address alone', async () => {
     const good = await deployAndSettle(server.client, projectId, { name: 'steady', git_url: app.url })
     await using source = await repository({ 'README.txt': 'nothing' })
     const bad = await deployAndSettle(server.client, projectId, { name: 'steady', git_url: source.url })
@@ -132,7 +132,7 @@ process.exit(1)`,
   })
 })
 
-it('does not wait for another app that takes its time to start', async () => {
+it('a deployment does not wait for another app that is slow to start', async () => {
   await using patient = await testServer()
   const project = await patient.client.projects.create({ body: { name: 'p' } })
   const params = { project_id: project.id }
@@ -147,8 +147,8 @@ it('does not wait for another app that takes its time to start', async () => {
   expect(status).toBe('building')
 })
 
-describe('kinds of apps', () => {
-  it('runs a Procfile with a variable of its own', async () => {
+describe('a deployment that succeeds', () => {
+  it('runs a Procfile with its variables as they were given', async () => {
     await using source = await repository({
       Procfile: 'web: node app.js "$PORT"\n',
       'app.js':
@@ -171,7 +171,7 @@ describe('kinds of apps', () => {
     expect(await response.text()).toBe('<h1>static</h1>')
   })
 
-  it('gives an app nothing of the server', async () => {
+  it("gives an app nothing of the server's environment", async () => {
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js':
@@ -192,7 +192,7 @@ describe('a hostile app', () => {
       'package.json': JSON.stringify({ name: 'a\u0000b', scripts: { start: 'node server.js' } }),
       'server.js': serverJs,
     })
-    // Awaited here, or the repository is gone before it is fetched.
+    // Awaited here, or the repository would be removed before it is fetched.
     return await deployAndSettle(server.client, projectId, { name: 'hostile', git_url: source.url })
   }
 
@@ -203,11 +203,11 @@ describe('a hostile app', () => {
       'every control character',
       `process.stdout.write(Buffer.from(Array.from({length: 256}, (_, i) => i))); process.exit(1)`,
     ],
-  ])('that prints %s before it ends fails with its own reason', async (_, serverJs) => {
+  ])('fails with its own reason when it prints %s before it ends', async (_, serverJs) => {
     expect((await deployServer(serverJs)).failure).toMatchObject({ stage: 'start', code: 'app_exited' })
   })
 
-  it('that answers with an upgrade nobody asked for is unhealthy at the deadline', async () => {
+  it('is unhealthy at the deadline when it answers with an upgrade that was not requested', async () => {
     const deployment = await deployServer(
       `require('node:net').createServer((socket) => { socket.on('error', () => {}); socket.on('data', () => socket.write(
         'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: foo\\r\\nConnection: Upgrade\\r\\n\\r\\n')) }).listen(process.env.PORT)`,
@@ -216,7 +216,7 @@ describe('a hostile app', () => {
   })
 })
 
-it('keeps an old release from taking the address back from a newer one', async () => {
+it('an old release whose job comes late does not take the address back from a newer one', async () => {
   await using source = await repository(nodeApp('old'))
   const old = await server.client.deployments.create({
     params: { project_id: projectId },
@@ -224,7 +224,7 @@ it('keeps an old release from taking the address back from a newer one', async (
   })
   await settled(server.client, projectId, old.id)
   const newer = await deployAndSettle(server.client, projectId, { name: 'overtaken', git_url: source.url })
-  // As when the older one was held up by a stop of the server, and its job comes after the newer one's.
+  // The same happens when a stop of the server delays the older one's job until after the newer one's.
   await server.database.query(
     "update deployments set status = 'building', started_at = null, finished_at = null where id = $1",
     [old.id],
@@ -238,7 +238,7 @@ it('keeps an old release from taking the address back from a newer one', async (
   expect(read.status).toBe('running')
 })
 
-it('keeps the files of an app from the users of others', async () => {
+it('the files of an app are closed to the users of other apps', async () => {
   const deployment = await deployAndSettle(server.client, projectId, { name: 'private', git_url: app.url })
   const [row] = await server.database.query<{ app_id: string }>('select app_id from deployments where id = $1', [
     deployment.id,

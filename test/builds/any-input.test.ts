@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { findJsonError } from '../../server/src/builds/source/package-json.ts'
 import { failure, planned, planOf, start } from './planned.ts'
 
-test('nothing recognised lists what is', () => {
+test('a tree without a recognised file fails with a list of those files', () => {
   const message = failure({ 'README.md': '', 'main.rb': '' })?.message
   for (const word of ['Procfile', 'package.json', 'index.html']) expect(message).toContain(word)
 })
@@ -18,7 +18,7 @@ test.each(['package.json', 'Procfile', 'fairlead.json', 'requirements.txt', 'pyp
   },
 )
 
-describe('for any input', () => {
+describe('any input', () => {
   const name = fc.constantFrom(
     'package.json',
     'Procfile',
@@ -54,7 +54,7 @@ describe('for any input', () => {
     settings,
   )
 
-  test('planning never throws, and a failure has a message', () => {
+  test('is planned without an exception, and every failure has a message', () => {
     fc.assert(
       fc.property(fc.dictionary(name, fc.option(text)), (files) => {
         const result = planOf(files)
@@ -68,7 +68,7 @@ describe('for any input', () => {
     )
   })
 
-  test('a script that runs directly has no character that a shell would act on', () => {
+  test('as a script that runs directly has no character that a shell would act on', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (rest) => {
         const { start: argv } = planned({ 'package.json': start(`node ${rest}`) })
@@ -78,7 +78,7 @@ describe('for any input', () => {
     )
   })
 
-  test('the position of an error in JSON is where no valid text goes on', () => {
+  test('that is broken JSON is pointed to the first position after which no text is valid', () => {
     fc.assert(
       fc.property(
         fc.json(),
@@ -90,7 +90,7 @@ describe('for any input', () => {
           const position = findJsonError(broken)
           expect(position).toBeLessThanOrEqual(broken.length)
           if (isJson(broken)) expect(broken.slice(position).trim()).toBe('')
-          // All before the change is good, up to the token that it is in.
+          // The text before the change is valid, up to the token that the change is in.
           else expect(broken.slice(position).length).toBeLessThanOrEqual(broken.length - lastTokenStart(json, offset))
         },
       ),
@@ -108,7 +108,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Returns the start of the token before or at the offset: a change there may become part of that token. */
+/** Returns the start of the token before or at the offset, which the change may have become a part of. */
 function lastTokenStart(json: string, offset: number): number {
   let start = 0
   for (const match of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {

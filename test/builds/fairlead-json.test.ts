@@ -4,7 +4,7 @@ import { fairleadJson } from '../../server/src/builds/source/fairlead-json.ts'
 import { failure, planned, planOf, start } from './planned.ts'
 
 describe('a fairlead.json', () => {
-  test('names the folder of the app', () => {
+  test('sets the folder of the app', () => {
     const files = {
       'fairlead.json': { root: './apps/web/' },
       'apps/web/package.json': start('node a.js', { build: 'b' }),
@@ -21,7 +21,7 @@ describe('a fairlead.json', () => {
     )
   })
 
-  test('names the commands, in words that no shell reads', () => {
+  test('sets commands as lists of words, without a shell', () => {
     const files = {
       'fairlead.json': { build: ['make', 'a b'], start: ['./serve', '$PORT'], health: '/up?deep=1' },
       Procfile: 'release: migrate',
@@ -51,18 +51,18 @@ describe('a fairlead.json', () => {
     [{ health: '/a b' }, '"health" must be a path'],
     [{ port: 80 }, '"port" is not known (known are $schema, root, build, start, health)'],
     [{ root: 1, health: 2 }, '"root" must be a path inside the repository; "health" must be a path'],
-  ])('that holds %j is an error that names the key', (settings, message) => {
+  ])('with %j is an error that names the key', (settings, message) => {
     expect(failure({ 'fairlead.json': settings, 'index.html': '' })).toEqual({
       code: 'invalid_fairlead_json',
       message: expect.stringContaining(message),
     })
   })
 
-  test.each(['[]', 'null', '"a"'])('that holds %s is an error', (text) => {
+  test.each(['[]', 'null', '"a"'])('with %s is an error', (text) => {
     expect(failure({ 'fairlead.json': text, 'index.html': '' })?.message).toBe('fairlead.json must hold a JSON object.')
   })
 
-  test('that is not JSON is pointed to the error', () => {
+  test('with a syntax error fails with its line and column', () => {
     expect(failure({ 'fairlead.json': '{\n  root: "x" }' })?.message).toBe(
       'fairlead.json is not valid JSON: see line 2, column 3.',
     )

@@ -74,7 +74,7 @@ describe('a Node app', () => {
       ['npm install --include=dev', 'npm run build'],
     ],
     ['with a build alone', { 'package.json': start('x', { build: 'b' }) }, ['npm run build']],
-  ])('%s is built so', (_, files, build) => {
+  ])('%s is built with the commands that its files call for', (_, files, build) => {
     expect(planned(files).build).toEqual(build)
   })
 
@@ -111,11 +111,11 @@ describe('a Node app', () => {
     expect(planned(files).start).toEqual(['npm', 'start'])
   })
 
-  test('with an .npmrc that leaves scripts alone starts directly', () => {
+  test('with an .npmrc that does not concern scripts starts directly', () => {
     expect(planned({ 'package.json': start('node a.js'), '.npmrc': 'registry=x' }).start).toEqual(['node', 'a.js'])
   })
 
-  test('that starts directly is told its name and version as npm would', () => {
+  test('that starts directly gets its name and version in variables, as npm sets them', () => {
     const result = planOf({ 'package.json': { ...start('node a.js'), name: 'n', version: '1.2.3' } })
     expect(result.ok && result.plan.start.env).toEqual({
       npm_lifecycle_event: 'start',
@@ -137,14 +137,14 @@ describe('a Node app', () => {
     expect(planned(files).start).toEqual(argv)
   })
 
-  test('that does not say how it starts is an error that says what to add', () => {
+  test('without a start script or file is an error that says what to add', () => {
     expect(failure({ 'package.json': {} })).toMatchObject({
       code: 'no_start',
       message: expect.stringContaining('add a "start" script'),
     })
   })
 
-  test('starts by its package manager, and with its loader where it needs one', () => {
+  test('starts by its package manager, and with the loader of later Yarns', () => {
     const modern = '__metadata:\n  version: 8\n'
     const files = { 'package.json': start('node a.js'), 'yarn.lock': modern }
     expect(planned(files).start).toEqual(['yarn', 'start'])
@@ -153,7 +153,7 @@ describe('a Node app', () => {
     expect(planned({ 'package.json': start('node a.js'), 'pnpm-lock.yaml': '' }).start).toEqual(['node', 'a.js'])
   })
 
-  test.each(['>=20', '24.x', '^24.0.0 || ^26', '*', '', '>=24.21.0'])('that asks for Node %j is accepted', (node) => {
+  test.each(['>=20', '24.x', '^24.0.0 || ^26', '*', '', '>=24.21.0'])('with Node %j in engines is accepted', (node) => {
     expect(failure({ 'package.json': { ...start('node a.js'), engines: { node } } })).toBeNull()
   })
 
@@ -161,7 +161,7 @@ describe('a Node app', () => {
     ['^22', 'asks for Node "^22" in "engines.node", but apps here run on Node 24.21.0'],
     ['<20', 'asks for Node "<20"'],
     ['latest', 'not a range of versions: "latest"'],
-  ])('that asks for Node %j is an error that says so', (node, message) => {
+  ])('with Node %j in engines is an error that names both versions', (node, message) => {
     const files = { 'package.json': { ...start('node a.js'), engines: { node } } }
     expect(failure(files)).toMatchObject({ code: 'unsupported_node', message: expect.stringContaining(message) })
     expect(failure({ ...files, Procfile: 'web: x' })?.code).toBe('unsupported_node')
@@ -173,14 +173,14 @@ describe('a Node app', () => {
     ['{ "a": 1', 'line 1, column 9'],
     ['', 'line 1, column 1'],
     ['{} x', 'line 1, column 4'],
-  ])('whose package.json is %j is pointed to the error', (text, position) => {
+  ])('with the package.json %j fails with the line and column of the error', (text, position) => {
     expect(failure({ 'package.json': text })).toEqual({
       code: 'invalid_package_json',
       message: `package.json is not valid JSON: see ${position}.`,
     })
   })
 
-  test.each(['[]', 'null', '"a"', '1'])('whose package.json holds %s is an error', (text) => {
+  test.each(['[]', 'null', '"a"', '1'])('with the package.json %s is an error', (text) => {
     expect(failure({ 'package.json': text })?.code).toBe('invalid_package_json')
   })
 

@@ -1,12 +1,13 @@
 import { detectors } from '../../server/src/builds/detectors/index.ts'
 import { planBuild } from '../../server/src/builds/plan.ts'
+import type { PlanFailure, PlanResult } from '../../server/src/builds/source/result.ts'
 import type { SourceTree } from '../../server/src/builds/source/tree.ts'
 
 export type Files = Record<string, string | object | null>
 
 const server = { nodeVersion: '24.21.0', programs: new Set(['python3']) }
 
-/** A tree of these files; an object is a package.json in the making, `null` a file that cannot be read. */
+/** Makes a tree of these files. An object becomes JSON; `null` is a file that cannot be read. */
 export function tree(files: Files): SourceTree {
   return {
     has: (path) => Object.keys(files).some((name) => name === path || name.startsWith(`${path}/`)),
@@ -18,10 +19,11 @@ export function tree(files: Files): SourceTree {
 }
 
 /** The plan of these files on a server with Node 24.21.0 and Python. */
-export function planOf(files: Files, options: Partial<typeof server> = {}) {
+export function planOf(files: Files, options: Partial<typeof server> = {}): PlanResult {
   return planBuild(tree(files), detectors, { ...server, ...options })
 }
 
+/** Returns the commands of the build plan. Throws when there is none. */
 export function planned(files: Files) {
   const result = planOf(files)
   if (!result.ok) throw new Error(`${result.failure.code}: ${result.failure.message}`)
@@ -29,9 +31,10 @@ export function planned(files: Files) {
   return { kind, build: build.map(({ argv }) => argv.join(' ')), start: start.argv }
 }
 
-export function failure(files: Files) {
+export function failure(files: Files): PlanFailure | null {
   const result = planOf(files)
   return result.ok ? null : result.failure
 }
 
+/** Returns a package.json with this start script and more scripts. */
 export const start = (script: string, more: object = {}) => ({ scripts: { start: script, ...more } })

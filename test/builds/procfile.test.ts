@@ -3,7 +3,7 @@ import { parseProcfile } from '../../server/src/builds/detectors/procfile.ts'
 import { failure, planned, start } from './planned.ts'
 
 describe('a Procfile', () => {
-  test('wins, and its web line goes to a shell as it is', () => {
+  test('goes before other files, and its web line is given to a shell unchanged', () => {
     expect(planned({ Procfile: 'web: serve -p $PORT && true\n', 'index.html': '', 'server.js': '' })).toEqual({
       kind: 'procfile',
       build: [],
@@ -11,7 +11,7 @@ describe('a Procfile', () => {
     })
   })
 
-  test('is preceded by the install and the build of a package.json', () => {
+  test('runs after the install and the build of a package.json', () => {
     expect(
       planned({ Procfile: 'web: run', 'package.json': start('node x.js', { build: 'tsc' }), 'package-lock.json': '' }),
     ).toEqual({ kind: 'procfile', build: ['npm ci --include=dev', 'npm run build'], start: ['/bin/sh', '-c', 'run'] })
@@ -34,7 +34,7 @@ describe('a Procfile', () => {
     expect(parseProcfile(text).get('web')).toBe(command)
   })
 
-  test('without a web line is an error that says so', () => {
+  test('without a web line is an error that names the line', () => {
     expect(failure({ Procfile: 'worker: w', 'index.html': '' })).toMatchObject({
       code: 'invalid_procfile',
       message: expect.stringContaining('"web" process'),

@@ -35,12 +35,12 @@ describe('a Python app', () => {
     })
   })
 
-  test('prints to its log at once', () => {
+  test('runs with unbuffered output', () => {
     const result = planOf({ 'main.py': '' })
     expect(result.ok && result.plan.start.env).toMatchObject({ PYTHONUNBUFFERED: '1' })
   })
 
-  test('may have a Procfile and a build of its pages', () => {
+  test('with a Procfile and a package.json is started by the one and built by both', () => {
     expect(
       planned({ Procfile: 'web: gunicorn a:b', 'requirements.txt': 'x', 'package.json': start('x', { build: 'b' }) }),
     ).toEqual({
@@ -50,7 +50,7 @@ describe('a Python app', () => {
     })
   })
 
-  test('without a start, with a broken file, or without Python here is an error that says so', () => {
+  test('without a start, with a broken file, or without Python on the host is an error that says so', () => {
     expect(failure({ 'requirements.txt': 'x' })).toMatchObject({
       code: 'no_start',
       message: expect.stringContaining('main.py'),

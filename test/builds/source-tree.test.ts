@@ -25,7 +25,7 @@ describe('the source tree', () => {
     return root
   }
 
-  test('has the names of the folder that fairlead.json names, unless it lies outside', async () => {
+  test('includes the folder that fairlead.json names, unless it lies outside', async () => {
     const outside = await write('elsewhere', { 'package.json': '{}' })
     const root = await write('monorepo', {
       'fairlead.json': '{"root":"apps/web"}',
@@ -47,7 +47,7 @@ describe('the source tree', () => {
     expect((await read(root)).has('yarn.lock/package.json')).toBe(false)
   })
 
-  test('has the names at its top, the index of public and dist, and the texts that decide', async () => {
+  test('includes the names at its top, the index of public and dist, and the texts that detectors read', async () => {
     const root = await write('plain', {
       'package.json': '{}',
       'src/index.html': '',
@@ -61,7 +61,7 @@ describe('the source tree', () => {
     expect(files.read('Procfile')).toBeUndefined()
   })
 
-  test('follows links inside, and none that leads out', async () => {
+  test('follows links within the tree, and none that leads out', async () => {
     const outside = await write('outside', { 'package.json': '{"name":"secret"}', 'index.html': '' })
     const root = await write('linked', { 'config/Procfile': 'web: a' })
     await symlink('config/Procfile', join(root, 'Procfile'))
@@ -75,7 +75,7 @@ describe('the source tree', () => {
     expect(files.read('.npmrc')).toBeUndefined()
   })
 
-  test('does not read what is no file or too large', async () => {
+  test('does not read folders or files that are too large', async () => {
     const root = await write('large', { 'package.json': ' '.repeat(1024 * 1024 + 1), 'Procfile/web': 'a' })
     const files = await read(root)
     expect(files.has('package.json') && files.has('Procfile')).toBe(true)

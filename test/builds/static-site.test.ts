@@ -11,7 +11,7 @@ describe('a static site', () => {
     expect(planned(files)).toEqual({ kind: 'static', build: [], start: ['fairlead-static', folder] })
   })
 
-  test('that is built is served from where the build has put it', () => {
+  test('with a build script is served from the folder that the build fills', () => {
     const files = { 'package.json': { scripts: { build: 'vite build' } }, 'index.html': '', 'package-lock.json': '' }
     expect(planned(files)).toEqual({
       kind: 'static',

@@ -9,7 +9,7 @@ const logger = pino({ level: 'silent' })
 const secrets = { valuesOf: () => [] }
 const running = new AbortController().signal
 
-it('ends nothing that an earlier generation left when it is interrupted before it has begun', async () => {
+it('a job that is interrupted before it begins ends nothing that an earlier generation left', async () => {
   const locks = createDeploymentLocks()
   const happened: string[] = []
   const job = createDeployJob({
@@ -21,7 +21,7 @@ it('ends nothing that an earlier generation left when it is interrupted before i
         begin: async () => {
           happened.push('begun')
           if (happened.length > 1) return undefined
-          // The job may begin before the request that has added it interrupts the earlier generation.
+          // The job may begin before the request that added it interrupts the earlier generation.
           locks.interrupt({ id: 'dep_1', generation: 1 })
           return deploymentRow({ generation: 2, retained: true })
         },
@@ -39,7 +39,10 @@ it('ends nothing that an earlier generation left when it is interrupted before i
   expect(happened).toEqual(['begun', 'given back', 'begun'])
 })
 
-/** Returns the failure code of a deployment whose job meets an error of the server; the error when the job ends with one. */
+/**
+ * Returns the code of the failure that a deployment gets when its job meets an error of the server, or the message of
+ * that error when the job is left to another attempt.
+ */
 async function afterServersError(columns: Partial<DeploymentRow>): Promise<string> {
   let code: string | undefined
   const job = createDeployJob({
@@ -61,11 +64,11 @@ async function afterServersError(columns: Partial<DeploymentRow>): Promise<strin
   )
 }
 
-it('leaves a deployment to another attempt of its job when the server itself has failed, once', async () => {
+it('a job that an error of the server ended is attempted once more, then the deployment fails', async () => {
   expect(await afterServersError({ attempts: 1 })).toBe('the connection to the database was lost')
   expect(await afterServersError({ attempts: 2 })).toBe('server_error')
 })
 
-it('does not try again with a token that may have been deleted', async () => {
+it('a job whose token may have been deleted is not attempted again', async () => {
   expect(await afterServersError({ attempts: 1, git_token: Buffer.of(1) })).toBe('server_error')
 })

@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** The files of a fixture, by their paths. */
+/** Reads the files of a fixture, by their paths. */
 async function filesOf(fixture: string): Promise<Record<string, string>> {
   const root = fixturePath(fixture)
   const entries = await readdir(root, { recursive: true, withFileTypes: true })
@@ -26,12 +26,13 @@ async function filesOf(fixture: string): Promise<Record<string, string>> {
   )
 }
 
-/** Deploys the files and gives what became of it. */
+/** Deploys the files and returns the deployment when it is settled. */
 async function deployed(files: Readonly<Record<string, string>>, variables: Record<string, string> = {}) {
   await using app = await repository(files)
   return await deployAndSettle(server.client, projectId, { name: 'app', git_url: app.url, env_vars: variables })
 }
 
+/** Deploys the files, which must run, and returns the app's address. */
 async function running(files: Readonly<Record<string, string>>, variables?: Record<string, string>): Promise<string> {
   const { failure, status, url } = await deployed(files, variables)
   expect({ failure, status }).toEqual({ failure: null, status: 'running' })
@@ -44,26 +45,26 @@ const httpServer = (answer: string) =>
   `require('node:http').createServer((request, response) => { ${answer} }).listen(process.env.PORT)\n`
 
 describe('a Node app', () => {
-  it('with the lock file of npm runs', async () => {
+  it('runs with the lock file of npm', async () => {
     expect(await read(await running(await filesOf('express')))).toBe('Hello from Express')
   })
 
-  it('in a workspace of pnpm runs', async () => {
+  it('runs in a workspace of pnpm', async () => {
     const url = await running(await filesOf('pnpm-workspace'))
     expect(await read(url)).toBe('Hello from pnpm, an hour has 3600000 ms')
   })
 
-  it('with the lock file of Yarn 1 runs', async () => {
+  it('runs with the lock file of Yarn 1', async () => {
     const url = await running(await filesOf('yarn-classic'))
     expect(await read(url)).toBe('Hello from Yarn 1, an hour has 3600000 ms')
   })
 
-  it('with the lock file of Yarn 4 runs, without node_modules', async () => {
+  it('runs with the lock file of Yarn 4, without node_modules', async () => {
     const url = await running(await filesOf('yarn-modern'))
     expect(await read(url)).toBe('Hello from Yarn 4, an hour has 3600000 ms')
   })
 
-  it('whose lock file does not fit its package.json fails at the build and says so', async () => {
+  it('fails at the build and says so when its lock file does not fit its package.json', async () => {
     const files = await filesOf('yarn-classic')
     const changed = { ...files, 'package.json': files['package.json']?.replace('2.1.3', '2.1.2') ?? '' }
     const { failure } = await deployed(changed)
@@ -73,7 +74,7 @@ describe('a Node app', () => {
 })
 
 describe('a static site', () => {
-  it('is served as Vite has built it, with its page for what is not there', async () => {
+  it('is served as Vite built it, with its own page for a path that is not there', async () => {
     const url = await running(await filesOf('vite-site'), { VITE_AUDIENCE: 'everybody' })
     const page = await read(url)
     expect(page).toContain('<title>everybody</title>')
@@ -92,7 +93,7 @@ describe('a static site', () => {
     expect([missing.status, await missing.text()]).toEqual([404, '<p>not here</p>\n'])
   })
 
-  it('whose build makes no page fails and says where it was looked for', async () => {
+  it('fails and names the folders that were searched when its build makes no page', async () => {
     const { failure } = await deployed({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js' } }),
       'build.js': '',
@@ -114,12 +115,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 print('listening')
 http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n`
 
-  it('without dependencies runs in an environment of its own', async () => {
+  it('runs in an environment of its own without dependencies', async () => {
     const url = await running({ 'main.py': main, 'requirements.txt': '# nothing\n' }, { GREETING: 'hello' })
     expect(await read(url)).toMatch(/\/source\/\.venv hello$/)
   })
 
-  it('that is a package of its own is installed, and runs by its Procfile', async () => {
+  it('runs by its Procfile with a local package that its requirements name', async () => {
     const url = await running({
       'greeter/__init__.py': '',
       'greeter/__main__.py': main,
@@ -147,12 +148,12 @@ describe('a Procfile with a release step', () => {
     'server.js': httpServer("response.end(require('node:fs').readFileSync('migrated'))"),
   })
 
-  it('runs it with the variables before the app', async () => {
+  it('runs that step with the variables before the app', async () => {
     const url = await running(app('printf %s "$SCHEMA" > migrated'), { SCHEMA: 'version 7' })
     expect(await read(url)).toBe('version 7')
   })
 
-  it('fails with it, and the release before goes on', async () => {
+  it('fails when that step fails, and the earlier release goes on', async () => {
     await using source = await repository(app('echo one > migrated'))
     const first = await deployAndSettle(server.client, projectId, { name: 'released', git_url: source.url })
     await source.commit(app('echo no such table && exit 3'))
@@ -175,7 +176,7 @@ describe('a fairlead.json', () => {
     'services/api/tool/tool.js': `#!/usr/bin/env node\n${httpServer("response.end(require('node:path').basename(process.cwd()))")}`,
   }
 
-  it('lets the app of a folder run there, with the programs of its packages', async () => {
+  it('makes the app of a folder run there, with the programs of its packages', async () => {
     const url = await running({
       ...monorepo,
       'fairlead.json': JSON.stringify({ root: 'services/api', start: ['tool-of-the-app'] }),
@@ -184,7 +185,7 @@ describe('a fairlead.json', () => {
     expect(await read(url)).toBe('api')
   })
 
-  it('gives the words of its commands to no shell', async () => {
+  it('has its commands run without a shell', async () => {
     const url = await running({
       'fairlead.json': JSON.stringify({
         build: ['node', '-e', "fs.writeFileSync('made', process.argv[1])", '$HOME && echo'],
@@ -202,14 +203,14 @@ describe('a fairlead.json', () => {
     await running({ ...settings, 'server.js': answers('/ready?deep=1') })
   })
 
-  it('with a mistake fails at the plan and names the key', async () => {
+  it('fails the deployment at the plan and names the key when it has a mistake', async () => {
     const { failure } = await deployed({ 'fairlead.json': '{"start":"node server.js"}', 'server.js': '' })
     expect(failure).toMatchObject({ stage: 'plan', code: 'invalid_fairlead_json' })
     expect(failure?.message).toContain('"start" must be a list of words')
   })
 })
 
-it('what was downloaded for one release is at hand for the next', async () => {
+it('a build downloads nothing again that the build of an earlier release downloaded', async () => {
   await using app = await repository(await filesOf('pnpm-workspace'))
   const request = { name: 'cached', git_url: app.url }
   await deployAndSettle(server.client, projectId, request)

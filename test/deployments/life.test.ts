@@ -8,8 +8,8 @@ import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
 /*
- * The life of deployments as a state machine: random commands against the API, and a model of what it may say after
- * each. Work goes on between the commands, so the model knows for each state what it may become by itself.
+ * The life of deployments as a state machine: random commands against the API, and a model of the states that it may
+ * show after each. Jobs go on between the commands, so the model knows which states may follow from a state by itself.
  */
 
 const runs = 4
@@ -21,7 +21,7 @@ type Kind = (typeof kinds)[number]
 const apps = ['left', 'right'] as const
 type AppName = (typeof apps)[number]
 
-/** The states that may follow a state without a request. */
+/** The states that may follow from a state without a request. */
 const byItself: Readonly<Record<Status, readonly Status[]>> = {
   building: ['building', 'running', 'failed', 'superseded'],
   running: ['running', 'superseded'],
@@ -42,8 +42,8 @@ interface Known {
 
 interface Model {
   readonly known: Known[]
-  /** The latest request for each app, unless it was canceled or stopped since. */
-  readonly wanted: Map<AppName, Known | undefined>
+  /** The deployment of each app that was requested last, unless it was canceled or stopped since. */
+  readonly desired: Map<AppName, Known | undefined>
 }
 
 interface Real {
@@ -66,7 +66,7 @@ afterAll(async () => {
   for (const source of sources.values()) await source[Symbol.asyncDispose]()
 })
 
-/** Asks for all states and sees that each may follow from the one before. */
+/** Reads all states and checks that each may follow from the one before. */
 async function observe(model: Model, real: Real): Promise<void> {
   const { deployments } = await server.client.deployments.list({ params: { project_id: real.projectId } })
   expect(deployments.map(({ id }) => id).sort()).toEqual(model.known.map(({ id }) => id).sort())
@@ -80,12 +80,12 @@ async function observe(model: Model, real: Real): Promise<void> {
   for (const app of apps) {
     const running = model.known.filter((known) => known.app === app && known.status === 'running')
     expect(running.length).toBeLessThan(2)
-    await seeAddress(model, app)
+    await checkAddress(model, app)
   }
 }
 
-/** An answer at the address of an app comes from a release of that app. */
-async function seeAddress(model: Model, app: AppName): Promise<void> {
+/** Checks that the address of an app is answered by a release of that app, if at all. */
+async function checkAddress(model: Model, app: AppName): Promise<void> {
   const any = model.known.find((known) => known.app === app)
   if (any === undefined) return
   const response = await fetch(any.url)
@@ -94,7 +94,7 @@ async function seeAddress(model: Model, app: AppName): Promise<void> {
   else expect(response.status).toBeGreaterThanOrEqual(500)
 }
 
-/** One action on a deployment; what is expected of its answer follows from the state that the answer names. */
+/** An action on a deployment. The state that its answer names decides whether the model allows the answer. */
 function action(
   verb: 'cancel' | 'stop' | 'rollback' | 'restart',
   index: number,
@@ -110,14 +110,14 @@ function action(
         const params = { project_id: real.projectId, id: known.id }
         const { status } = await server.client.deployments[verb]({ params })
         expect(status).toBe(accepted.to)
-        // It was, or has become by itself, what the action takes.
+        // The deployment was in a state that the action accepts, or got there by itself.
         const possible = byItself[known.status]
         const took = possible.some((before) => accepted.from.includes(before) || before === accepted.again)
         expect(took, `${verb} of a ${known.status}`).toBe(true)
         if (verb === 'rollback' || verb === 'restart') {
           expect(known.kind).toBe('good')
-          model.wanted.set(known.app, known)
-        } else if (model.wanted.get(known.app) === known) model.wanted.set(known.app, undefined)
+          model.desired.set(known.app, known)
+        } else if (model.desired.get(known.app) === known) model.desired.set(known.app, undefined)
         known.status = status
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
@@ -143,7 +143,7 @@ function create(app: AppName, kind: Kind): fc.AsyncCommand<Model, Real> {
       expect(made.status).toBe('building')
       const known = { id: made.id, app, kind, url: made.url, status: made.status, hasRun: false }
       model.known.push(known)
-      model.wanted.set(app, known)
+      model.desired.set(app, known)
       await observe(model, real)
     },
   }
@@ -201,14 +201,14 @@ const commands = fc.commands(
   { maxCommands: mostCommands, size: 'max' },
 )
 
-/** Everything comes to rest, and then processes, files and addresses are what the states say. */
-async function seeRest(model: Model, real: Real): Promise<void> {
+/** Waits until no deployment is building, and checks that processes, files and addresses agree with the states. */
+async function checkAtRest(model: Model, real: Real): Promise<void> {
   for (const known of model.known.filter(({ kind }) => kind === 'hanging')) {
     await server.client.deployments
       .cancel({ params: { project_id: real.projectId, id: known.id } })
       .then(({ status }) => {
         known.status = status
-        if (model.wanted.get(known.app) === known) model.wanted.set(known.app, undefined)
+        if (model.desired.get(known.app) === known) model.desired.set(known.app, undefined)
       })
       .catch(() => undefined)
   }
@@ -221,11 +221,11 @@ async function seeRest(model: Model, real: Real): Promise<void> {
       { timeout: 60_000 },
     )
     .toEqual([])
-  for (const [name, wanted] of model.wanted) {
-    if (wanted?.kind !== 'good') continue
-    const params = { project_id: real.projectId, id: wanted.id }
+  for (const [name, desired] of model.desired) {
+    if (desired?.kind !== 'good') continue
+    const params = { project_id: real.projectId, id: desired.id }
     const { status, failure } = await server.client.deployments.get({ params })
-    expect({ status, failure }, `what was wanted last of ${name}`).toEqual({ status: 'running', failure: null })
+    expect({ status, failure }, `the last request for ${name}`).toEqual({ status: 'running', failure: null })
   }
   for (const name of apps) {
     const all = model.known.filter((known) => known.app === name)
@@ -245,14 +245,14 @@ async function seeRest(model: Model, real: Real): Promise<void> {
   await expect.poll(leftovers, { timeout: 60_000 }).toEqual([])
 }
 
-it('never shows a state that the model forbids, and all ends at rest', { timeout: 600_000 }, async () => {
+it('deployments show no state that the model forbids, and all come to rest', { timeout: 600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(commands, async (sequence) => {
       const project = await server.client.projects.create({ body: { name: 'life' } })
-      const model: Model = { known: [], wanted: new Map() }
+      const model: Model = { known: [], desired: new Map() }
       const real = { projectId: project.id }
       await fc.asyncModelRun(() => ({ model, real }), sequence)
-      await seeRest(model, real)
+      await checkAtRest(model, real)
     }),
     { numRuns: runs, endOnFailure: true },
   )

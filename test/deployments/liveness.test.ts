@@ -22,7 +22,7 @@ function watchedInstances() {
   return { liveness, exits, stopped, woken: () => woken }
 }
 
-it('takes an instance for alive until its runtime tells its end', () => {
+it('an instance counts as alive until its runtime tells its end', () => {
   const { liveness, exits, woken } = watchedInstances()
   expect(liveness.isAlive('dep_1', handle(1))).toBe(true)
   exits.get(1)?.()
@@ -30,7 +30,7 @@ it('takes an instance for alive until its runtime tells its end', () => {
   expect(woken()).toBe(1)
 })
 
-it('watches the new instance of a deployment, and no longer the old one', () => {
+it('the new instance of a deployment is watched, and the old one no longer', () => {
   const { liveness, exits, stopped } = watchedInstances()
   liveness.isAlive('dep_1', handle(1))
   expect(liveness.isAlive('dep_1', handle(2))).toBe(true)
@@ -39,7 +39,7 @@ it('watches the new instance of a deployment, and no longer the old one', () => 
   expect(stopped).toEqual([1])
 })
 
-it('ends the watches of deployments that do not run any more', () => {
+it('watches of deployments that no longer run are ended', () => {
   const { liveness, stopped } = watchedInstances()
   liveness.isAlive('dep_1', handle(1))
   liveness.isAlive('dep_2', handle(2))

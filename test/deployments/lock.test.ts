@@ -4,7 +4,7 @@ import type { DeploymentGeneration } from '../../server/src/deployments/state/ta
 
 const target = (generation: number): DeploymentGeneration => ({ id: 'dep_1', generation })
 
-/** True when the holder, who works for the generation `own`, is interrupted by a change that ended `ended`. */
+/** Resolves with true when a holder for the generation `own` is interrupted by a change that ended `ended`. */
 async function isInterruptedBy(ended: number, own: number | null): Promise<boolean> {
   const locks = createDeploymentLocks()
   return locks.run('dep_1', async ({ signal, setGeneration }) => {
@@ -14,20 +14,20 @@ async function isInterruptedBy(ended: number, own: number | null): Promise<boole
   })
 }
 
-it('interrupts the holder for a generation that has ended, and for earlier ones', async () => {
+it('a holder for a generation that has ended, or for an earlier one, is interrupted', async () => {
   expect(await isInterruptedBy(2, 2)).toBe(true)
   expect(await isInterruptedBy(2, 1)).toBe(true)
 })
 
-it('does not interrupt the holder for a later generation', async () => {
+it('a holder for a later generation is not interrupted', async () => {
   expect(await isInterruptedBy(2, 3)).toBe(false)
 })
 
-it('interrupts a holder that has named no generation', async () => {
+it('a holder that has named no generation is interrupted', async () => {
   expect(await isInterruptedBy(1, null)).toBe(true)
 })
 
-it('does not interrupt the holder of another deployment', async () => {
+it('a holder for another deployment is not interrupted', async () => {
   const locks = createDeploymentLocks()
   const aborted = locks.run('dep_2', async ({ signal }) => {
     locks.interrupt(target(1))

@@ -26,38 +26,38 @@ afterAll(async () => {
 
 type Log = Awaited<ReturnType<typeof followLog>>
 
-/** Follows until the app's line is there. */
-const seeing = async (log: Log, path: string) => {
+/** Calls the app and follows its log until that request's line arrives. */
+const requestAndFollow = async (log: Log, path: string) => {
   await fetch(app.url + path)
   await log.until(({ data }) => data['text'] === `asked for ${path}`)
 }
 
-/** The stream ends by itself, although the app runs on. */
-const ends = (log: Log) => expect(log.until(() => false)).rejects.toThrow('the stream has ended')
+/** Checks that the stream ends by itself, although the app runs on. */
+const expectEnd = (log: Log) => expect(log.until(() => false)).rejects.toThrow('the stream has ended')
 
-it('ends a log that is followed when its key is revoked', async () => {
+it('a followed log ends when its key is revoked', async () => {
   const user = await server.signIn()
   const { id, key } = await user.client.apiKeys.create({ body: { name: 'reader', preset: 'read' } })
   const log = await followLog(server.clientFor(key), app.projectId, app.id)
-  await seeing(log, '/of-a-key')
+  await requestAndFollow(log, '/of-a-key')
   await user.client.apiKeys.delete({ params: { id } })
-  await ends(log)
+  await expectEnd(log)
 })
 
-it('ends a log that is followed when the user signs out', async () => {
+it('a followed log ends when the user signs out', async () => {
   const user = await server.signIn()
   const log = await followLog(user.client, app.projectId, app.id)
-  await seeing(log, '/of-a-session')
+  await requestAndFollow(log, '/of-a-session')
   await user.dashboard.session.delete()
-  await ends(log)
+  await expectEnd(log)
 })
 
-it('goes on for a key that was rotated with an overlap', async () => {
+it('a followed log goes on when its key is rotated with an overlap', async () => {
   const user = await server.signIn()
   const { id, key } = await user.client.apiKeys.create({ body: { name: 'reader', preset: 'read' } })
   const log = await followLog(server.clientFor(key), app.projectId, app.id)
-  await seeing(log, '/before')
+  await requestAndFollow(log, '/before')
   await user.client.apiKeys.rotate({ params: { id }, body: {} })
-  await seeing(log, '/after')
+  await requestAndFollow(log, '/after')
   log.close()
 })

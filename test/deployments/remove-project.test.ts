@@ -17,7 +17,7 @@ import { createGitCache } from '../../server/src/sources/git-cache.ts'
 import { testDatabase } from '../harness/database.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-it('removes everything that a project has, again after it broke off, and nothing of others', async () => {
+it('removing a project removes everything of it, also after a failed attempt, and nothing of others', async () => {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
   const directory = cleanup.use(await temporaryDirectory())
@@ -36,7 +36,7 @@ it('removes everything that a project has, again after it broke off, and nothing
   const sources = createGitCache({ directory: folder('caches'), caches: { use: (_path, _signal, work) => work() } })
   const releases = {
     remove: async ({ id, appId }: ReleaseRef) => {
-      if (isBroken) throw new Error('broken off')
+      if (isBroken) throw new Error('the disk is away')
       await removeFolder(folder('apps', appId, id))
     },
     removeApp: (appId: string) => removeFolder(folder('apps', appId)),
@@ -62,7 +62,7 @@ it('removes everything that a project has, again after it broke off, and nothing
     closeAddress: async (appId) => void closed.push(appId),
   })
 
-  /** A project with an app of two deployments, one running and one building, and all that they have on the disk. */
+  /** Makes a project with an app of two deployments, one running and one building, and their files on the disk. */
   const makeProject = async () => {
     const id = newId('project')
     await database.query(
@@ -99,25 +99,25 @@ it('removes everything that a project has, again after it broke off, and nothing
     await writeFile(folder('caches', id, 'file'), '')
     return { id, appId: app.id }
   }
-  const gone = await makeProject()
-  const stays = await makeProject()
+  const removed = await makeProject()
+  const kept = await makeProject()
   const left = async () => ({
     apps: await readdir(folder('apps')),
     logs: await readdir(folder('logs')),
     caches: await readdir(folder('caches')),
   })
 
-  await expect(removeProject(gone.id)).rejects.toThrow('broken off')
-  expect((await store.ofProjects.ofProject(gone.id)).map(({ status }) => status)).toEqual(['stopped', 'stopped'])
+  await expect(removeProject(removed.id)).rejects.toThrow('the disk is away')
+  expect((await store.ofProjects.ofProject(removed.id)).map(({ status }) => status)).toEqual(['stopped', 'stopped'])
   isBroken = false
-  await removeProject(gone.id)
-  await removeProject(gone.id)
+  await removeProject(removed.id)
+  await removeProject(removed.id)
 
-  expect(await store.ofProjects.ofProject(gone.id)).toEqual([])
-  expect(await apps.ofProject(gone.id)).toEqual([])
-  expect(closed).toContain(gone.appId)
-  expect(closed).not.toContain(stays.appId)
-  expect(await left()).toEqual({ apps: [stays.appId], logs: [stays.appId], caches: [stays.id] })
-  const statuses = (await store.ofProjects.ofProject(stays.id)).map(({ status }) => status)
+  expect(await store.ofProjects.ofProject(removed.id)).toEqual([])
+  expect(await apps.ofProject(removed.id)).toEqual([])
+  expect(closed).toContain(removed.appId)
+  expect(closed).not.toContain(kept.appId)
+  expect(await left()).toEqual({ apps: [kept.appId], logs: [kept.appId], caches: [kept.id] })
+  const statuses = (await store.ofProjects.ofProject(kept.id)).map(({ status }) => status)
   expect(statuses.sort()).toEqual(['building', 'running'])
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createRestarts } from '../../server/src/deployments/reconciler/restarts.ts'
 
-it('starts again at once, then after pauses that double, and calls five in a row a loop', () => {
+it('restarts follow at once, then after pauses that double, and five in a row are a loop', () => {
   const restarts = createRestarts()
   let now = 1_000_000
   const pauses: number[] = []
@@ -17,7 +17,7 @@ it('starts again at once, then after pauses that double, and calls five in a row
   expect(restarts.isLoop('dep_2', now)).toBe(false)
 })
 
-it('forgives after a calm minute, but not while a start takes longer than that to fail', () => {
+it('restarts are forgotten after a calm minute, but not while a start takes longer than that to fail', () => {
   const restarts = createRestarts()
   for (let start = 0; start < 5; start++) restarts.note('dep_1', 0)
   expect(restarts.isLoop('dep_1', 60_001)).toBe(false)

@@ -15,8 +15,11 @@ const old: Upstream = { deploymentId: 'dep_old', endpoints: [{ host: '127.0.0.1'
 const upstream: Upstream = { deploymentId: 'dep_new', endpoints: [{ host: '127.0.0.1', port: 2 }] }
 const app = { id: 'app_1', name: 'web', number: 1, address: { port: 1 } }
 
-/** A switch whose transaction breaks off, with a database that says afterwards whether it has committed. */
-async function switchThatBreaksOff(committed: boolean) {
+/**
+ * Switches over in a transaction whose connection is lost at its commit. The database tells at the third question
+ * afterwards whether it committed.
+ */
+async function switchWithLostCommit(committed: boolean) {
   await using cleanup = new AsyncDisposableStack()
   const visible = createServer((_, response) => response.setHeader('x-fairlead-deployment', 'dep_new').end())
   visible.listen(0, '127.0.0.1')
@@ -74,10 +77,10 @@ async function switchThatBreaksOff(committed: boolean) {
   return { outcome, routed, retired }
 }
 
-it('keeps the new release when the database has committed and could not say so', async () => {
-  expect(await switchThatBreaksOff(true)).toEqual({ outcome: 'switched', routed: upstream, retired: ['dep_old'] })
+it('the new release keeps the address when the database committed and the answer was lost', async () => {
+  expect(await switchWithLostCommit(true)).toEqual({ outcome: 'switched', routed: upstream, retired: ['dep_old'] })
 })
 
-it('gives the old release its address back when the database has not committed', async () => {
-  expect(await switchThatBreaksOff(false)).toEqual({ outcome: 'connection lost', routed: old, retired: [] })
+it('the old release gets its address back when the database did not commit', async () => {
+  expect(await switchWithLostCommit(false)).toEqual({ outcome: 'connection lost', routed: old, retired: [] })
 })

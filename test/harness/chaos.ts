@@ -8,7 +8,7 @@ import { releasesOnDisk } from './releases.ts'
 import { nodeApp, type Repository, repository } from './repository.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** The findings of all rounds; `problems` is empty when all is well. */
+/** The result of all rounds; `problems` is empty when all is well. */
 export interface ChaosReport {
   readonly kills: number
   readonly deployments: number
@@ -24,12 +24,12 @@ const restTimeoutMs = 120_000
 
 /**
  * Kills the server with SIGKILL at random moments over a mixed load of deployments, and starts it again after each.
- * Looks then whether everything comes to rest: nothing stuck, no orphan process or folder, every event delivered, and
+ * Checks then that everything comes to rest: nothing stuck, no orphan process or folder, every event delivered, and
  * every address answered by its own app or not at all.
  */
 export async function chaos(options: {
   readonly kills: number
-  /** The random moments and the load follow from it. */
+  /** Decides the random moments and the load. */
   readonly seed: number
   readonly signal: AbortSignal
   readonly onRound?: (round: number) => void
@@ -83,7 +83,7 @@ const slowBuild = {
   'build.js': 'setTimeout(() => {}, 700)',
 }
 
-/** Some requests of every kind, a few of which the kill cuts off. */
+/** Sends some requests of every kind, a few of which the kill cuts off. */
 async function putUnderLoad(load: {
   readonly client: Client
   readonly projectId: string
@@ -96,7 +96,7 @@ async function putUnderLoad(load: {
   const url = (source: string) => String(sources.get(source)?.url)
   const create = (name: AppName, source: string) =>
     client.deployments.create({ params, body: { name, git_url: url(source) }, signal: AbortSignal.timeout(5_000) })
-  const work = async () => {
+  const sendRequests = async () => {
     await create('right', 'right')
     await create('left', any(['left', 'left', 'building', 'broken', 'hanging']))
     const { deployments } = await client.deployments.list({ params, signal: AbortSignal.timeout(5_000) })
@@ -104,16 +104,16 @@ async function putUnderLoad(load: {
       await sleep(random() * 400)
       const at = { params: { ...params, id: any(deployments.slice(0, 12)).id }, signal: AbortSignal.timeout(5_000) }
       const verb = any(['cancel', 'rollback', 'restart', 'stop'] as const)
-      // A change that the state does not allow is refused.
+      // Some are refused, since the deployment's state does not allow them.
       await client.deployments[verb](at).catch(() => undefined)
     }
     await create('right', 'right')
   }
   // The server goes away in the middle of it.
-  await work().catch(() => undefined)
+  await sendRequests().catch(() => undefined)
 }
 
-/** Gives what is not as it must be when there was time enough for it. */
+/** Resolves with the problems that are left when there was time enough to settle. */
 async function untilRest(look: {
   readonly client: Client
   readonly projectId: string
@@ -140,9 +140,11 @@ async function problemsNow(look: Parameters<typeof untilRest>[0]): Promise<strin
     if (status === 'building') problems.push(`${id} is still building`)
     if (status === 'running' && processes.length === 0) problems.push(`${id} is running without a process`)
     if (status !== 'running' && processes.length > 0) problems.push(`${id} is ${status} and has processes`)
-    const wanted = { running: 'succeeded', failed: 'failed', canceled: 'canceled' }[String(status)]
-    const told = look.received.some(({ event, data }) => data.deployment_id === id && event === `deployment.${wanted}`)
-    if (wanted !== undefined && !told) problems.push(`${id} is ${status}, and no event has said so`)
+    const expected = { running: 'succeeded', failed: 'failed', canceled: 'canceled' }[String(status)]
+    const isAnnounced = look.received.some(
+      ({ event, data }) => data.deployment_id === id && event === `deployment.${expected}`,
+    )
+    if (expected !== undefined && !isAnnounced) problems.push(`${id} is ${status}, and no event has said so`)
   }
   for (const name of apps) {
     const own = deployments.filter((deployment) => deployment.name === name)
@@ -158,7 +160,7 @@ async function problemsNow(look: Parameters<typeof untilRest>[0]): Promise<strin
   return problems
 }
 
-/** Numbers from 0 to 1 that follow from a seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1 that follow from a seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

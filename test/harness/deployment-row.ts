@@ -1,6 +1,6 @@
 import type { DeploymentRow } from '../../server/src/deployments/state/tables.ts'
 
-/** A deployment's row with these columns and usual values for all others. */
+/** Returns a deployment's row with these columns and usual values for all others. */
 export function deploymentRow(columns: Partial<DeploymentRow> = {}): DeploymentRow {
   return {
     id: 'dep_1',

@@ -4,7 +4,7 @@ import { findProcesses } from '../../server/src/platform/processes.ts'
 
 type Detail = ResponseBody<'deployments.get'>
 
-/** Asks for a deployment until it is no longer building. */
+/** Polls a deployment until it is no longer building. */
 export async function settled(client: Client, projectId: string, id: string): Promise<Detail> {
   for (;;) {
     const deployment = await client.deployments.get({ params: { project_id: projectId, id } })
@@ -13,7 +13,7 @@ export async function settled(client: Client, projectId: string, id: string): Pr
   }
 }
 
-/** Creates a deployment and waits for what becomes of it. */
+/** Creates a deployment and resolves when it is settled. */
 export async function deployAndSettle(
   client: Client,
   projectId: string,
@@ -23,18 +23,19 @@ export async function deployAndSettle(
   return settled(client, projectId, id)
 }
 
-/** The processes of a release. */
+/** Returns the ids of a release's processes. */
 export function processesOf(id: string): Promise<number[]> {
   return findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
 }
 
-/** A repository whose build, or whose app, hangs until it is ended. */
+/** The files of an app whose build prints `building` and never ends by itself. */
 export const hangingBuild = {
   'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
   'build.js': "console.log('building'); setInterval(() => {}, 1000)",
   'server.js': '',
 }
 
+/** The files of an app that prints `starting`, never listens and ignores SIGTERM. */
 export const hangingStart = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': "process.on('SIGTERM', () => {}); console.log('starting'); setInterval(() => {}, 1000)",

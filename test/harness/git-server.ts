@@ -8,23 +8,23 @@ import type { Repository } from './repository.ts'
 export interface GitServer extends AsyncDisposable {
   /** For `git_url`; `http://127.0.0.1:<port>/<folder>/.git`. */
   readonly url: string
-  /** The paths that were asked for, in order. */
+  /** The paths that were requested, in order. */
   readonly requests: string[]
   /** The bytes of all answers so far. */
   sent(): number
 }
 
-/** Serves a repository over smart HTTP by git's own CGI program; with a token to those alone who have it. */
+/** Serves a repository over smart HTTP by git's own CGI program. With a token, requests without it get a 401. */
 export async function gitServer(
   repository: Repository,
   options: { readonly token?: string; readonly user?: string } = {},
 ): Promise<GitServer> {
   const requests: string[] = []
   let sent = 0
-  const wanted = `Basic ${Buffer.from(`${options.user ?? 'x-access-token'}:${options.token}`).toString('base64')}`
+  const expected = `Basic ${Buffer.from(`${options.user ?? 'x-access-token'}:${options.token}`).toString('base64')}`
   const server = createServer((request, response) => {
     requests.push(request.url ?? '')
-    if (options.token !== undefined && request.headers.authorization !== wanted) {
+    if (options.token !== undefined && request.headers.authorization !== expected) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
       return
     }

@@ -9,9 +9,9 @@ import { type Load, startLoad } from './load.ts'
 import { repository } from './repository.ts'
 
 /**
- * An app that says which release it is in `X-Release`, and answers with what it was asked; on `/slow` after a while and
- * in two parts, on `/echo` as long as the client speaks, on `/endless` for ever. WebSockets get back what they send.
- * It stands beside the files of `webSocketLibrary`, and has nothing to install.
+ * Returns the files of an app that names its release in `X-Release` and answers with the method and body of a request: on
+ * `/slow` after a while and in two parts, on `/echo` for as long as the client sends, on `/endless` for ever. WebSockets
+ * get their own messages back. The app needs the files of `webSocketLibrary` beside it, and nothing is installed.
  */
 export function releaseApp(release: number): Record<string, string> {
   return {
@@ -46,7 +46,7 @@ server.listen(process.env.PORT)
   }
 }
 
-/** The package `ws`, which needs no other, as files of a repository. */
+/** Returns the package `ws`, which has no dependencies, as files of a repository. */
 async function webSocketLibrary(): Promise<Record<string, string>> {
   const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
   const names = (await readdir(folder, { recursive: true })).filter((name) => /\.(js|json)$/.test(name))
@@ -59,9 +59,9 @@ export interface Releasing extends AsyncDisposable {
   /** The app's address. */
   readonly url: string
   readonly load: Load
-  /** Makes the next release and resolves with its number and its deployment's id when it has answered. */
+  /** Deploys the next release and resolves with its number and its deployment's id when it has answered. */
   release(): Promise<{ number: number; id: string }>
-  /** Resolves when nothing runs of any release but the current one. */
+  /** Resolves when only the current release has processes. */
   settled(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export async function startReleasing(options: {
 
 const retireTimeoutMs = 60_000
 
-/** Resolves when of all releases on the disk only this one has processes: the others have drained and ended. */
+/** Resolves when only this one of all releases on the disk has processes: the others have drained and ended. */
 export async function untilAlone(dataDirectory: string, deploymentId: string): Promise<void> {
   const deadline = performance.now() + retireTimeoutMs
   for (;;) {
@@ -120,7 +120,7 @@ export async function untilAlone(dataDirectory: string, deploymentId: string): P
   }
 }
 
-/** The folders of all releases. */
+/** Returns the folders of all releases. */
 export async function releasesOnDisk(dataDirectory: string): Promise<string[]> {
   const apps = join(dataDirectory, 'apps')
   const found = await Promise.all(

@@ -11,12 +11,12 @@ export interface Repository extends AsyncDisposable {
   readonly path: string
   /** For `git_url`. */
   readonly url: string
-  /** Writes files, commits them on the current branch and gives the commit. */
+  /** Writes files, commits them on the current branch and returns the commit's hash. */
   commit(files: Readonly<Record<string, string>>): Promise<string>
   git(...args: string[]): Promise<string>
 }
 
-/** A real git repository with these files on the branch `main`. */
+/** Makes a git repository with these files on the branch `main`. */
 export async function repository(files: Readonly<Record<string, string>>): Promise<Repository> {
   const directory = await temporaryDirectory()
   const git = async (...args: string[]) => {
@@ -43,7 +43,7 @@ export async function repository(files: Readonly<Record<string, string>>): Promi
   }
 }
 
-/** A Node app without dependencies that answers with a text. */
+/** Returns the files of a Node app without dependencies that answers every request with a text. */
 export function nodeApp(answer: string): Record<string, string> {
   return {
     'package.json': JSON.stringify({ name: 'app', scripts: { start: 'node server.js' } }),

@@ -10,12 +10,12 @@ describe('the address of a submodule', () => {
     ['git@example.com:app.git', '../lib.git', 'git@example.com:lib.git'],
     ['file:///srv/app', '../lib', 'file:///srv/lib'],
     ['https://example.com/a/b', 'https://other.example/c', 'https://other.example/c'],
-  ])('of %s that says %s is %s', (parent, url, expected) => {
+  ])('of %s with the url %s is %s', (parent, url, expected) => {
     expect(submoduleUrl(parent, url)).toBe(expected)
   })
 })
 
-it('reads paths and addresses by name, and leaves out what lacks one of them', () => {
+it('reads paths and addresses by name, and leaves out submodules that lack one of them', () => {
   const listed = [
     'submodule.lib.path\nlib',
     'submodule.lib.url\n../lib',

@@ -26,8 +26,8 @@ const get = (id: string) => server.client.deployments.get({ params: { project_id
 
 const freeWithinMs = 5_000
 
-/** Cancels and sees that the API says so at once, and that nothing is left within five seconds. */
-async function cancelAndSee(id: string): Promise<void> {
+/** Cancels; checks that the API shows it at once, and that processes and files are gone within five seconds. */
+async function cancelAndCheck(id: string): Promise<void> {
   const canceledAt = performance.now()
   expect(await cancel(id)).toMatchObject({ id, status: 'canceled', failure: null })
   await expect
@@ -50,12 +50,12 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     const asked = once(silent, 'request')
     const { id } = await create('fetch', `http://127.0.0.1:${(silent.address() as AddressInfo).port}/a.git`)
     await asked
-    await cancelAndSee(id)
+    await cancelAndCheck(id)
     silent.closeAllConnections()
     silent.close()
   })
 
-  it('ends a build, one that waits for its place, and gives the place to others', async () => {
+  it('ends a build and one that waits in the queue, and the next one gets the slot', async () => {
     await using source = await repository(hangingBuild)
     const first = await create('build', source.url)
     await expect.poll(() => log(first.id), { timeout: 60_000 }).toContain('building')
@@ -63,21 +63,21 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     await expect
       .poll(() => releasesOnDisk(server.dataDirectory), { timeout: 60_000 })
       .toContainEqual(expect.stringContaining(waiting.id))
-    await cancelAndSee(waiting.id)
+    await cancelAndCheck(waiting.id)
     const next = await create('next', source.url)
-    await cancelAndSee(first.id)
+    await cancelAndCheck(first.id)
     await expect.poll(() => log(next.id), { timeout: 60_000 }).toContain('building')
-    await cancelAndSee(next.id)
+    await cancelAndCheck(next.id)
   })
 
-  it('ends an app that starts and will not end', async () => {
+  it('ends an app that starts and ignores SIGTERM', async () => {
     await using source = await repository(hangingStart)
     const { id } = await create('start', source.url)
     await expect.poll(() => log(id), { timeout: 60_000 }).toContain('starting')
-    await cancelAndSee(id)
+    await cancelAndCheck(id)
   })
 
-  it('takes one out of the queue that nobody has begun, and leaves the release that runs', async () => {
+  it('removes a deployment from the queue before its job begins, and leaves the running release alone', async () => {
     await using good = await repository(nodeApp('steady'))
     await using source = await repository(hangingStart)
     const running = await deployAndSettle(server.client, projectId, { name: 'queue', git_url: good.url })
@@ -85,13 +85,13 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     await expect.poll(() => log(first.id), { timeout: 60_000 }).toContain('starting')
     const second = await create('queue', source.url)
     expect((await get(second.id)).started_at).toBeNull()
-    await cancelAndSee(second.id)
-    await cancelAndSee(first.id)
+    await cancelAndCheck(second.id)
+    await cancelAndCheck(first.id)
     expect(await (await fetch(running.url)).text()).toBe('steady')
     expect((await get(running.id)).status).toBe('running')
   })
 
-  it('twice, and at the same time, is harmless and announced once', async () => {
+  it('has one effect and one event when it is sent several times at once', async () => {
     await using receiver = await testReceiver()
     const hook = await server.client.webhooks.create({ body: { url: receiver.url, project_id: projectId } })
     receiver.trust(hook.secret)
@@ -99,7 +99,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     const { id, url } = await create('twice', source.url)
     const answers = await Promise.all([cancel(id), cancel(id), cancel(id)])
     expect(answers.map(({ status }) => status)).toEqual(['canceled', 'canceled', 'canceled'])
-    await cancelAndSee(id)
+    await cancelAndCheck(id)
     const event = await receiver.waitFor(({ data }) => data.deployment_id === id)
     expect(event).toMatchObject({ event: 'deployment.canceled', data: { project_id: projectId, url } })
     const [row] = await server.database.query<{ count: string }>('select count(*) from events where body like $1', [
@@ -109,7 +109,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     await server.client.webhooks.delete({ params: { id: hook.id } })
   })
 
-  it('refuses one that runs and says what to do', async () => {
+  it('refuses a running deployment and names the action to use instead', async () => {
     await using source = await repository(nodeApp('on'))
     const { id } = await deployAndSettle(server.client, projectId, { name: 'on', git_url: source.url })
     await expect(cancel(id)).rejects.toMatchObject({

@@ -97,7 +97,7 @@ describe('POST /projects/:project_id/deployments', () => {
       code: 'invalid_request',
       details: { field: 'name', most_apps: 5 },
     })
-    // Another release of an app is none.
+    // Another release of an app adds no app.
     await create('a')
   })
 

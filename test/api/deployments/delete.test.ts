@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => given?.[Symbol.asyncDispose]())
 
 describe('DELETE /projects/:project_id/deployments/:id', () => {
-  it('removes one at rest with its files and log; the last one of an app frees its address', async () => {
+  it('removes a resting deployment with its files and log; removing the last one of an app frees its address', async () => {
     const first = await given.deploy('goes')
     const second = await given.deploy('goes')
     await expect(given.client.deployments.delete(given.paramsOf(second.id))).rejects.toMatchObject({
@@ -34,7 +34,7 @@ describe('DELETE /projects/:project_id/deployments/:id', () => {
       .not.toContainEqual(expect.stringMatching(`${first.id}|${second.id}`))
   })
 
-  it('makes room for another app where the plan allows no further one', async () => {
+  it('makes room for another app when the project has as many as its plan allows', async () => {
     const small = await given.client.projects.create({ body: { name: 'small' } })
     const params = { project_id: small.id }
     const create = (name: string) =>
@@ -57,7 +57,7 @@ describe('DELETE /projects/:project_id/deployments/:id', () => {
     }
   })
 
-  it('refuses one that is building', async () => {
+  it('refuses a deployment that is building', async () => {
     await using hanging = await repository(hangingBuild)
     const { id } = await given.create('hangs', hanging.url)
     await expect(given.client.deployments.delete(given.paramsOf(id))).rejects.toMatchObject({

@@ -50,7 +50,7 @@ const read = async (query: Query = {}) => {
 }
 
 describe('GET /projects/:project_id/deployments/:id/logs', () => {
-  it('gives the lines of the build and of the app, with the values of variables masked', async () => {
+  it('answers with the lines of the build and of the app, with the values of variables masked', async () => {
     const lines = await read()
     expect(lines).toContain('built with ***')
     expect(lines.join()).not.toContain(secret)
@@ -61,7 +61,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(await read({ tail: '0' })).toEqual([])
   })
 
-  it('gives only the lines that were written at a time or later', async () => {
+  it('answers with the lines from a given time on', async () => {
     expect(await read({ since: '2020-01-01T00:00:00+01:00' })).toEqual(await read())
     await fetch(`${url}/before`)
     const followed = await follow({ 'last-event-id': '0-0' })
@@ -104,7 +104,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect((await followed.until((event) => event.name === 'end')).data).toEqual({ status: 'failed' })
   })
 
-  it('shows no part of a secret in the reason of a failure, wherever its output is cut', async () => {
+  it('shows no part of a secret in the reason of a failure when the cut goes through it', async () => {
     await using broken = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
       'build.js': "console.log('x'.repeat(495) + process.env.SECRET); process.exit(1)",
@@ -126,7 +126,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     ).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 
-  it('follows the lines as they come, and goes on after the last one that was seen', async () => {
+  it('follows lines as they are written, and continues after the last event id', async () => {
     const first = await follow({})
     await first.until(({ data }) => data['text'] === 'started')
     await fetch(`${url}/one`)
@@ -147,7 +147,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect((await again.until((event) => event.name === 'end')).data).toEqual({ status: 'stopped' })
   })
 
-  it('follows on after a restart of the server, each line once', async () => {
+  it('continues after a restart of the server, with each line once', async () => {
     const made = await deployAndSettle(server.client, projectId, { name: 'restarted', git_url: source.url })
     const first = await follow({}, made.id)
     await fetch(`${made.url}/one`)
@@ -156,21 +156,21 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     await fetch(`${made.url}/two`)
     await server.restart()
     const again = await follow({ 'last-event-id': seen.id }, made.id)
-    const told: unknown[] = []
-    const tell = async () => {
+    const lines: unknown[] = []
+    const readLine = async () => {
       const { data } = await again.next()
       expect(data).toMatchObject({ at: expect.any(String), stream: 'runtime' })
-      // The server asks for `/` to see how the app is.
-      if (data['text'] !== 'asked for /') told.push(data['text'])
+      // The server requests `/` for its health check.
+      if (data['text'] !== 'asked for /') lines.push(data['text'])
     }
-    while (!told.includes('started')) await tell()
+    while (!lines.includes('started')) await readLine()
     await expect.poll(() => fetch(`${made.url}/three`).then(({ status }) => status), { timeout: 30_000 }).toBe(200)
-    while (!told.includes('asked for /three')) await tell()
-    expect(told).toEqual(['asked for /two', 'started', 'asked for /three'])
+    while (!lines.includes('asked for /three')) await readLine()
+    expect(lines).toEqual(['asked for /two', 'started', 'asked for /three'])
     again.close()
   })
 
-  it('tells a flood of 100,000 lines to ten followers without a loss, and does not pile it up in memory', async () => {
+  it('sends a flood of 100,000 lines to ten followers without a loss and without buffering it in memory', async () => {
     await using flooder = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': `require('node:http').createServer((request, response) => {
@@ -196,7 +196,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
       }),
     )
     for (const follower of [...followers, idle]) follower.close()
-    // Over 100 MB were sent; server and followers, all in this process, kept only a small part of it at any time.
+    // Over 100 MB passed. Server and followers, all in this process, held a small part of it at any time.
     expect(most - before).toBeLessThan(32 * 1024 * 1024)
   })
 
@@ -204,7 +204,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expectNotFound(server, 'deployments.logs', { project_id: projectId, id }))
 })
 
-/** In bytes, without what is garbage. */
+/** Returns the bytes in use after a garbage collection. */
 function memoryInUse(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()

@@ -22,7 +22,7 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
     expect(await (await fetch(url)).text()).toBe('here')
   })
 
-  it('refuses while another release of the app is building or runs', async () => {
+  it('refuses a release while another one of the app is building or running', async () => {
     const first = await given.deploy('busy')
     await using hanging = await repository(hangingBuild)
     const building = await given.create('busy', hanging.url)
@@ -39,7 +39,7 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
     expect((await given.client.deployments.get(given.paramsOf(first.id))).status).toBe('superseded')
   })
 
-  it('and stop in a row end as the last one says', async () => {
+  it('followed at once by other actions ends in the state that the last one asked for', async () => {
     const { id, url } = await given.deploy('hasty')
     await given.client.deployments.stop(given.paramsOf(id))
     await given.client.deployments.restart(given.paramsOf(id))

@@ -15,7 +15,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 
 const answerOf = async (url: string) => (await fetch(url)).text()
 
-/** An app with two releases, `one` and `two`, of which the second runs alone. */
+/** Deploys an app with two releases, `one` and `two`; the second one runs. */
 async function twoReleases(name: string) {
   await given.source.commit(nodeApp('one'))
   const one = await given.deploy(name)
@@ -26,7 +26,7 @@ async function twoReleases(name: string) {
 }
 
 describe('POST /projects/:project_id/deployments/:id/rollback', () => {
-  it('brings the files of an earlier release back without its repository, and announces it', async () => {
+  it('starts an earlier release from its own files, without the repository, and announces it', async () => {
     const { one, two } = await twoReleases('back')
     await processesGone(one.id)
     await using receiver = await testReceiver()
@@ -50,7 +50,7 @@ describe('POST /projects/:project_id/deployments/:id/rollback', () => {
     await given.client.webhooks.delete({ params: { id: hook.id } })
   })
 
-  it('to a release that still finishes its requests takes it as it is', async () => {
+  it('routes back to a release that is still draining without starting it again', async () => {
     const slow = (text: string) => ({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': `let open
@@ -76,7 +76,7 @@ require('node:http').createServer((request, response) => {
     expect(await open.text()).toBe('begun, and ended')
   })
 
-  it('does not wait for a build of the app, which it supersedes', async () => {
+  it('supersedes a build of the app instead of waiting for it', async () => {
     const { one, two } = await twoReleases('urgent')
     await using hanging = await repository(hangingBuild)
     const bad = await given.create('urgent', hanging.url)
@@ -93,7 +93,7 @@ require('node:http').createServer((request, response) => {
       .not.toContainEqual(expect.stringContaining(bad.id))
   })
 
-  it('that cannot start again fails with its reason, and what runs goes on', async () => {
+  it('fails with its reason when the release cannot start again, and the running release goes on', async () => {
     await given.source.commit({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       // Starts once.
@@ -114,7 +114,7 @@ require('node:http').createServer((q, r) => r.end('once')).listen(process.env.PO
     expect((await given.client.deployments.get(given.paramsOf(two.id))).status).toBe('running')
   })
 
-  it('refuses what runs, what is building and what was never built, and says what to do', async () => {
+  it('refuses a running release and one that was never built, and names the action to use instead', async () => {
     const { two } = await twoReleases('refused')
     await expect(given.client.deployments.rollback(given.paramsOf(two.id))).rejects.toMatchObject({
       code: 'invalid_request',

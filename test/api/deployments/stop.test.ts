@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => given?.[Symbol.asyncDispose]())
 
 describe('POST /projects/:project_id/deployments/:id/stop', () => {
-  it('ends the app, whose address answers 503, until it is restarted', async () => {
+  it('ends the app, and its address answers 503 until it is restarted', async () => {
     const { id, url } = await given.deploy('stops')
     expect(await given.client.deployments.stop(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
     expect(await given.client.deployments.stop(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
@@ -41,7 +41,7 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
     await processesGone(id)
   })
 
-  it('waits for the change that is just being made, and sees what has come of it', async () => {
+  it('waits for a change that is not committed yet, and acts on its result', async () => {
     await using hanging = await repository(hangingBuild)
     const { id } = await given.create('just', hanging.url)
     const { database } = given.server
@@ -56,7 +56,7 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
     await processesGone(id)
   })
 
-  it('refuses what does not run', async () => {
+  it('refuses a deployment that is not running', async () => {
     await using hanging = await repository(hangingBuild)
     const { id } = await given.create('hangs', hanging.url)
     await expect(given.client.deployments.stop(given.paramsOf(id))).rejects.toMatchObject({

@@ -19,10 +19,13 @@ export type Reconcile = (row: DeploymentRow, stopping: AbortSignal) => Promise<v
 
 export interface ReconcileDependencies {
   readonly apps: Pick<AppDirectory, 'get'>
-  readonly store: Pick<DeploymentStore, 'rows' | 'jobs'>
+  readonly store: {
+    readonly rows: Pick<DeploymentStore['rows'], 'find'>
+    readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
+  }
   readonly locks: Pick<DeploymentLocks, 'run' | 'isHeld'>
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt'>
-  readonly liveness: Liveness
+  readonly liveness: Pick<Liveness, 'isAlive'>
   readonly gateway: Pick<Gateway, 'current'>
   readonly routes: Pick<Routes, 'route' | 'unroute'>
   /** False while another program holds the app's address. */
@@ -78,9 +81,9 @@ async function adopt(
 
 /** Reconciles all running releases. One that takes its time does not keep the others from being looked at. */
 export function createReconcileAll(dependencies: {
-  readonly store: Pick<DeploymentStore, 'rows'>
+  readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> }
   readonly reconcile: Reconcile
-  readonly liveness: Liveness
+  readonly liveness: Pick<Liveness, 'keepOnly'>
   readonly logger: Logger
 }): { run(stopping: AbortSignal): Promise<void>; settle(): Promise<void> } {
   const { store, reconcile, liveness, logger } = dependencies

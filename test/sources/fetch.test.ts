@@ -22,8 +22,8 @@ type Body = Parameters<typeof deployAndSettle>[2]
 const deploy = (body: Body) => deployAndSettle(server.client, projectId, body)
 const answerOf = async (url: string) => (await fetch(url)).text()
 
-describe('commit', () => {
-  it('deploys that very commit, be it the tip of a branch or not', async () => {
+describe('a deployment of a commit', () => {
+  it('fetches that commit, whether it is the tip of a branch or not', async () => {
     await using source = await repository({})
     const old = await source.commit(nodeApp('old'))
     const tip = await source.commit(nodeApp('tip'))
@@ -36,14 +36,14 @@ describe('commit', () => {
     expect(await answerOf(second.url)).toBe('tip')
   })
 
-  it('names one that the repository does not have', async () => {
+  it('fails and names the commit when the repository does not have it', async () => {
     await using source = await repository(nodeApp('x'))
     const { failure } = await deploy({ name: 'unknown', git_url: source.url, commit: 'ab'.repeat(20) })
     expect(failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
   })
 
   it.each([['HEAD'], ['--upload-pack=x'], ['abc1234'], [`${'a'.repeat(40)}\n`], ['g'.repeat(40)]])(
-    'refuses %j',
+    'is refused for %j',
     async (commit) => {
       await expect(deploy({ name: 'a', git_url: 'https://example.com/a.git', commit })).rejects.toMatchObject({
         code: 'invalid_request',
@@ -53,88 +53,8 @@ describe('commit', () => {
   )
 })
 
-describe('git_token', () => {
-  const token = `token-${randomBytes(12).toString('hex')}`
-
-  it('opens a private repository, and is gone when the fetch is over', async () => {
-    await using source = await repository(nodeApp('private'))
-    await using remote = await gitServer(source, { token })
-    const refused = await deploy({ name: 'private', git_url: remote.url })
-    expect(refused.failure).toMatchObject({ stage: 'fetch', code: 'repository_refused' })
-    const opened = await deploy({ name: 'private', git_url: remote.url, git_token: token })
-    expect(opened).toMatchObject({ status: 'running', git_url: remote.url })
-    expect(JSON.stringify(opened)).not.toContain(token)
-    // The commit is in our cache now, but only the token gave a right to it.
-    const again = await deploy({ name: 'private', git_url: remote.url })
-    expect(again.failure).toMatchObject({ code: 'repository_refused' })
-    const byCommit = await deploy({ name: 'private', git_url: remote.url, commit: String(opened.commit) })
-    expect(byCommit.failure).toMatchObject({ code: 'repository_refused' })
-
-    const rows = await server.database.query('select 1 from deployments where git_token is not null')
-    expect(rows).toEqual([])
-    expect(JSON.stringify(server.log)).not.toContain(token)
-    expect(await filesWith(server.dataDirectory, token)).toEqual([])
-  })
-
-  it('may carry a user name', async () => {
-    await using source = await repository(nodeApp('named'))
-    await using remote = await gitServer(source, { user: 'somebody', token })
-    const made = await deploy({ name: 'named', git_url: remote.url, git_token: `somebody:${token}` })
-    expect(made.status).toBe('running')
-  })
-
-  it('is in no process list, environment or file while git works', async () => {
-    let authorization: string | undefined
-    const slow = createServer((request) => {
-      authorization = request.headers.authorization
-    }).listen(0, '127.0.0.1')
-    await once(slow, 'listening')
-    const asked = once(slow, 'request')
-    const made = await server.client.deployments.create({
-      params: { project_id: projectId },
-      body: {
-        name: 'slow',
-        git_url: `http://127.0.0.1:${(slow.address() as AddressInfo).port}/a.git`,
-        git_token: token,
-      },
-    })
-    await asked
-    expect(authorization).toBe(`Basic ${Buffer.from(`x-access-token:${token}`).toString('base64')}`)
-    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    const secrets = [token, Buffer.from(`x-access-token:${token}`).toString('base64')]
-    for (const pid of pids) {
-      for (const file of ['cmdline', 'environ']) {
-        const text = await readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '')
-        for (const secret of secrets) expect(text.includes(secret), `${pid} ${file}`).toBe(false)
-      }
-    }
-    for (const secret of secrets) expect(await filesWith(server.dataDirectory, secret)).toEqual([])
-    const [row] = await server.database.query<{ git_token: Buffer }>(
-      'select git_token from deployments where id = $1',
-      [made.id],
-    )
-    expect(row?.git_token.includes(token)).toBe(false)
-    await server.client.deployments.cancel({ params: { project_id: projectId, id: made.id } })
-    expect(await server.database.query('select 1 from deployments where git_token is not null')).toEqual([])
-    slow.closeAllConnections()
-    slow.close()
-  })
-
-  it.each([
-    ['an ssh address', 'git@example.com:a/b.git', 'token'],
-    ['a local repository', 'file:///tmp', 'token'],
-    ['a line break', 'https://example.com/a.git', 'a\nb'],
-    ['nothing', 'https://example.com/a.git', ''],
-  ])('is refused with %s', async (_, git_url, git_token) => {
-    await expect(deploy({ name: 'a', git_url, git_token })).rejects.toMatchObject({
-      code: 'invalid_request',
-      details: { errors: expect.arrayContaining([expect.objectContaining({ field: 'git_token' })]) },
-    })
-  })
-})
-
 describe('the cache of a repository', () => {
-  it('brings only what is new, and serves nothing that the remote does not have any more', async () => {
+  it('makes a fetch bring new objects alone, and serves no commit that the remote has lost', async () => {
     await using source = await repository({ ...nodeApp('one'), 'large.bin': randomBytes(300_000).toString('base64') })
     await using remote = await gitServer(source)
     await deploy({ name: 'cached', git_url: remote.url })
@@ -152,7 +72,7 @@ describe('the cache of a repository', () => {
     expect(await answerOf((await deploy({ name: 'cached', git_url: remote.url })).url)).toBe('one')
   })
 
-  it('that a killed server has left in disorder is made anew', async () => {
+  it('is made anew when a killed server has left it in disorder', async () => {
     await using source = await repository(nodeApp('orderly'))
     await deploy({ name: 'disorder', git_url: source.url })
     const caches = join(server.dataDirectory, 'git', 'caches', projectId)
@@ -169,7 +89,7 @@ describe('the cache of a repository', () => {
 })
 
 describe('submodules', () => {
-  /** Adds a submodule as its file and its entry, without git having to know the address. */
+  /** Adds a submodule as its file and its entry: `git submodule add` would fetch from the address. */
   const addSubmodule = async (parent: Repository, path: string, url: string, commit: string) => {
     const listed = await readFile(join(parent.path, '.gitmodules'), 'utf8').catch(() => '')
     await writeFile(
@@ -187,7 +107,7 @@ const text = ['lib/a.txt', 'lib/deep/b.txt'].map((path) => readFileSync(path, 'u
 require('node:http').createServer((request, response) => response.end(text)).listen(process.env.PORT)`,
   }
 
-  it('are fetched at their commits, theirs included, from addresses that may be relative', async () => {
+  it('are fetched at their commits, nested ones too, from addresses that may be relative', async () => {
     await using deep = await repository({ 'b.txt': 'deep' })
     await using library = await repository({ 'a.txt': 'library' })
     await addSubmodule(library, 'deep', deep.url, await deep.git('rev-parse', 'HEAD'))
@@ -205,14 +125,14 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     ['an option', '--upload-pack=touch /tmp/x', 'submodule_refused'],
     ['credentials', 'https://user:password@example.com/a.git', 'submodule_refused'],
     ['a repository that is not there', 'file:///nowhere/at/all', 'repository_unreachable'],
-  ])('with %s as their address fail the deployment', async (_, url, code) => {
+  ])('fail the deployment when their address is %s', async (_, url, code) => {
     await using source = await repository(app)
     await addSubmodule(source, 'lib', url, 'ab'.repeat(20))
     const { failure } = await deploy({ name: 'tricks', git_url: source.url })
     expect(failure).toMatchObject({ stage: 'fetch', code })
   })
 
-  it('never get the token of another host', async () => {
+  it('on another host are fetched without the token', async () => {
     const seen: (string | undefined)[] = []
     const other = createServer((request, response) => {
       seen.push(request.headers.authorization)
@@ -235,7 +155,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
   })
 })
 
-it('redirects are not followed', async () => {
+it('a redirect of a git server is not followed', async () => {
   await using source = await repository(nodeApp('elsewhere'))
   await using remote = await gitServer(source)
   const origin = new URL(remote.url).origin
@@ -253,16 +173,3 @@ it('redirects are not followed', async () => {
   expect(remote.requests).toEqual([])
   redirecting.close()
 })
-
-/** The files below a folder that hold this text. */
-async function filesWith(folder: string, text: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const found: string[] = []
-  for (const entry of entries) {
-    if (!entry.isFile()) continue
-    const path = join(entry.parentPath, entry.name)
-    const content = await readFile(path, 'latin1').catch(() => '')
-    if (content.includes(text)) found.push(path)
-  }
-  return found
-}

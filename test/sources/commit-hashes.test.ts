@@ -6,7 +6,7 @@ import { type TestServer, testServer } from '../harness/server.ts'
 let server: TestServer
 let projectId: string
 beforeAll(async () => {
-  // So short that whoever asks again and again is found out.
+  // Too short for a fetch that is repeated, so that these failures must come at once.
   server = await testServer({ FAIRLEAD_FETCH_TIMEOUT: '30' })
   projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 })
@@ -15,8 +15,8 @@ afterAll(() => server[Symbol.asyncDispose]())
 const failureOf = async (body: Parameters<typeof deployAndSettle>[2]) =>
   (await deployAndSettle(server.client, projectId, body)).failure
 
-describe('a hash that is no commit', () => {
-  it('but a tag fails at once, and names the commit', async () => {
+describe('a deployment of a hash that is no commit', () => {
+  it('fails at once and names the commit when it is a tag', async () => {
     await using source = await repository(nodeApp('tagged'))
     const commit = await source.git('rev-parse', 'HEAD')
     await source.git('tag', '--annotate', '--message', 'first', 'v1')
@@ -25,14 +25,18 @@ describe('a hash that is no commit', () => {
     expect(failure?.message).toContain(`is a tag of the commit ${commit}`)
   })
 
-  it.each(['HEAD^{tree}', 'HEAD:server.js'])('but %s says so', async (what) => {
+  it.each(['HEAD^{tree}', 'HEAD:server.js'])('fails and says so when it is %s', async (object) => {
     await using source = await repository(nodeApp('files'))
-    const failure = await failureOf({ name: 'files', git_url: source.url, commit: await source.git('rev-parse', what) })
+    const failure = await failureOf({
+      name: 'files',
+      git_url: source.url,
+      commit: await source.git('rev-parse', object),
+    })
     expect(failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
     expect(failure?.message).toContain('is no commit')
   })
 
-  it('fails a submodule that is pinned to it', async () => {
+  it('fails when a submodule is pinned to it', async () => {
     await using library = await repository({ 'a.txt': 'a' })
     await library.git('tag', '--annotate', '--message', 'first', 'v1')
     const tag = await library.git('rev-parse', 'v1')
