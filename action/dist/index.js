@@ -28573,7 +28573,7 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 
 /***/ }),
 
-/***/ 7037:
+/***/ 9870:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
@@ -28603,7 +28603,7 @@ function isGone(error) {
 
 /***/ }),
 
-/***/ 6854:
+/***/ 9583:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
@@ -28611,8 +28611,8 @@ function isGone(error) {
 /* harmony export */   eu: () => (/* binding */ creationGrace),
 /* harmony export */   t4: () => (/* binding */ cancelRemote)
 /* harmony export */ });
-/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7037);
-/* harmony import */ var _outcome_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3098);
+/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(9870);
+/* harmony import */ var _outcome_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(4001);
 
 
 /** The runner kills a cancelled step after 7.5 s, so everything has to be done within this time, in milliseconds. */
@@ -28662,17 +28662,64 @@ function delayed(signal, milliseconds) {
 
 /***/ }),
 
+/***/ 4001:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   l: () => (/* binding */ requireDeployment),
+/* harmony export */   s: () => (/* binding */ outcomeOf)
+/* harmony export */ });
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
+
+/** Returns the outcome that a deployment's state means; `undefined` while it is building. */
+function outcomeOf(deployment, commit) {
+    if (commit && deployment.commit && deployment.commit !== commit)
+        return { kind: 'mismatch', deployment };
+    switch (deployment.status) {
+        case 'running':
+        case 'superseded':
+            return { kind: deployment.status, deployment };
+        case 'building':
+            return undefined;
+        default:
+            // Includes final states that a newer server may add.
+            return { kind: 'failed', deployment, failure: deployment.failure };
+    }
+}
+/**
+ * Returns the answer if it is a deployment. The client does not validate answers, and another program may be listening at
+ * the address.
+ * @throws ApiError `server_error`
+ */
+function requireDeployment(answer) {
+    const { id, status, url, created_at, commit, failure } = Object(answer);
+    const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
+    if (texts.every((part) => typeof part === 'string'))
+        return answer;
+    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
+}
+/** Returns the fields of a failure that must be text; none when there is no failure. */
+function textsOf(failure) {
+    if (failure === undefined || failure === null)
+        return [];
+    const { stage, code, message } = Object(failure);
+    return [stage, code, message];
+}
+
+
+/***/ }),
+
 /***/ 301:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   n: () => (/* binding */ cleanUp)
 /* harmony export */ });
-/* harmony import */ var _cancel_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6854);
+/* harmony import */ var _api_cancel_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(9583);
 /* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
 /* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(5717);
 /* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(8459);
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(3369);
+/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(7862);
 /* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(1328);
 /* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1626);
 /* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7254);
@@ -28687,11 +28734,11 @@ function delayed(signal, milliseconds) {
 /** Runs after a step that was killed: cancels its deployment at the server. Never fails the job. */
 async function cleanUp(env) {
     const id = (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.deployment);
-    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4);
+    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4);
     if (id === '' || (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.ended) !== '' || !('inputs' in read))
         return;
     const { projectId } = read.inputs;
-    const last = await (0,_cancel_js__WEBPACK_IMPORTED_MODULE_0__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .createClients */ .hP)(read.inputs, env).api, { project_id: projectId, id });
+    const last = await (0,_api_cancel_js__WEBPACK_IMPORTED_MODULE_0__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .createClients */ .hP)(read.inputs, env).api, { project_id: projectId, id });
     (0,_log_js__WEBPACK_IMPORTED_MODULE_5__/* .logLine */ .BP)('seen' in last
         ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
         : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_2__/* .reasonOf */ .A)(last.error)}`);
@@ -28796,7 +28843,7 @@ function creationKey(env, projectId, name) {
 
 /***/ }),
 
-/***/ 5492:
+/***/ 1002:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -29334,9 +29381,9 @@ function isPotentialField(line, field) {
     return line.length <= field.length || line.charCodeAt(field.length) === 58;
 }
 //# sourceMappingURL=parse.js.map
-// EXTERNAL MODULE: ./action/lib/answers.js
-var answers = __nccwpck_require__(7037);
-;// CONCATENATED MODULE: ./action/lib/build-log.js
+// EXTERNAL MODULE: ./action/lib/api/answers.js
+var answers = __nccwpck_require__(9870);
+;// CONCATENATED MODULE: ./action/lib/api/build-log.js
 
 
 
@@ -29431,17 +29478,13 @@ async function readLogTail(client, params) {
     }
 }
 
-// EXTERNAL MODULE: ./action/lib/context.js
-var context = __nccwpck_require__(7029);
-// EXTERNAL MODULE: ./action/lib/creation-key.js
-var creation_key = __nccwpck_require__(2131);
 ;// CONCATENATED MODULE: external "node:timers/promises"
 const promises_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
-// EXTERNAL MODULE: ./action/lib/cancel.js
-var cancel = __nccwpck_require__(6854);
-// EXTERNAL MODULE: ./action/lib/outcome.js
-var lib_outcome = __nccwpck_require__(3098);
-;// CONCATENATED MODULE: ./action/lib/deploy.js
+// EXTERNAL MODULE: ./action/lib/api/cancel.js
+var cancel = __nccwpck_require__(9583);
+// EXTERNAL MODULE: ./action/lib/api/outcome.js
+var api_outcome = __nccwpck_require__(4001);
+;// CONCATENATED MODULE: ./action/lib/api/deploy.js
 var __addDisposableResource = (undefined && undefined.__addDisposableResource) || function (env, value, async) {
     if (value !== null && value !== void 0) {
         if (typeof value !== "object" && typeof value !== "function") throw new TypeError("Object expected.");
@@ -29508,7 +29551,7 @@ async function deploy(options) {
         const creation = __addDisposableResource(env_1, (0,cancel/* delayed */.Nw)(over, cancel/* creationGrace */.eu), false);
         let deployment;
         try {
-            deployment = (0,lib_outcome/* requireDeployment */.l)(await client.deployments.create({
+            deployment = (0,api_outcome/* requireDeployment */.l)(await client.deployments.create({
                 params,
                 body: options.body,
                 signal: creation.signal,
@@ -29542,14 +29585,14 @@ async function follow(created, over, options) {
         if (await log.follow(over))
             polls = 0;
         try {
-            const seen = (0,lib_outcome/* requireDeployment */.l)(await client.deployments.get({ params, signal: over }));
+            const seen = (0,api_outcome/* requireDeployment */.l)(await client.deployments.get({ params, signal: over }));
             if (lastError !== undefined)
                 progress.reachable();
             lastError = undefined;
             if (seen.status !== deployment.status || seen.commit !== deployment.commit)
                 progress.changed(seen);
             deployment = seen;
-            const outcome = (0,lib_outcome/* outcomeOf */.s)(seen, options.body.commit);
+            const outcome = (0,api_outcome/* outcomeOf */.s)(seen, options.body.commit);
             if (outcome?.kind === 'mismatch')
                 return { kind: 'mismatch', deployment: await cancelBuild(seen, options) };
             if (outcome !== undefined)
@@ -29584,7 +29627,7 @@ async function abandon(deployment, lastError, options) {
     if (!('seen' in last))
         return { kind, deployment, error: lastError ?? last.error };
     options.progress.changed(last.seen);
-    const outcome = last.seen.status === 'canceled' ? undefined : (0,lib_outcome/* outcomeOf */.s)(last.seen, options.body.commit);
+    const outcome = last.seen.status === 'canceled' ? undefined : (0,api_outcome/* outcomeOf */.s)(last.seen, options.body.commit);
     // The deployment may have ended just before the request to cancel it; then that outcome counts.
     return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen };
 }
@@ -29593,12 +29636,16 @@ function pollDelay(polls) {
     return Math.min(15_000, 1_000 * 1.3 ** polls);
 }
 
+// EXTERNAL MODULE: ./action/lib/context.js
+var context = __nccwpck_require__(7029);
+// EXTERNAL MODULE: ./action/lib/creation-key.js
+var creation_key = __nccwpck_require__(2131);
 // EXTERNAL MODULE: ./action/lib/log.js
 var log = __nccwpck_require__(1328);
-// EXTERNAL MODULE: ./action/lib/env-vars.js + 1 modules
-var env_vars = __nccwpck_require__(3200);
 // EXTERNAL MODULE: ./action/lib/explain.js
 var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/inputs/env-vars.js + 1 modules
+var env_vars = __nccwpck_require__(7423);
 // EXTERNAL MODULE: ./action/lib/runner.js
 var runner = __nccwpck_require__(1626);
 // EXTERNAL MODULE: ./action/lib/states.js
@@ -29911,161 +29958,6 @@ function dryRun(inputs, idempotencyKey) {
 
 /***/ }),
 
-/***/ 3200:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-
-// EXPORTS
-__nccwpck_require__.d(__webpack_exports__, {
-  r: () => (/* binding */ parseVariables),
-  V: () => (/* binding */ secretsIn)
-});
-
-;// CONCATENATED MODULE: ./server/dist/contract/dotenv.js
-/**
- * Reads the common form of `.env` files: lines of `NAME=VALUE`, each with an optional `export` before the name. Blank
- * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by `#`.
- * A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes `\n`, `\r`,
- * `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
- *
- * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
- * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last of
- * two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
- */
-function parseDotenv(text) {
-    const { variables, problems } = readDotenv(text);
-    const [first] = problems;
-    return first === undefined ? { ok: true, variables } : { ok: false, ...first };
-}
-/** Reads as `parseDotenv` does, but goes on after a wrong line and returns all problems beside the valid variables. */
-function readDotenv(text) {
-    const normalized = text.replaceAll('\r\n', '\n');
-    const found = new Map();
-    const problems = [];
-    let line = 1;
-    let start = 0;
-    while (start < normalized.length) {
-        const { end, name, value, problem } = readLine(normalized, start);
-        const earlier = name === undefined ? undefined : found.get(name);
-        if (problem !== undefined)
-            problems.push({ line, message: problem });
-        else if (earlier !== undefined)
-            problems.push({ line, message: `${name}: is set on line ${earlier.line} already` });
-        else if (name !== undefined && value !== undefined)
-            found.set(name, { value, line });
-        line += normalized.slice(start, end).split('\n').length;
-        start = end + 1;
-    }
-    return { variables: Object.fromEntries([...found].map(([name, { value }]) => [name, value])), problems };
-}
-const validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
-function readLine(text, start) {
-    const end = lineEnd(text, start);
-    const line = text.slice(start, end);
-    if (/^\s*(?:#|$)/.test(line))
-        return { end };
-    const equals = line.indexOf('=');
-    if (equals < 0) {
-        return { end, problem: 'has no "="; write NAME=VALUE, and put values of several lines in double quotes' };
-    }
-    const declared = line.slice(0, equals).trim();
-    const name = declared.replace(/^export\s+/, '');
-    // An invalid name may be part of a secret, such as a line of base64, so the message does not quote it.
-    if (!validName.test(name)) {
-        return { end, problem: 'has no valid name before "="; use letters, digits and underscores, and no digit first' };
-    }
-    const rest = line.slice(equals + 1);
-    const fromQuote = rest.trimStart();
-    if (/^["'`]/.test(fromQuote))
-        return readQuoted(text, end - fromQuote.length, name);
-    // A "#" starts a comment only after white space; otherwise it belongs to the value, as in "#ff0000".
-    const value = rest.replace(/\s#[\s\S]*$/, '').trim();
-    return { end, name, value };
-}
-/** For each opening quote: the value up to and including the closing quote, and the quote's name in messages. */
-const quotes = {
-    '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
-    "'": { content: /([^']*)'/y, label: 'single quote' },
-    '`': { content: /([^`]*)`/y, label: 'backtick' },
-};
-const escapes = { n: '\n', r: '\r', t: '\t' };
-/** Reads the value whose opening quote is at `start`. */
-function readQuoted(text, start, name) {
-    const double = text[start] === '"';
-    const { content, label } = quotes[text[start] ?? ''];
-    content.lastIndex = start + 1;
-    const [closed, value] = content.exec(text) ?? [];
-    if (closed === undefined || value === undefined) {
-        return { end: text.length, problem: `${name}: has no closing ${label}` };
-    }
-    const after = start + 1 + closed.length;
-    const end = lineEnd(text, after);
-    if (!/^\s*(?:#[\s\S]*)?$/.test(text.slice(after, end))) {
-        const remedy = double ? 'put a backslash before a double quote' : `use double quotes around a ${label}`;
-        return { end, problem: `${name}: has text after its closing quote; ${remedy} inside the value` };
-    }
-    return {
-        end,
-        name,
-        value: double ? value.replace(/\\([nrt"\\])/g, (_, letter) => escapes[letter] ?? letter) : value,
-    };
-}
-function lineEnd(text, from) {
-    const newline = text.indexOf('\n', from);
-    return newline < 0 ? text.length : newline;
-}
-//# sourceMappingURL=dotenv.js.map
-;// CONCATENATED MODULE: ./action/lib/env-vars.js
-
-const env_vars_validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const nameRule = 'a name is letters, digits and underscores and starts with no digit';
-/** Reads the input `env-vars`: a JSON object of strings, or lines of NAME=VALUE. */
-function parseVariables(text) {
-    return text.trimStart().startsWith('{') ? parseJson(text) : parseLines(text);
-}
-function parseJson(text) {
-    let parsed;
-    try {
-        parsed = JSON.parse(text);
-    }
-    catch (error) {
-        // Only the line number is taken from the error, because its message quotes the text, which may contain a secret.
-        const line = /\(line (\d+) column \d+\)$/.exec(String(error))?.[1];
-        return { problems: [`${line === undefined ? '' : `line ${line}: `}is not valid JSON`] };
-    }
-    // An object, because the text starts with a brace.
-    const object = parsed;
-    const problems = Object.entries(object).flatMap(([name, value]) => {
-        if (!env_vars_validName.test(name))
-            return [`${JSON.stringify(name)}: ${nameRule}`];
-        return typeof value === 'string' ? [] : [`${name}: must be a string; write the value in double quotes`];
-    });
-    return problems.length > 0 ? { problems } : { value: object };
-}
-function parseLines(text) {
-    const { variables, problems } = readDotenv(text);
-    if (problems.length === 0)
-        return { value: variables };
-    return { problems: problems.map(({ line, message }) => `line ${line}: ${message}`) };
-}
-// Common values that are not secret. If they were masked, they would be blanked out of all later log lines.
-const notSecret = ['production', 'development', 'building', 'canceled', 'superseded'];
-/**
- * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to 7
- * characters are left out, because masking, say, the brace that opens a JSON value would make the log unreadable. Parts
- * of a `visible` text are left out, because GitHub does not pass outputs with masked parts on to other jobs.
- */
-function secretsIn(variables, visible) {
-    const lines = Object.values(variables).flatMap((value) => value.split(/[\r\n]+/).map((line) => line.trim()));
-    const secrets = lines.filter((line) => {
-        return line.length > 7 && !notSecret.includes(line) && !visible.some((text) => text.includes(line));
-    });
-    return [...new Set(secrets)];
-}
-
-
-/***/ }),
-
 /***/ 5266:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
@@ -30204,7 +30096,7 @@ function optional(name, value) {
 /* harmony export */   W: () => (/* binding */ explain)
 /* harmony export */ });
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
-/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7037);
+/* harmony import */ var _api_answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9870);
 
 
 /** Field of the request → input that it comes from. */
@@ -30220,7 +30112,7 @@ const inputOf = {
 function explain(error, apiUrl) {
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return [explainNoAnswer(error, apiUrl)];
-    const foreign = (0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
+    const foreign = (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
         return [explainForeign(foreign, apiUrl)];
     switch (error.code) {
@@ -30272,7 +30164,7 @@ function explainNoAnswer(error, apiUrl) {
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
     if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
-        return `status ${(0,_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
+        return `status ${(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
     const source = error.cause instanceof Error ? error.cause : error;
@@ -30571,7 +30463,162 @@ function isPrivateHost(hostname) {
 
 /***/ }),
 
-/***/ 3369:
+/***/ 7423:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  r: () => (/* binding */ parseVariables),
+  V: () => (/* binding */ secretsIn)
+});
+
+;// CONCATENATED MODULE: ./server/dist/contract/dotenv.js
+/**
+ * Reads the common form of `.env` files: lines of `NAME=VALUE`, each with an optional `export` before the name. Blank
+ * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by `#`.
+ * A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes `\n`, `\r`,
+ * `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
+ *
+ * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
+ * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last of
+ * two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
+ */
+function parseDotenv(text) {
+    const { variables, problems } = readDotenv(text);
+    const [first] = problems;
+    return first === undefined ? { ok: true, variables } : { ok: false, ...first };
+}
+/** Reads as `parseDotenv` does, but goes on after a wrong line and returns all problems beside the valid variables. */
+function readDotenv(text) {
+    const normalized = text.replaceAll('\r\n', '\n');
+    const found = new Map();
+    const problems = [];
+    let line = 1;
+    let start = 0;
+    while (start < normalized.length) {
+        const { end, name, value, problem } = readLine(normalized, start);
+        const earlier = name === undefined ? undefined : found.get(name);
+        if (problem !== undefined)
+            problems.push({ line, message: problem });
+        else if (earlier !== undefined)
+            problems.push({ line, message: `${name}: is set on line ${earlier.line} already` });
+        else if (name !== undefined && value !== undefined)
+            found.set(name, { value, line });
+        line += normalized.slice(start, end).split('\n').length;
+        start = end + 1;
+    }
+    return { variables: Object.fromEntries([...found].map(([name, { value }]) => [name, value])), problems };
+}
+const validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
+function readLine(text, start) {
+    const end = lineEnd(text, start);
+    const line = text.slice(start, end);
+    if (/^\s*(?:#|$)/.test(line))
+        return { end };
+    const equals = line.indexOf('=');
+    if (equals < 0) {
+        return { end, problem: 'has no "="; write NAME=VALUE, and put values of several lines in double quotes' };
+    }
+    const declared = line.slice(0, equals).trim();
+    const name = declared.replace(/^export\s+/, '');
+    // An invalid name may be part of a secret, such as a line of base64, so the message does not quote it.
+    if (!validName.test(name)) {
+        return { end, problem: 'has no valid name before "="; use letters, digits and underscores, and no digit first' };
+    }
+    const rest = line.slice(equals + 1);
+    const fromQuote = rest.trimStart();
+    if (/^["'`]/.test(fromQuote))
+        return readQuoted(text, end - fromQuote.length, name);
+    // A "#" starts a comment only after white space; otherwise it belongs to the value, as in "#ff0000".
+    const value = rest.replace(/\s#[\s\S]*$/, '').trim();
+    return { end, name, value };
+}
+/** For each opening quote: the value up to and including the closing quote, and the quote's name in messages. */
+const quotes = {
+    '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
+    "'": { content: /([^']*)'/y, label: 'single quote' },
+    '`': { content: /([^`]*)`/y, label: 'backtick' },
+};
+const escapes = { n: '\n', r: '\r', t: '\t' };
+/** Reads the value whose opening quote is at `start`. */
+function readQuoted(text, start, name) {
+    const double = text[start] === '"';
+    const { content, label } = quotes[text[start] ?? ''];
+    content.lastIndex = start + 1;
+    const [closed, value] = content.exec(text) ?? [];
+    if (closed === undefined || value === undefined) {
+        return { end: text.length, problem: `${name}: has no closing ${label}` };
+    }
+    const after = start + 1 + closed.length;
+    const end = lineEnd(text, after);
+    if (!/^\s*(?:#[\s\S]*)?$/.test(text.slice(after, end))) {
+        const remedy = double ? 'put a backslash before a double quote' : `use double quotes around a ${label}`;
+        return { end, problem: `${name}: has text after its closing quote; ${remedy} inside the value` };
+    }
+    return {
+        end,
+        name,
+        value: double ? value.replace(/\\([nrt"\\])/g, (_, letter) => escapes[letter] ?? letter) : value,
+    };
+}
+function lineEnd(text, from) {
+    const newline = text.indexOf('\n', from);
+    return newline < 0 ? text.length : newline;
+}
+//# sourceMappingURL=dotenv.js.map
+;// CONCATENATED MODULE: ./action/lib/inputs/env-vars.js
+
+const env_vars_validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const nameRule = 'a name is letters, digits and underscores and starts with no digit';
+/** Reads the input `env-vars`: a JSON object of strings, or lines of NAME=VALUE. */
+function parseVariables(text) {
+    return text.trimStart().startsWith('{') ? parseJson(text) : parseLines(text);
+}
+function parseJson(text) {
+    let parsed;
+    try {
+        parsed = JSON.parse(text);
+    }
+    catch (error) {
+        // Only the line number is taken from the error, because its message quotes the text, which may contain a secret.
+        const line = /\(line (\d+) column \d+\)$/.exec(String(error))?.[1];
+        return { problems: [`${line === undefined ? '' : `line ${line}: `}is not valid JSON`] };
+    }
+    // An object, because the text starts with a brace.
+    const object = parsed;
+    const problems = Object.entries(object).flatMap(([name, value]) => {
+        if (!env_vars_validName.test(name))
+            return [`${JSON.stringify(name)}: ${nameRule}`];
+        return typeof value === 'string' ? [] : [`${name}: must be a string; write the value in double quotes`];
+    });
+    return problems.length > 0 ? { problems } : { value: object };
+}
+function parseLines(text) {
+    const { variables, problems } = readDotenv(text);
+    if (problems.length === 0)
+        return { value: variables };
+    return { problems: problems.map(({ line, message }) => `line ${line}: ${message}`) };
+}
+// Common values that are not secret. If they were masked, they would be blanked out of all later log lines.
+const notSecret = ['production', 'development', 'building', 'canceled', 'superseded'];
+/**
+ * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to 7
+ * characters are left out, because masking, say, the brace that opens a JSON value would make the log unreadable. Parts
+ * of a `visible` text are left out, because GitHub does not pass outputs with masked parts on to other jobs.
+ */
+function secretsIn(variables, visible) {
+    const lines = Object.values(variables).flatMap((value) => value.split(/[\r\n]+/).map((line) => line.trim()));
+    const secrets = lines.filter((line) => {
+        return line.length > 7 && !notSecret.includes(line) && !visible.some((text) => text.includes(line));
+    });
+    return [...new Set(secrets)];
+}
+
+
+/***/ }),
+
+/***/ 7862:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -30582,9 +30629,9 @@ __nccwpck_require__.d(__webpack_exports__, {
   Ko: () => (/* binding */ readInputs)
 });
 
-// EXTERNAL MODULE: ./action/lib/env-vars.js + 1 modules
-var env_vars = __nccwpck_require__(3200);
-;// CONCATENATED MODULE: ./action/lib/input-values.js
+// EXTERNAL MODULE: ./action/lib/inputs/env-vars.js + 1 modules
+var env_vars = __nccwpck_require__(7423);
+;// CONCATENATED MODULE: ./action/lib/inputs/input-values.js
 const missing = 'is missing';
 /** Reads the server's address and removes `/v1` and slashes at its end. */
 function readApiUrl(text) {
@@ -30667,7 +30714,7 @@ function readTimeout(text) {
         : { problem: `must be a whole number of seconds from 1 to ${maximumSeconds}.` };
 }
 
-;// CONCATENATED MODULE: ./action/lib/inputs.js
+;// CONCATENATED MODULE: ./action/lib/inputs/inputs.js
 
 
 /** All inputs with their defaults in action.yml. For an empty default, the value depends on the workflow. */
@@ -30861,13 +30908,13 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 /* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(301);
 /* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
 /* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(2131);
-/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(5492);
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(1002);
 /* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(6771);
 /* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5266);
 /* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(9680);
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(3369);
+/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(7862);
 /* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(1328);
-/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(5403);
+/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(2840);
 /* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(1626);
 /* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(3583);
 /* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(7254);
@@ -30897,7 +30944,7 @@ async function main(env) {
     (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
     if (skip !== undefined)
         return (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .oneLine */ .TN)(skip));
-    const read = (0,_inputs_js__WEBPACK_IMPORTED_MODULE_6__/* .readInputs */ .Ko)(_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4, event);
+    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_6__/* .readInputs */ .Ko)(_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4, event);
     if ('problems' in read) {
         for (const { input, message } of read.problems)
             (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .oneLine */ .TN)(message)}`);
@@ -30943,54 +30990,7 @@ __webpack_async_result__();
 
 /***/ }),
 
-/***/ 3098:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   l: () => (/* binding */ requireDeployment),
-/* harmony export */   s: () => (/* binding */ outcomeOf)
-/* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
-
-/** Returns the outcome that a deployment's state means; `undefined` while it is building. */
-function outcomeOf(deployment, commit) {
-    if (commit && deployment.commit && deployment.commit !== commit)
-        return { kind: 'mismatch', deployment };
-    switch (deployment.status) {
-        case 'running':
-        case 'superseded':
-            return { kind: deployment.status, deployment };
-        case 'building':
-            return undefined;
-        default:
-            // Includes final states that a newer server may add.
-            return { kind: 'failed', deployment, failure: deployment.failure };
-    }
-}
-/**
- * Returns the answer if it is a deployment. The client does not validate answers, and another program may be listening at
- * the address.
- * @throws ApiError `server_error`
- */
-function requireDeployment(answer) {
-    const { id, status, url, created_at, commit, failure } = Object(answer);
-    const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
-    if (texts.every((part) => typeof part === 'string'))
-        return answer;
-    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
-}
-/** Returns the fields of a failure that must be text; none when there is no failure. */
-function textsOf(failure) {
-    if (failure === undefined || failure === null)
-        return [];
-    const { stage, code, message } = Object(failure);
-    return [stage, code, message];
-}
-
-
-/***/ }),
-
-/***/ 5403:
+/***/ 2840:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -30999,15 +30999,9 @@ __nccwpck_require__.d(__webpack_exports__, {
   F: () => (/* binding */ removeStep)
 });
 
-// EXTERNAL MODULE: ./action/lib/context.js
-var context = __nccwpck_require__(7029);
-// EXTERNAL MODULE: ./action/lib/explain.js
-var explain = __nccwpck_require__(5717);
-// EXTERNAL MODULE: ./action/lib/log.js
-var log = __nccwpck_require__(1328);
-// EXTERNAL MODULE: ./action/lib/answers.js
-var answers = __nccwpck_require__(7037);
-;// CONCATENATED MODULE: ./action/lib/remove.js
+// EXTERNAL MODULE: ./action/lib/api/answers.js
+var answers = __nccwpck_require__(9870);
+;// CONCATENATED MODULE: ./action/lib/api/remove.js
 
 /**
  * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Deployments that
@@ -31046,6 +31040,12 @@ async function deploymentsOf({ client, projectId, name, signal, }) {
     return found;
 }
 
+// EXTERNAL MODULE: ./action/lib/context.js
+var context = __nccwpck_require__(7029);
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
 // EXTERNAL MODULE: ./action/lib/runner.js
 var runner = __nccwpck_require__(1626);
 ;// CONCATENATED MODULE: ./action/lib/remove-step.js
@@ -31182,11 +31182,11 @@ function appendEntry(variable, name, value) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   b: () => (/* binding */ reasonToSkip)
 /* harmony export */ });
-/* harmony import */ var _inputs_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3369);
+/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7862);
 
 /** Returns why this run has nothing to do, as a sentence; `undefined` when it has. Called before the inputs are validated. */
 function reasonToSkip(event, input, actor) {
-    const isOn = (name) => /^true$/i.test(input(name) || _inputs_js__WEBPACK_IMPORTED_MODULE_0__/* .inputDefaults */ .V0[name]);
+    const isOn = (name) => /^true$/i.test(input(name) || _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_0__/* .inputDefaults */ .V0[name]);
     if (event.skip !== undefined)
         return event.skip;
     if (event.mergeGroup && !isOn('merge-group')) {

@@ -3,7 +3,7 @@ import { createClient } from '@fairlead/server/client'
 import type { Environment } from './event.ts'
 import { createGitHubReporter, type GitHubReporter } from './github/reporter.ts'
 import { createProxiedFetch, withTimeout } from './http.ts'
-import type { Access, Inputs } from './inputs.ts'
+import type { Access, Inputs } from './inputs/inputs.ts'
 
 /** Time limit for an answer in milliseconds. It does not apply to the log. */
 const answerTimeout = 30_000

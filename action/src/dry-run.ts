@@ -1,4 +1,4 @@
-import type { Inputs } from './inputs.ts'
+import type { Inputs } from './inputs/inputs.ts'
 import { bodyOf } from './request-body.ts'
 
 const hidden = '***'

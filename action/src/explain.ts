@@ -1,6 +1,6 @@
 import { ApiError } from '@fairlead/server/client'
-import { foreignStatus } from './answers.ts'
-import type { InputName } from './inputs.ts'
+import { foreignStatus } from './api/answers.ts'
+import type { InputName } from './inputs/inputs.ts'
 
 /** Field of the request → input that it comes from. */
 const inputOf: Readonly<Record<string, InputName>> = {

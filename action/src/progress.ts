@@ -1,15 +1,18 @@
-import type { Progress } from './deploy.ts'
-import { secretsIn } from './env-vars.ts'
+import type { Progress } from './api/deploy.ts'
+import type { Deployment } from './api/outcome.ts'
 import { reasonOf } from './explain.ts'
-import type { Inputs } from './inputs.ts'
+import { secretsIn } from './inputs/env-vars.ts'
+import type { Inputs } from './inputs/inputs.ts'
 import { logLine } from './log.ts'
-import type { Deployment } from './outcome.ts'
 import { saveState, setOutput, setSecret } from './runner.ts'
 import { states } from './states.ts'
 
+/** The inputs that progress and masks are made of. */
+type ShownInputs = Pick<Inputs, 'apiUrl' | 'gitUrl' | 'name' | 'branch' | 'commit' | 'variables'>
+
 /** Writes the progress of a deployment to the log, the outputs and the state for the post step. */
 export function createProgress(
-  inputs: Inputs,
+  inputs: ShownInputs,
   /** The group of the build log, closed before other lines. */
   group: { close(): void },
   /** Returns the elapsed time, formatted. */
@@ -46,7 +49,7 @@ export function createProgress(
 }
 
 /** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
-export function maskVariables(inputs: Inputs, deployment?: Deployment): void {
+export function maskVariables(inputs: ShownInputs, deployment?: Deployment): void {
   const { apiUrl, gitUrl, name, branch, commit } = inputs
   const visible = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? '']
   for (const secret of secretsIn(inputs.variables, visible)) setSecret(secret)

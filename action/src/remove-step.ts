@@ -1,9 +1,9 @@
+import { removeApp } from './api/remove.ts'
 import { createClients, gitHubReporter } from './context.ts'
 import type { Environment } from './event.ts'
 import { explain } from './explain.ts'
-import type { Inputs } from './inputs.ts'
+import type { Inputs } from './inputs/inputs.ts'
 import { logLine, oneLine } from './log.ts'
-import { removeApp } from './remove.ts'
 import { setFailed, setOutput, warning } from './runner.ts'
 
 /** Removes the app of a closed pull request and updates GitHub. */

@@ -1,6 +1,6 @@
+import type { Outcome } from './api/outcome.ts'
 import { explain, reasonOf } from './explain.ts'
-import type { Inputs } from './inputs.ts'
-import type { Outcome } from './outcome.ts'
+import type { Inputs } from './inputs/inputs.ts'
 
 /** The result of a run for its log, outputs and summary. */
 export interface Report {

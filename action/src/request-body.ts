@@ -1,5 +1,5 @@
 import type { BodyInput } from '@fairlead/server/client'
-import type { Inputs } from './inputs.ts'
+import type { Inputs } from './inputs/inputs.ts'
 
 /** Returns the body of the request that creates the deployment. Empty inputs are left out, so the server's defaults apply. */
 export function bodyOf(inputs: Inputs): BodyInput<'deployments.create'> {

@@ -1,5 +1,5 @@
 import type { WorkflowEvent } from './event.ts'
-import { type InputReader, inputDefaults } from './inputs.ts'
+import { type InputReader, inputDefaults } from './inputs/inputs.ts'
 
 /** Returns why this run has nothing to do, as a sentence; `undefined` when it has. Called before the inputs are validated. */
 export function reasonToSkip(event: WorkflowEvent, input: InputReader, actor: string | undefined): string | undefined {

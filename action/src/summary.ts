@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs'
-import type { Deployment } from './outcome.ts'
+import type { Deployment } from './api/outcome.ts'
 import type { Report } from './report.ts'
 import { warning } from './runner.ts'
 

@@ -1,8 +1,8 @@
 import type { Catalogue, EventOf, NoSchemas, PatternOf, Schemas } from './catalogue.ts'
 import { Deadline } from './deadline.ts'
-import { type DedupeStore, onceOnly } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 import { matches } from './patterns.ts'
+import { type DedupeStore, onceOnly } from './stores/dedupe.ts'
 import { isThenable } from './thenable.ts'
 
 /** The second argument of a handler. */

@@ -1,10 +1,10 @@
 import type { NoSchemas, Schemas } from './catalogue.ts'
-import type { DedupeStore } from './dedupe.ts'
 import { ReceiverError } from './errors.ts'
 import type { HandlerContext } from './handlers.ts'
-import type { Secrets } from './keys.ts'
 import type { Webhook } from './payload.ts'
-import { DEFAULT_TOLERANCE } from './signature.ts'
+import type { Secrets } from './signature/keys.ts'
+import { DEFAULT_TOLERANCE } from './signature/signature.ts'
+import type { DedupeStore } from './stores/dedupe.ts'
 
 interface CommonOptions<Own extends Schemas> {
   /**

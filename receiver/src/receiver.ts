@@ -8,15 +8,15 @@ import {
   type Schemas,
 } from './catalogue.ts'
 import { ReceiverError } from './errors.ts'
-import type { Respond, WebhookAnswer } from './exchange.ts'
-import { fetchHandler } from './fetch.ts'
 import { createHandlers, type Handler, type Outcome } from './handlers.ts'
-import type { WebhookHeaders } from './headers.ts'
-import { createKeys } from './keys.ts'
-import { type KoaMiddleware, type KoaOptions, koaMiddleware } from './koa.ts'
+import type { Respond, WebhookAnswer } from './http/exchange.ts'
+import { fetchHandler } from './http/fetch.ts'
+import { type KoaMiddleware, type KoaOptions, koaMiddleware } from './http/koa.ts'
 import { type ReceiverOptions, readSettings } from './options.ts'
 import { parseWebhook, type Webhook } from './payload.ts'
 import { createRespond } from './respond.ts'
+import type { WebhookHeaders } from './signature/headers.ts'
+import { createKeys } from './signature/keys.ts'
 
 /** A genuine webhook. `known` discriminates; `secretIndex` is the index in `secrets` of the one that signed it. */
 export type VerifiedWebhook<Own extends Schemas = NoSchemas> =

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { EventData, EventName } from './events.ts'
-import { parseSecret, sign } from './signature.ts'
+import { parseSecret, sign } from './signature/signature.ts'
 
 /** For Fairlead's events, `data` is typed; for your own events, it is any object. */
 export interface WebhookToSign<Name extends string = string> {

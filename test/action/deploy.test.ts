@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pollDelay } from '../../action/src/deploy.ts'
+import { pollDelay } from '../../action/src/api/deploy.ts'
 import { elapsed } from '../../action/src/log.ts'
 
 test('the delay between polls grows from one second to fifteen', () => {

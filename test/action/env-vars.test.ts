@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseVariables, secretsIn } from '../../action/src/env-vars.ts'
+import { parseVariables, secretsIn } from '../../action/src/inputs/env-vars.ts'
 
 const lines = (...text: readonly string[]) => text.join('\n')
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { SigningKey } from '../../receiver/src/signing-key.ts'
+import { SigningKey } from '../../receiver/src/signature/signing-key.ts'
 
 /** Test cases of RFC 4231 with keys up to the block size and without truncation: key, data, result. */
 const cases = [

@@ -14,25 +14,25 @@ export interface ServerOptions {
   readonly signal?: AbortSignal
   /** Called when the server cannot go on by itself and must be stopped. */
   readonly onFatal: (error: Error) => void
-  /** Whether answers with undeclared fields are errors; for tests. */
+  /** True when answers with undeclared fields are errors; for tests. */
   readonly strictResponses?: boolean
 }
 
-/** What all parts of the composition work with. */
-export interface Composition extends ServerOptions {
+/** The parts that every composer works with. */
+export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | 'strictResponses'> {
   readonly state: State
   readonly secrets: SecretBox
   readonly application: Application
   readonly metrics: Metrics
   readonly stack: ShutdownStack
-  /** Where others reach the server, without a path. */
+  /** The address at which others reach the server, without a path. */
   readonly publicOrigin: string
 }
 
-/** How long what is under way may take to end when the server stops. */
+/** The time that requests and jobs may take to end when the server stops, in milliseconds. */
 export const finishTimeoutMs = 10_000
 
-/** Whether what comes from an address is believed about its client. */
+/** Returns the rule for proxies: true for peers that are believed about the address of their client. */
 export function proxyRule(config: Config): (address: string) => boolean {
   const trusted = blockList(config.trustedProxies)
   return (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4')

@@ -6,8 +6,8 @@ export interface Answer {
 }
 
 /**
- * Whether an answer is a healthy app's: 200 to 399 on the path that the app has named for this, else anything below 500,
- * because `/` may well ask for a password or not be there.
+ * True for the answer of a healthy app: 200 to 399 on the path that the app has named for this. Without such a path
+ * anything below 500 is healthy, because `/` may well ask for a password or not exist.
  */
 export const isHealthy = (status: number, healthPath: string | undefined): boolean =>
   healthPath === undefined ? status < 500 : status >= 200 && status < 400
@@ -15,8 +15,8 @@ export const isHealthy = (status: number, healthPath: string | undefined): boole
 const timeoutMs = 5_000
 
 /**
- * Asks for a path on a connection of its own and gives the head of the answer. Whatever is on the other side, it settles:
- * rejects when there is no answer within five seconds, or none that is HTTP.
+ * Requests a path on a new connection and resolves with the head of the answer. It always settles: it rejects when there
+ * is no answer within five seconds, or none that is HTTP.
  */
 export function probe(
   target: Pick<RequestOptions, 'host' | 'port' | 'headers'> & { readonly path: string },
@@ -29,7 +29,7 @@ export function probe(
       response.destroy()
     })
     asking.on('error', fail)
-    // An upgrade that nobody has asked for is neither an answer nor an error to Node.
+    // To Node an unsolicited upgrade is neither an answer nor an error.
     asking.on('close', () => fail(new Error('the connection was closed without an answer')))
     limit.addEventListener('abort', () => fail(limit.reason), { once: true })
     asking.end()

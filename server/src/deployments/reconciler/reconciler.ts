@@ -60,7 +60,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
             logger.warn({ err: error }, 'the apps could not be reconciled')
           })
         }
-        // Whatever woke it is looked at before the interval is over.
+        // A wake is followed at once, not at the end of the interval.
         if (await waker.pause(reconcileIntervalMs, stopping)) reconciling.dueAt = 0
       }
       await reconcileAll.settle()

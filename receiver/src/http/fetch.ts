@@ -1,4 +1,4 @@
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 import { methodAnswer, type Respond, type WebhookAnswer } from './exchange.ts'
 import { aborted, requireSize } from './raw-body.ts'
 

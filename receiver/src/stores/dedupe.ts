@@ -1,4 +1,4 @@
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 
 /**
  * Remembers handled webhooks, so that one that is delivered again is not handled again. A key is claimed before it is

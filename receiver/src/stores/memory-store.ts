@@ -1,5 +1,5 @@
+import { ReceiverError } from '../errors.ts'
 import type { Claim, DedupeStore } from './dedupe.ts'
-import { ReceiverError } from './errors.ts'
 
 export interface MemoryStoreOptions {
   /** Maximum number of remembered webhooks; the oldest are dropped. Default: 100,000. */

@@ -1,4 +1,4 @@
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 import type { SignatureHeaders } from './signature.ts'
 
 /** Headers of Node (`req.headers`, `req.headersDistinct`) or of `fetch`, or a plain object. Names may be in any case. */

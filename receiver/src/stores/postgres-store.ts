@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { ReceiverError } from '../errors.ts'
 import type { DedupeStore } from './dedupe.ts'
-import { ReceiverError } from './errors.ts'
 
 /** The database access that the store needs. A `Pool` or `Client` of `pg` is assignable to it. */
 export interface PostgresQueries {

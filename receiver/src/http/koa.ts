@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 import { methodAnswer, type Respond, type WebhookAnswer } from './exchange.ts'
 import { readRawBody } from './raw-body.ts'
 

@@ -1,5 +1,5 @@
+import type { WorkflowEvent } from '../event.ts'
 import { parseVariables, type Variables } from './env-vars.ts'
-import type { WorkflowEvent } from './event.ts'
 import {
   missing,
   type Read,

@@ -1,4 +1,4 @@
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 import { parseSecret } from './signature.ts'
 import type { SigningKey } from './signing-key.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 import { SigningKey } from './signing-key.ts'
 
 // The rules are those of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isUint8Array } from 'node:util/types'
-import { ReceiverError } from './errors.ts'
+import { ReceiverError } from '../errors.ts'
 
 /** The largest body that is accepted, in bytes. */
 export const MAX_BODY = 1_048_576

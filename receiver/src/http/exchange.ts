@@ -1,6 +1,6 @@
-import { ReceiverError } from './errors.ts'
-import type { Outcome } from './handlers.ts'
-import type { WebhookHeaders } from './headers.ts'
+import { ReceiverError } from '../errors.ts'
+import type { Outcome } from '../handlers.ts'
+import type { WebhookHeaders } from '../signature/headers.ts'
 
 /** The result of a genuine webhook. */
 export type AnswerOutcome = Outcome | 'enqueued'
