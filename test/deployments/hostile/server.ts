@@ -1,10 +1,10 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { deployAndSettle } from '../harness/deployments.ts'
-import { type Repository, repository } from '../harness/repository.ts'
-import { testServer } from '../harness/server.ts'
-import { temporaryDirectory } from '../harness/temporary.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { type Repository, repository } from '../../harness/repository.ts'
+import { testServer } from '../../harness/server.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 
 export type HostileServer = Awaited<ReturnType<typeof hostileServer>>
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deployAndSettle } from '../harness/deployments.ts'
-import { nodeApp, type Repository, repository } from '../harness/repository.ts'
-import { type HostileServer, hostileServer } from './hostile-server.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { type HostileServer, hostileServer } from './server.ts'
 
 let given: HostileServer
 let honest: Repository

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { userOf } from '../../server/src/platform/processes.ts'
-import { processesOf } from '../harness/deployments.ts'
-import { nodeApp } from '../harness/repository.ts'
-import { type HostileServer, hostileServer } from './hostile-server.ts'
+import { userOf } from '../../../server/src/platform/processes.ts'
+import { processesOf } from '../../harness/deployments.ts'
+import { nodeApp } from '../../harness/repository.ts'
+import { type HostileServer, hostileServer } from './server.ts'
 
 const isRoot = process.getuid?.() === 0
 

@@ -1,9 +1,9 @@
 import { chmod, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { processesOf } from '../harness/deployments.ts'
-import type { Repository } from '../harness/repository.ts'
-import { type HostileServer, hostileServer, secretText } from './hostile-server.ts'
+import { processesOf } from '../../harness/deployments.ts'
+import type { Repository } from '../../harness/repository.ts'
+import { type HostileServer, hostileServer, secretText } from './server.ts'
 
 let given: HostileServer
 beforeAll(async () => {
