@@ -46,7 +46,7 @@ export function marksBetween(logPath: string, from: number, to: number): Promise
   })
 }
 
-/** Finds the position after which all bytes were written at `since` (milliseconds) or later. Returns `null` when there are none. */
+/** Finds the position after which all bytes were written at `since` (milliseconds) or later; `null` when there are none. */
 export function positionSince(logPath: string, since: number): Promise<number | null> {
   return withTimes(logPath, null, async (file, count) => {
     // The first mark covers the part that was freed.

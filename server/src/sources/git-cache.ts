@@ -19,11 +19,11 @@ export interface CacheFolder {
   readonly path: string
   /** True when something was fetched into it before. */
   readonly used: boolean
-  /** Empties it, to begin anew. */
+  /** Empties it. */
   clear(): Promise<void>
 }
 
-/** Every fetch leaves a pack. A repository with more of them begins anew, which also drops objects that are not needed. */
+/** Every fetch leaves a pack. A repository with more of them is emptied, which also drops objects that are not needed. */
 const mostPacks = 50
 
 export function createGitCache(options: {

@@ -47,7 +47,7 @@ const classicYarn: PackageManager = {
   ],
 }
 
-/** The first lock file that Yarn 4 reads without writing it anew. */
+/** The first version of the lock file that Yarn 4 does not rewrite. */
 const FIRST_OF_YARN_4 = 8
 
 /**
@@ -61,7 +61,7 @@ function modernYarn(lockVersion?: number): PackageManager {
     name: 'yarn',
     env: {
       FAIRLEAD_YARN: 'modern',
-      // A release keeps its packages with it, whatever becomes of the cache; the cache still saves the download.
+      // A release keeps its packages when the cache is deleted; the cache still saves the download.
       YARN_ENABLE_GLOBAL_CACHE: 'false',
       YARN_ENABLE_TELEMETRY: 'false',
       // A lock file of an earlier 4.x would otherwise count as one that has to change.

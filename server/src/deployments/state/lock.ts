@@ -16,7 +16,7 @@ export interface DeploymentLocks {
    * change added may already be running: that job is for a later generation and continues.
    */
   interrupt(target: DeploymentGeneration): void
-  /** True while somebody holds the lock or waits for it. */
+  /** True while the lock is held or waited for. */
   isHeld(deploymentId: string): boolean
 }
 
