@@ -7,7 +7,7 @@
 export interface Room {
   /** Below `server/src`; a room within a room has a slash. */
   readonly path: string
-  /** The rooms that it may import, besides itself. Of a room within a room: its siblings. */
+  /** The rooms that it may import, besides itself; siblings only for a room within a room. */
   readonly imports: readonly string[]
   /** Packages that it may not import. */
   readonly forbiddenPackages?: readonly string[]

@@ -139,6 +139,9 @@ describe('fairlead postgres install', () => {
     const shipped = await fairlead(['postgres', 'install', '18', '--data-dir', data])
     expect(shipped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^PostgreSQL 18\.\d.* is installed\n$/) })
     const unknown = await fairlead(['postgres', 'install', '9', '--data-dir', data])
-    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('available versions are: 15, 16, 17, 18') })
+    expect(unknown).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('available versions are: 15, 16, 17, 18'),
+    })
   })
 })

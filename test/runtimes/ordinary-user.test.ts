@@ -51,7 +51,7 @@ describe.skipIf(noSandbox !== null)('with bubblewrap', () => {
   afterAll(() => given?.[Symbol.asyncDispose]())
 
   it('warns of nothing', () => {
-    expect(given.server.log.find((line) => line['msg'] === 'what holds builds and apps')).toMatchObject({
+    expect(given.server.log.find((line) => line['msg'] === 'isolation of builds and apps')).toMatchObject({
       bubblewrap: true,
     })
     expect(saysOf(given.server)).not.toContain(warning)

@@ -31,13 +31,13 @@ export interface StoredKey {
 }
 
 /** A new key with its value, which is not stored. */
-export interface MadeKey extends StoredKey {
+export interface CreatedKey extends StoredKey {
   readonly key: string
 }
 
 /** The stored API keys. A change is part of the transaction `within`, if given. */
 export interface Keys {
-  create(key: NewKey, within?: Transaction): Promise<MadeKey>
+  create(key: NewKey, within?: Transaction): Promise<CreatedKey>
   /** Lists all keys of the server, oldest first. */
   list(): Promise<StoredKey[]>
   pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
@@ -47,7 +47,7 @@ export interface Keys {
    * Creates a key with the same name, rights and lifetime; the old one remains valid for the overlap.
    * Returns `undefined` when there is no such key, `'ended'` when it is revoked or expired.
    */
-  rotate(id: string, overlapHours: number, options?: OwnKey): Promise<MadeKey | 'ended' | undefined>
+  rotate(id: string, overlapHours: number, options?: OwnKey): Promise<CreatedKey | 'ended' | undefined>
 }
 
 export interface OwnKey {

@@ -7,7 +7,7 @@ export type AppsTables = {
     id: string
     project_id: string
     name: string
-    /** Counts the apps of all projects; the process runtime derives the user of the app's processes from it. */
+    /** A serial number over all projects; the process runtime derives the user of the app's processes from it. */
     number: ColumnType<number, never, never>
     port: number | null
     hostname: string | null

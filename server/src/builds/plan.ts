@@ -93,7 +93,7 @@ function assemble(
   const env = Object.assign({}, ...used.map((each) => each.detection.env ?? {}))
   const builders = used.flatMap((each) => each.detection.build ?? [])
   const own = build === undefined ? builders : [{ argv: build, env }]
-  // A command that the owner wrote may need the variables of every language; a language's own start brings its own.
+  // A command that the owner wrote may need the variables of every language; a start of the language itself has its own.
   const isOwners = uses === 'all' && detection.env === undefined
   const start = isOwners ? withEnv(detection.start, env) : detection.start
   const caches = Object.assign({}, ...used.map((each) => each.detector.caches))
@@ -114,6 +114,6 @@ const withEnv = (command: Command, env: NonNullable<Command['env']>): Command =>
   env: { ...env, ...command.env },
 })
 
-/** Has a command run in a folder of the repository. */
+/** Wraps a command so that it runs in a folder of the repository. */
 const inFolder = (folder: string, command: Command): Command =>
   folder === '.' ? command : { ...command, argv: [folderRunnerName, folder, ...command.argv] }

@@ -99,7 +99,7 @@ async function databaseEngine({ config, logger, state, stack }: Composition): Pr
 }
 
 /**
- * Opens one connection for writes that must be committed whatever becomes of the transaction around them. It is not one of
+ * Opens one connection for writes that must be committed even when the transaction around them is rolled back. It is not one of
  * the pool, whose connections may all be held by such transactions.
  */
 function autonomousConnection({ logger, state, stack }: Composition): Database {

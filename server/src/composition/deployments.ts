@@ -30,7 +30,7 @@ export interface DeploymentsFeature {
   readonly count: (projectId: string) => Promise<number>
   readonly deploy: DeployJob
   readonly removeProject: RemoveProject
-  /** Brings the apps back that should run, and keeps them running. */
+  /** Starts or adopts the apps that should run, and keeps them running. */
   start(): Promise<void>
 }
 

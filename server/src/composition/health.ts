@@ -7,7 +7,7 @@ import type { State } from '../platform/startup/state.ts'
 
 const readinessTimeoutMs = 5_000
 
-/** Returns the check behind `/readyz`: the reason why the server cannot work, in words for everybody. */
+/** Returns the check behind `/readyz`: the reason why the server cannot work, without internal details. */
 export function readiness(state: State, workers: Workers, logger: Logger): () => Promise<string | undefined> {
   return async () => {
     const late = AbortSignal.timeout(readinessTimeoutMs)

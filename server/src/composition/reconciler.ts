@@ -10,7 +10,7 @@ import type { Caches } from '../platform/disk/caches.ts'
 import type { Composition } from './composition.ts'
 import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
 
-/** Makes the reconciler, and begins to watch: every running release, and what apps have on the disk. */
+/** Creates the reconciler, and begins to watch every running release and the disk usage of apps. */
 export async function startReconciler(
   composition: Composition,
   surroundings: DeploymentSurroundings,

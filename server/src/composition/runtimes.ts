@@ -40,7 +40,7 @@ export async function composeRuntimes(
   })
   const { warning, details } = runtime.capabilities
   if (warning !== null) logger.warn(warning)
-  logger.info(details, 'what holds builds and apps')
+  logger.info(details, 'isolation of builds and apps')
   return createRuntimes(runtime)
 }
 

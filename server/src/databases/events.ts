@@ -1,7 +1,7 @@
 import type { DatabaseFailure } from '../contract/resources/databases.ts'
 import type { Transaction } from '../platform/database.ts'
 
-/** A change in a database's life that the project's account hears of. */
+/** A change of a database that is announced to the project's account. */
 export type DatabaseEvent =
   | { readonly event: 'database.available'; readonly databaseId: string; readonly projectId: string }
   | {

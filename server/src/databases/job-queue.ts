@@ -1,11 +1,11 @@
 import type { Database, Transaction } from '../platform/database.ts'
 import { enqueue } from '../platform/jobs.ts'
 
-/** Brings a database to the state that its row describes. */
+/** Reconciles a database with its row. */
 export const reconcileTask = 'databases.reconcile'
 /** Removes a deleted database for good when it can no longer be restored. */
 export const dropTask = 'databases.drop'
-/** Brings a snapshot to the state that its row describes. */
+/** Reconciles a snapshot with its row. */
 export const snapshotTask = 'databases.snapshot'
 
 /** Jobs of one database, its snapshots included, run one after the other. */

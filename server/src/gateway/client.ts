@@ -50,7 +50,7 @@ export interface Gateway {
   takeTraffic(): Promise<AppTraffic[]>
   /**
    * Calls the listener when an upstream's endpoint refuses a connection: once for each upstream and endpoint until it is
-   * routed anew. Returns a function that ends it.
+   * routed again. Returns a function that removes the listener.
    */
   onRefused(listener: (refused: RefusedEndpoint) => void): () => void
   /** Stops everything; running requests get `timeoutMs` to finish. */
@@ -95,7 +95,7 @@ export function createClient(port: ClientPort): GatewayClient {
 
 type Settlement = Extract<FromEngine, { type: 'reply' | 'failure' }>
 
-/** Gives each call an id by which its reply is found. `call` cancels the call when `signal` aborts; the engine still replies. */
+/** Gives each call an id by which its reply is found. When `signal` aborts, the call is cancelled and the engine replies. */
 function createCalls(post: (message: ToEngine) => void): {
   call<Name extends CallName>(
     name: Name,

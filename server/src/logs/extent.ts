@@ -23,7 +23,7 @@ export interface LogCap {
   readonly free: (path: string, bytes: number) => Promise<unknown>
 }
 
-/** A file system ends somewhere (16 TB on ext4); a log with positions beyond this begins anew. */
+/** File systems limit the size of a file (16 TB on ext4); a log with positions beyond this is started again. */
 const farthest = 2 ** 40
 const blockSize = 4096
 
@@ -39,7 +39,7 @@ export async function loadState(path: string): Promise<LogState | null> {
  * Notes that a log has grown, if it has, and keeps it within its cap.
  *
  * @param known the state after the last look, if there was one
- * @param isRecorded true when somebody looked a moment ago, so that the time of the new lines is known
+ * @param isRecorded true when the log was checked a moment ago, so that the time of the new lines is known
  */
 export async function noteGrowth(
   path: string,
@@ -50,7 +50,7 @@ export async function noteGrowth(
   const stats = await lstat(path).catch(() => null)
   if (stats === null || !stats.isFile()) return empty
   const marked = known !== null && known.count > 0 ? known : await loadState(path)
-  // An app can truncate its log; then it begins anew.
+  // An app can truncate its log; then its positions start at 0 again.
   const before = marked === null || stats.size < marked.last.end ? await begin(path) : marked
   if (stats.size === before.last.end) return before
   const at = Math.max(before.last.at, Math.min(stats.mtimeMs, Date.now()))

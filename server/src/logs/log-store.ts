@@ -4,14 +4,14 @@ import type { LogPart } from './reader.ts'
 
 export type LogStream = 'build' | 'runtime'
 
-/** Names one log: what the build or the running app of a deployment has printed. */
+/** Names one log: the output of the build or of the running app of a deployment. */
 export interface LogName {
   readonly appId: string
   readonly deploymentId: string
   readonly stream: LogStream
 }
 
-/** The logs of all deployments, as files that whoever prints writes to by itself, so that they outlive the server. */
+/** The logs of all deployments, in files that builds and apps write to directly, so that they outlive the server. */
 export interface LogStore {
   /** Opens a log for appending, to be handed to a process as its output. The caller closes it. */
   open(log: LogName): Promise<FileHandle>
@@ -26,7 +26,7 @@ export interface LogStore {
     log: LogName,
     wanted: { readonly lines: number; readonly since?: number | undefined },
   ): Promise<{ position: number; lines: number; end: number }>
-  /** Reads some whole lines from a position on; of a log that nobody writes any more `isFinal` gives the last one, too. */
+  /** Reads some whole lines from a position on. `isFinal` includes an unfinished last line, for a log that has ended. */
   read(
     log: LogName,
     options: { readonly from: number; readonly masker: Masker; readonly isFinal: boolean },

@@ -44,7 +44,7 @@ export async function findStart(
  * position within a line means that the beginning of the line was returned before: the rest of it is skipped, so that a
  * line of any length counts as one. Freed parts of the log are skipped, too.
  *
- * @param wanted.isFinal true when nobody writes any more, so that a last line without a line feed counts
+ * @param wanted.isFinal true when the log has ended, so that a last line without a line feed counts
  */
 export function readLines(
   path: string,

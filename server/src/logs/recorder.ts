@@ -14,7 +14,7 @@ export interface Recorder {
 }
 
 const intervalMs = 250
-/** After this many looks without growth a log is looked at this many times less often; the file's own time tells when it last grew. */
+/** After this many checks without growth a log is checked this many times less often; its mtime tells when it last grew. */
 const quietLooks = 4
 
 interface Recorded {

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises'
 
 /*
- * The times of a log's lines. Beside `runtime.log` lies `runtime.times`, a list of marks. A mark is two little-endian
+ * The times of a log's lines. Beside `runtime.log` is `runtime.times`, a list of marks. A mark is two little-endian
  * doubles: the size of the log, and the time when it had grown to that size, in milliseconds of Unix time. The time is
  * negative when the log had that size at that time, but may have had it before. The first mark is where the readable part
  * of the log begins.
@@ -17,7 +17,7 @@ export interface Mark {
 export const markBytes = 16
 const bufferedMarks = 256
 
-export const timesOf = (logPath: string): string => logPath.replace(/\.log$/, '.times')
+const timesOf = (logPath: string): string => logPath.replace(/\.log$/, '.times')
 
 /** Reads the first and the last mark, and counts them. Returns `null` when there are none. */
 export function readEnds(logPath: string): Promise<{ first: Mark; last: Mark; count: number } | null> {
@@ -46,7 +46,7 @@ export function marksBetween(logPath: string, from: number, to: number): Promise
   })
 }
 
-/** Finds the position after which all bytes were written at `since` (milliseconds) or later. Returns `null` when there are none. */
+/** Finds the position after which all bytes were written at `since` (milliseconds) or later; `null` when there are none. */
 export function positionSince(logPath: string, since: number): Promise<number | null> {
   return withTimes(logPath, null, async (file, count) => {
     // The first mark covers the part that was freed.

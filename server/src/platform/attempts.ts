@@ -6,7 +6,7 @@ export interface AttemptLimiter {
   giveBack(key: string): void
 }
 
-/** Bounds the memory. Somebody with more addresses than this can evade the limit by using them anyway. */
+/** Bounds the memory. A client with more addresses than this can evade the limit in any case. */
 const mostKeys = 10_000
 
 /**

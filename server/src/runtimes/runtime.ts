@@ -4,8 +4,8 @@ import type { Command } from '../platform/command.ts'
 import type { ExceededLimit, Limits } from './limits.ts'
 
 /**
- * Builds and runs what tenants bring: as processes of this machine today. Every runtime keeps to this interface; where
- * a release lies, whom it runs as and how it is found again are its own business. All methods can be called again, and
+ * Builds and runs the releases of tenants, as processes of this machine for example. Where a release is stored, the user
+ * it runs as and how it is found again are hidden behind this interface. All methods may be repeated, and may be called
  * for things that are already gone.
  */
 export interface Runtime {
@@ -36,7 +36,7 @@ export interface ReleaseRef {
 
 /** A release with what it needs to be built and to run. */
 export interface Release extends ReleaseRef {
-  /** Counts the apps of this server's database. */
+  /** The serial number of the app in this server's database. */
   readonly appNumber: number
   readonly limits: Limits
   /** The app's own variables. */
@@ -86,9 +86,9 @@ export interface Endpoint {
   readonly port: number
 }
 
-/** The state of an instance when it was looked at. */
+/** The state of an instance when it was observed. */
 export type Observation =
-  /** It does not listen yet; `port` is what it was given as `PORT`. */
+  /** It does not listen yet; `port` is its `PORT`. */
   | { readonly state: 'starting'; readonly port: number }
   | { readonly state: 'listening'; readonly endpoints: readonly [Endpoint, ...Endpoint[]] }
   /** It listens on other ports than the one in `PORT`. */
@@ -119,7 +119,7 @@ export interface Instances {
   stop(handle: Handle, options: StopOptions): Promise<void>
   /**
    * Runs a one-off command beside a running instance, with the release's files, variables and limits. Resolves with its
-   * end. Rejects with a `RuntimeError` of the code `no_terminal` when a terminal is asked for that the runtime lacks.
+   * end. Rejects with a `RuntimeError` of the code `no_terminal` when a terminal is requested and the runtime has none.
    */
   attach(release: Release, handle: Handle, request: AttachRequest): Promise<Exit>
   usage(handle: Handle): Promise<Usage>

@@ -55,7 +55,7 @@ async function fetchOnce(
   const making = git(['init', '--quiet', '--bare', '--template=', format], { cwd: cache.path, signal })
   const made = await (isNew ? succeed(making) : making)
   if (made.code !== 0) return made
-  // Git skips objects that it has, so a commit asked for by its hash needs `--refetch` to make git ask the remote.
+  // Git skips objects that it has, so a commit requested by its hash needs `--refetch` to make git ask the remote.
   const how = ref === null ? ['--refetch'] : []
   const what = ref ?? hash ?? ''
   const args = ['fetch', '--quiet', '--depth=1', '--no-tags', ...how, '--', remote.source.url, `+${what}:${kept}`]

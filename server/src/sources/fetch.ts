@@ -23,12 +23,12 @@ export interface FetchRequest {
   /** The full hash of the commit; null for the tip of the branch. */
   readonly commit: string | null
   readonly token: string | null
-  /** The folder that the files are brought into. */
+  /** The folder that the files are written to. */
   readonly directory: string
 }
 
 export interface FetchedSource {
-  /** Null when a commit was asked for without a branch. */
+  /** Null when a commit was requested without a branch. */
   readonly branch: string | null
   readonly commit: string
 }
@@ -38,8 +38,8 @@ const deepest = 8
 const mostSubmodules = 100
 
 /**
- * Brings one commit of a repository into the request's directory, submodules included, without its history. Rejects with
- * a `SourceError` that says what the repository lacks.
+ * Fetches one commit of a repository into the request's directory, submodules included, without its history. Rejects
+ * with a `SourceError` that says what the repository lacks.
  */
 export async function fetchSource(
   dependencies: FetchDependencies,
@@ -55,7 +55,7 @@ export async function fetchSource(
     signal,
   }
   const tree: Tree = { ref, hash: request.commit, directory: request.directory, depth: 0 }
-  return { branch, commit: await bringTree(context, remote, tree) }
+  return { branch, commit: await fetchTree(context, remote, tree) }
 }
 
 /**
@@ -81,24 +81,24 @@ interface FetchContext extends FetchDependencies {
   readonly signal: AbortSignal
 }
 
-/** A repository's files, to be brought into a folder. */
+/** A revision of a repository, to be checked out into a folder. */
 interface Tree extends Revision {
   readonly directory: string
   readonly depth: number
 }
 
-/** Returns the commit that is in the tree's directory now. */
-async function bringTree(context: FetchContext, remote: Remote, tree: Tree): Promise<string> {
+/** Fetches and checks out a tree with its submodules, and returns its commit. */
+async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<string> {
   const { git, cache, projectId, signal } = context
   const { commit, submodules } = await cache.use(projectId, remote.source.url, signal, async (folder) => {
     const commit = await fetchInto(git, folder, remote, tree, signal)
     return { commit, submodules: await checkOut(git, folder, commit, tree.directory, signal) }
   })
-  for (const submodule of submodules) await bringSubmodule(context, remote, tree, submodule)
+  for (const submodule of submodules) await fetchSubmodule(context, remote, tree, submodule)
   return commit
 }
 
-async function bringSubmodule(
+async function fetchSubmodule(
   context: FetchContext,
   parent: Remote,
   within: Tree,
@@ -117,5 +117,5 @@ async function bringSubmodule(
   }
   const gitUrl = submoduleUrl(parent.source.url, url)
   const remote = await connect(context, { gitUrl, token: parent.tokenFor(gitUrl), submodule: path }, context.signal)
-  await bringTree(context, remote, { ref: null, hash, directory, depth: within.depth + 1 })
+  await fetchTree(context, remote, { ref: null, hash, directory, depth: within.depth + 1 })
 }

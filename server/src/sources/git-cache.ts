@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { sizeOf } from '../platform/disk/tree-size.ts'
 
 /**
- * Bare repositories, one for each project and address, so that a second fetch brings only what is new. They save
- * downloads, never the question: a commit that the remote does not give now is not taken from them.
+ * Bare repositories, one for each project and address, so that a second fetch downloads only new objects. The remote is
+ * asked all the same: a commit that it does not give now is not taken from the cache.
  */
 export interface GitCache {
   /** Runs `work` with the folder of the repository, which nobody else uses meanwhile. */
@@ -19,11 +19,11 @@ export interface CacheFolder {
   readonly path: string
   /** True when something was fetched into it before. */
   readonly used: boolean
-  /** Empties it, to begin anew. */
+  /** Empties it. */
   clear(): Promise<void>
 }
 
-/** Every fetch leaves a pack. A repository with more of them begins anew, which also drops objects that are not needed. */
+/** Every fetch leaves a pack. A repository with more of them is emptied, which also drops objects that are not needed. */
 const mostPacks = 50
 
 export function createGitCache(options: {
@@ -53,7 +53,7 @@ export function createGitCache(options: {
   }
 }
 
-/** Lists the folders of all repositories: each lies in `<directory>/<project>/`. */
+/** Lists the folders of all repositories: each is in `<directory>/<project>/`. */
 export async function gitCacheFolders(directory: string): Promise<string[]> {
   const inside = async (folder: string): Promise<string[]> =>
     (await readdir(folder).catch(() => [])).map((name) => join(folder, name))

@@ -90,7 +90,7 @@ export function branchProblem(branch: string): string | undefined {
     branch.includes('//') ||
     branch.includes('@{') ||
     // Control characters, space and the characters that git gives a meaning to.
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters.
     /[\x00-\x20\x7f~^:?*[\\]/.test(branch) ||
     !branch.isWellFormed() ||
     branch.split('/').some((part) => part.startsWith('.') || part.endsWith('.lock'))

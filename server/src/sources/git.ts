@@ -9,7 +9,7 @@ export interface GitResult {
   readonly stderr: string
 }
 
-/** Runs git with an argument array, nothing of the server's environment, and nobody to ask for a password. */
+/** Runs git with an argument array, without the server's environment and without password prompts. */
 export type Git = (
   args: readonly string[],
   options: {

@@ -40,7 +40,7 @@ export async function connect(
   const pin = await pinnedAddress(dependencies.outbound, source)
   const credentials = credentialsFor(source, request.token)
   const git = (args: readonly string[], cwd: string) => dependencies.git(args, { cwd, signal, pin, credentials })
-  // Run outside of any repository: asking the remote needs none.
+  // Run outside of any repository: `ls-remote` needs none.
   const list = (...args: string[]) => git(['ls-remote', ...args], '/')
 
   return {

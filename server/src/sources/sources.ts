@@ -4,10 +4,10 @@ import { fetchSource } from './fetch.ts'
 export type { FetchedSource, FetchRequest } from './fetch.ts'
 export { SourceError } from './source-error.ts'
 
-/** Brings the files of commits from git repositories, by way of caches that give no more than the remote would. */
+/** Fetches commits from git repositories, through caches that give no commit that the remote would refuse. */
 export interface Sources {
   /**
-   * Brings one commit into the request's directory, submodules included, without its history. Rejects with a
+   * Fetches one commit into the request's directory, submodules included, without its history. Rejects with a
    * `SourceError` that says what the repository lacks, or with the signal's reason.
    */
   fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchedSource>

@@ -15,7 +15,7 @@ export interface StorageParts {
   readonly plans: Plans
   readonly background: Background
   readonly logger: Logger
-  /** How long an upload may send nothing. */
+  /** The longest pause of an upload, in milliseconds. */
   readonly idleTimeoutMs: number
   /** Keeps the project from being deleted until the transaction ends; false when it is not active any more. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>

@@ -45,7 +45,7 @@ export async function announce<Name extends EventName>(
   )
 }
 
-/** Writes a `ping` to one webhook, whatever events it wants. Returns the delivery's id. */
+/** Writes a `ping` to one webhook, also when it subscribes to other events. Returns the delivery's id. */
 export async function announcePing(
   transaction: Transaction,
   webhook: { readonly id: string; readonly accountId: string; readonly projectId: string | null },

@@ -40,7 +40,7 @@ export type WebhooksTables = {
     status: 'pending' | 'succeeded' | 'failed'
     /** The number of attempts made, over all rounds. */
     attempts: Generated<number>
-    /** Counts how often the schedule has begun: each redelivery begins it anew. */
+    /** Counts the rounds of the schedule: each redelivery begins a new one. */
     round: Generated<number>
     /** Failed attempts of this round: the position in the schedule. */
     failures: Generated<number>

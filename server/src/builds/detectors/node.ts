@@ -89,7 +89,7 @@ function findMain(app: SourceTree, node: PackageJson): string | undefined {
 
 /**
  * `npm start` costs a quarter of a second and a second process, so a script that npm would only hand to `node` runs
- * directly. Whatever gives npm more to do goes through npm: other scripts around it, settings that reach scripts as
+ * directly. A script goes through npm when npm would do more: other scripts around it, settings that reach scripts as
  * variables, a Node of the app's own among its dependencies, npm settings that change how scripts run.
  */
 function planStartScript(app: SourceTree, { package: node, installing }: NodeApp, script: string): Command {

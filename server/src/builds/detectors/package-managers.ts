@@ -12,7 +12,7 @@ export interface PackageManager {
   install(options: { readonly locked: boolean; readonly dev: boolean }): Command['argv']
 }
 
-/** For builds: neither an audit nor an advertisement, each of which asks the registry. */
+/** npm without audit, funding and update notices, each of which would ask the registry. */
 const npm: PackageManager = {
   name: 'npm',
   env: { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_update_notifier: 'false' },
@@ -21,7 +21,7 @@ const npm: PackageManager = {
   install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],
 }
 
-/** It would download, or insist on, the version that `packageManager` names; versions 9 to 11 write the same lock file. */
+/** pnpm by default downloads, or insists on, the version in `packageManager`; versions 9 to 11 write the same lock file. */
 const pnpm: PackageManager = {
   name: 'pnpm',
   env: {
@@ -47,7 +47,7 @@ const classicYarn: PackageManager = {
   ],
 }
 
-/** The first lock file that Yarn 4 reads without writing it anew. */
+/** The first version of the lock file that Yarn 4 does not rewrite. */
 const FIRST_OF_YARN_4 = 8
 
 /**
@@ -61,13 +61,13 @@ function modernYarn(lockVersion?: number): PackageManager {
     name: 'yarn',
     env: {
       FAIRLEAD_YARN: 'modern',
-      // A release keeps its packages with it, whatever becomes of the cache; the cache still saves the download.
+      // A release keeps its packages when the cache is deleted; the cache still saves the download.
       YARN_ENABLE_GLOBAL_CACHE: 'false',
       YARN_ENABLE_TELEMETRY: 'false',
       // A lock file of an earlier 4.x would otherwise count as one that has to change.
       ...(lasts ? { YARN_LOCKFILE_VERSION_OVERRIDE: String(lockVersion) } : {}),
     },
-    // Unless told otherwise it installs no node_modules, and its own loader is needed.
+    // By default it installs no node_modules, and its own loader is needed.
     plainNode: false,
     install: () => ['yarn', 'install', lasts ? '--immutable' : '--no-immutable'],
   }

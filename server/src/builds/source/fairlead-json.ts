@@ -21,7 +21,7 @@ const words = z
 /** `fairlead.json` at the top of a repository: its owner's settings for how it is built and run. */
 export const fairleadJson = z
   .strictObject({
-    $schema: z.string({ error: 'must be a string' }).optional().describe('Where this schema lies, for editors.'),
+    $schema: z.string({ error: 'must be a string' }).optional().describe('The address of this schema, for editors.'),
     root: text('must be a path inside the repository')
       .refine(isInside, 'must be a path inside the repository')
       .optional()

@@ -13,7 +13,7 @@ export interface PlanFailure {
     | 'python_missing'
     | 'no_start'
     | 'not_recognised'
-    // A detector may bring codes of its own.
+    // A detector may add codes of its own.
     | (string & {})
   readonly message: string
 }

@@ -4,7 +4,7 @@ import { type Scope, scopeResources } from '../routes.ts'
 import { name, timestamp } from './common.ts'
 
 /** Named sets of scopes: everything, reading everything, what a pipeline needs. */
-export const presetNames = ['full', 'read', 'deploy'] as const
+const presetNames = ['full', 'read', 'deploy'] as const
 export type Preset = (typeof presetNames)[number]
 
 const scopes = scopeResources.flatMap((resource): Scope[] => [`${resource}:read`, `${resource}:write`])
@@ -36,7 +36,7 @@ export const apiKey = z.object({
 })
 
 /** Only the answers to creation and rotation contain the key itself. */
-export const apiKeyCreated = apiKey.extend({ key: z.string().describe('The key itself. It is not shown again.') })
+const apiKeyCreated = apiKey.extend({ key: z.string().describe('The key itself. It is not shown again.') })
 
 const maxLifeDays = 3650
 

@@ -13,7 +13,7 @@ const identity = z.object({
 })
 
 /** Exactly the fields of the specification. Only this answer and that of the rotation contain the password. */
-export const databaseCreated = identity.extend({
+const databaseCreated = identity.extend({
   connection_string: z
     .string()
     .describe('`postgresql://<user>:<password>@<host>:<port>/<database>`. Final at once, and not shown again.'),
@@ -26,14 +26,14 @@ export const database = identity.extend({
   created_at: timestamp,
 })
 
-export const databaseFailure = z.object({
+const databaseFailure = z.object({
   code: z.string().describe('Stable and machine-readable, such as `engine_unavailable`.'),
   message: z.string().describe('The cause and the remedy, for people.'),
 })
 export type DatabaseFailure = z.infer<typeof databaseFailure>
 
 /** One database, read by its id. */
-export const databaseDetail = database.extend({
+const databaseDetail = database.extend({
   project_id: z.string(),
   access: z
     .enum(['local', 'network'])
@@ -47,7 +47,7 @@ export const databaseDetail = database.extend({
   restorable_until: timestamp.nullable().describe('The time until which a deleted database can be restored.'),
 })
 
-export const snapshotStatuses = ['creating', 'available', 'failed'] as const
+const snapshotStatuses = ['creating', 'available', 'failed'] as const
 export type SnapshotStatus = (typeof snapshotStatuses)[number]
 
 export const snapshot = z.object({

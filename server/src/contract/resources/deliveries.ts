@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
 import { timestamp } from './common.ts'
 
-export const deliveryStatuses = ['pending', 'succeeded', 'failed'] as const
+const deliveryStatuses = ['pending', 'succeeded', 'failed'] as const
 
 /** One event that is sent to one endpoint. */
 export const delivery = z.object({
@@ -22,7 +22,7 @@ export const delivery = z.object({
 
 const headers = z.record(z.string(), z.string())
 
-export const deliveryAttempt = z.object({
+const deliveryAttempt = z.object({
   number: z.int().positive(),
   at: timestamp,
   duration_ms: z.int().nonnegative(),
@@ -40,7 +40,7 @@ export const deliveryAttempt = z.object({
   error: z.string().nullable(),
 })
 
-export const deliveryDetail = delivery.extend({
+const deliveryDetail = delivery.extend({
   payload: z.string().describe('The exact body of every request.'),
   latest_attempts: z.array(deliveryAttempt).describe('The last 50, newest first.'),
 })

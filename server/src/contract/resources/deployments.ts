@@ -18,7 +18,7 @@ export const deployment = z.object({
 export const deploymentStages = ['fetch', 'plan', 'build', 'start', 'switch', 'run'] as const
 export type DeploymentStage = (typeof deploymentStages)[number]
 
-export const deploymentFailure = z.object({
+const deploymentFailure = z.object({
   stage: z.enum(deploymentStages),
   code: z.string().describe('Stable and machine-readable, such as `unknown_branch`.'),
   message: z.string().describe('The cause and the remedy, for people.'),
@@ -26,7 +26,7 @@ export const deploymentFailure = z.object({
 export type DeploymentFailure = z.infer<typeof deploymentFailure>
 
 /** One deployment, read by its id. */
-export const deploymentDetail = deployment.extend({
+const deploymentDetail = deployment.extend({
   project_id: z.string(),
   git_url: z.string(),
   branch: z.string().nullable(),
@@ -43,7 +43,7 @@ const variableName = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a name of letters, digits and underscores that starts with no digit')
 
 /** Variables that the platform sets. It would override values that an app gives. */
-export const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID', 'FAIRLEAD_CACHE'] as const
+const reservedVariables = ['PORT', 'PATH', 'HOME', 'TMPDIR', 'FAIRLEAD_DEPLOYMENT_ID', 'FAIRLEAD_CACHE'] as const
 
 const reserved = reservedVariables.map((variable) => `\`${variable}\``).join(', ')
 
@@ -89,7 +89,7 @@ const gitToken = z
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
 
 /** The most lines of a log in one answer, and the default. */
-export const mostLogLines = 100_000
+const mostLogLines = 100_000
 const defaultLogLines = 1_000
 
 const logsQuery = z.object({

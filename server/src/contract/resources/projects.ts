@@ -4,7 +4,7 @@ import { name, slug, timestamp } from './common.ts'
 
 const id = z.string().describe('`proj_…`.')
 
-export const projectItem = z.object({
+const projectItem = z.object({
   id,
   name: z.string(),
   region: z.string(),
@@ -12,7 +12,7 @@ export const projectItem = z.object({
   status: z.enum(['active', 'deleting']).describe('`deleting` until all its resources are removed.'),
 })
 
-export const projectCreated = z.object({
+const projectCreated = z.object({
   id,
   name: z.string(),
   region: z.string(),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
 import { timestamp } from './common.ts'
 
-export const uploadedFile = z.object({
+const uploadedFile = z.object({
   id: z.string().describe('`file_…`.'),
   name: z
     .string()

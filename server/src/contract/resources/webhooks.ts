@@ -5,7 +5,7 @@ import { required, timestamp } from './common.ts'
 import { delivery } from './deliveries.ts'
 
 /** The reasons for which an endpoint is disabled: by its owner, by an answer of 410, or after days of failures alone. */
-export const disabledReasons = ['user', 'gone', 'failures'] as const
+const disabledReasons = ['user', 'gone', 'failures'] as const
 export type DisabledReason = (typeof disabledReasons)[number]
 
 export const webhook = z.object({
@@ -26,7 +26,7 @@ export const webhook = z.object({
 })
 
 /** Only the answers to creation and rotation contain the signing secret. */
-export const webhookWithSecret = webhook.extend({
+const webhookWithSecret = webhook.extend({
   secret: z.string().describe('`whsec_…`, the signing secret. It is not shown again.'),
 })
 
@@ -34,7 +34,7 @@ const eventNames = Object.keys(events)
 const groups = [...new Set(eventNames.filter((name) => name.includes('.')).map((name) => `${name.split('.')[0]}.*`))]
 
 /** The patterns that an endpoint can subscribe to: everything, all events of a group, or one event. */
-export const eventPatterns = ['*', ...groups, ...eventNames] as const
+const eventPatterns = ['*', ...groups, ...eventNames] as const
 
 const url = z
   .string(required('a string'))

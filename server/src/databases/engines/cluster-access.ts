@@ -5,7 +5,7 @@ export const listenAddress = '127.0.0.1'
 
 /**
  * Fairlead connects through the socket, in a folder that only it can enter. Over TCP every role reaches the database of
- * its own name alone (`sameuser`), whatever rights on other databases it was granted.
+ * its own name alone (`sameuser`), even when it was granted rights on other databases.
  */
 const hba = `local all      fairlead              trust
 host  all      fairlead ${listenAddress}/32 reject

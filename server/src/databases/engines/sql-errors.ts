@@ -14,8 +14,8 @@ const maxAttempts = 5
 
 /**
  * Repeats a statement that failed because of a concurrent one. Of two transactions that change the same role or database,
- * PostgreSQL makes one wait and then fail; a request and a job may do so. The statements say how the role or database
- * shall be, so the second one can be run after the first.
+ * PostgreSQL makes one wait and then fail; a request and a job may do so. The statements state how the role or
+ * database is to be, so the second one can be run after the first.
  */
 export async function retryConcurrentUpdate<Result>(statement: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {

@@ -11,8 +11,8 @@ import { reapplyPassword } from './role.ts'
 import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
 
 /**
- * Brings databases and snapshots to the state that their rows describe. Every function reads the row, does what is missing
- * and can be repeated at any time: the next call completes what a server left that died in the middle.
+ * Reconciles databases and snapshots with their rows. Every function reads the row and does the steps that are missing, so
+ * it can be repeated at any time: the next call completes the work of a server that died in the middle.
  */
 export interface DatabaseReconciler {
   reconcile(databaseId: string, signal: AbortSignal): Promise<void>

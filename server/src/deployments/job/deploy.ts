@@ -38,7 +38,7 @@ export function createDeploy(dependencies: {
   }
 }
 
-/** A release that was found stable before needs less time to show it again: a rollback is in a hurry. */
+/** A release that was stable before needs a shorter check, so that a rollback is quick. */
 const stableAgainMs = 300
 
 function retainedPlan({ id, build_plan }: DeploymentRow): BuildPlan {

@@ -19,9 +19,9 @@ export interface DiskGuard {
 export interface DiskLimit {
   readonly stage: 'fetch' | 'build'
   readonly mostBytes: number
-  /** Bytes that are there before the step and do not count. */
+  /** Bytes that exist before the step and do not count. */
   baseline(): Promise<number>
-  /** All bytes that are there now; some number above `enough` will do as soon as there are more. */
+  /** Returns all bytes that exist now; some number above `enough` as soon as there are more. */
   measure(enough: number): Promise<number>
 }
 

@@ -8,10 +8,10 @@ import type { DiskGuard, DiskLimit } from './disk.ts'
 import { releaseRef } from './instances.ts'
 import { within } from './within.ts'
 
-/** Brings the sources of a deployment into a folder of its release, and notes which commit it is. */
+/** Fetches the sources of a deployment into a folder of its release, and records the commit. */
 export type FetchStep = (
   row: DeploymentRow,
-  /** The folder, and the runtime's part that can tell how much is in it. */
+  /** The folder, and the part of the runtime that measures it. */
   target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },
   signal: AbortSignal,
 ) => Promise<void>

@@ -26,7 +26,7 @@ export type HealthCheck = (
   signal: AbortSignal,
 ) => Promise<readonly [Endpoint, ...Endpoint[]]>
 
-/** Most apps answer within the first second, so they are looked at often then. */
+/** Most apps answer within the first second, so they are polled more often until then. */
 const firstPauseMs = 25
 const eagerMs = 1_000
 const longestPauseMs = 200

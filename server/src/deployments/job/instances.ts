@@ -58,7 +58,7 @@ export function createInstanceControl({
 
     async stop(release, handle, options) {
       await instancesOf(handle).stop(handle, options)
-      // The server may stop before the log is looked at again.
+      // The server may stop before the log is recorded again.
       if (options.signal?.aborted !== true) await logs.flush(logOf(release))
     },
 

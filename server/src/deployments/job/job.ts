@@ -46,7 +46,7 @@ async function attempt(
   const { store, deploy } = dependencies
   const row = await store.jobs.begin(deploymentId)
   if (row === undefined) return false
-  // Nothing has been made yet, and the later request may want the release as it is.
+  // Nothing has been created yet, and the later request may need the release unchanged.
   if (signal.aborted) return giveBack(dependencies, row, signal)
   setGeneration(row)
   const logger = dependencies.logger.child({ deployment: row.id, project: row.project_id })
@@ -63,7 +63,7 @@ async function attempt(
     return false
   } catch (error) {
     await cleanUp(dependencies, row).catch((failed: unknown) => {
-      logger.error({ err: failed }, 'what a deployment left could not be removed; it is tried again by itself')
+      logger.error({ err: failed }, 'leftovers of a deployment could not be removed; the sweep retries')
     })
     if (signal.aborted) return giveBack(dependencies, row, signal)
     if (isWorthAnotherAttempt(row, error)) throw error
@@ -73,7 +73,7 @@ async function attempt(
 }
 
 /**
- * True for an error of the server itself, such as a database that was away for a moment: the job is tried again by itself.
+ * True for an error of the server itself, such as a database that was unreachable for a moment: the job queue retries it.
  * False when the token may have been deleted, since the repository could not be read again.
  */
 function isWorthAnotherAttempt({ attempts, git_token }: DeploymentRow, error: unknown): boolean {
@@ -106,9 +106,9 @@ async function settle(
     if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
     else logger.error({ err: error }, 'deployment failed by an error of the server')
     await fail(row, failure)
-  } catch (unsaid) {
-    // A reason that cannot be told must not keep the deployment building.
-    logger.error({ err: unsaid }, 'the reason of a failure could not be stored')
+  } catch (storeError) {
+    // A reason that cannot be stored must not keep the deployment in `building`.
+    logger.error({ err: storeError }, 'the reason of a failure could not be stored')
     await fail(row, serverFailure)
   }
 }

@@ -5,8 +5,8 @@ import type { InstanceControl } from './instances.ts'
 import { type Routes, stopGraceMs } from './routes.ts'
 
 /**
- * Starts a release, or returns the instance that it has: one that was replaced a moment ago still finishes its requests,
- * and a rollback to it needs no new process. A release that is to be started anew loses the address and ends first.
+ * Starts a release, or returns its running instance: a release that was replaced a moment ago is still finishing its
+ * requests, and a rollback to it needs no new process. A release that is started again loses the address and ends first.
  */
 export type StartStep = (row: DeploymentRow, release: Release, plan: BuildPlan, signal: AbortSignal) => Promise<Handle>
 

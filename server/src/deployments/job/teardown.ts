@@ -34,7 +34,7 @@ export function createTeardown(dependencies: TeardownDependencies): Teardown {
         const row = await store.rows.find(deployment.id)
         if (row?.status === 'building' || row?.status === 'running') return false
         if (row !== undefined) await endInstance(dependencies, row, signal, options.replaced ?? null)
-        // Interrupted by a later request, which may want the release as it is: the row is read again.
+        // Interrupted by a later request, which may need the release unchanged: the row is read again.
         if (signal.aborted) return true
         if (row?.retained === true) await instances.halt(release)
         else await instances.remove(release)
@@ -51,7 +51,7 @@ async function endInstance(
   replaced: Upstream | null,
 ): Promise<void> {
   await routes.drain(row, signal, replaced)
-  // Noted before the instance is told to end: from then on nobody takes it for one that can be routed to.
+  // Noted before the instance is ended: from then on no job routes to it.
   if (row.instance === null || signal.aborted || !(await store.jobs.forgetInstance(row))) return
   await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs, signal })
 }

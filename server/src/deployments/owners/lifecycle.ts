@@ -122,7 +122,7 @@ function tearDownAfterCommit(
   })
 }
 
-/** Gives the release its job, and interrupts what works for an earlier generation of it. */
+/** Gives the release its job, and interrupts jobs for its earlier generations. */
 async function startAfterCommit(
   { store, details, locks }: LifecycleDependencies,
   { transaction, afterCommit, project, id }: Change,

@@ -8,7 +8,7 @@ import type { LogReader } from './log-read.ts'
 export type LogFollower = Pick<RequestFacts, 'signal' | 'mayGoOn'>
 
 const pollMs = 250
-/** How often the state and the client's permission are looked at while nothing new comes. */
+/** How often the state and the client's permission are checked while there are no new lines. */
 const stateMs = 1_000
 /** Something is sent at least this often, so that no proxy on the way takes the connection for dead. */
 const silenceMs = 15_000
@@ -33,7 +33,7 @@ export async function* followLog(
       if (!(await mayGoOn())) return
       permissionDueAt = performance.now() + stateMs
     }
-    // Asked before the log is read: everything that is printed before this state has been written by then.
+    // Read before the log: everything that was printed before this state is in the file by then.
     const asks = performance.now() >= statusDueAt
     const status = asks ? await statusNow() : 'building'
     const isLast = isOver(status, wanted.stream)

@@ -11,7 +11,7 @@ import type { DeploymentRow } from '../state/tables.ts'
 
 /** Stops apps that fill the disk as they run. */
 export interface DiskWatch {
-  /** Measures what every running app has on the disk, again and again until `signal` aborts. */
+  /** Measures the disk usage of every running app, again and again until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
 }
 
@@ -33,12 +33,12 @@ const pauses = {
   calm: { leastMs: 10_000, factor: 100 },
   filling: { leastMs: 1_000, factor: 10 },
 } as const
-/** The free space is asked for this often, which costs nothing; when it fell by this much, the disk is filling. */
+/** The free space is read this often, which costs nothing; when it fell by this much, the disk is filling. */
 const freeIntervalMs = 1_000
 const fillingBytes = 50_000_000
 
 /** Returns the pause after a round that took `tookMs`. */
-export function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
+function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
   const { leastMs, factor } = pauses[pace]
   return Math.max(leastMs, factor * tookMs)
 }
@@ -65,7 +65,7 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
           await measureAll(dependencies, signal)
           await pause(performance.now() - begun, free, signal)
         } catch (error) {
-          logger.warn({ err: error }, 'the disk could not be looked at')
+          logger.warn({ err: error }, 'the free disk space could not be read')
           await sleepUntilAborted(pauses.calm.leastMs, signal)
         }
       }
@@ -78,7 +78,7 @@ async function measureAll(dependencies: DiskWatchDependencies, signal: AbortSign
   for (const row of await store.rows.running()) {
     if (signal.aborted) return
     await measure(dependencies, row, signal).catch((error: unknown) => {
-      logger.error({ err: error, deployment: row.id }, 'what an app has on the disk could not be measured')
+      logger.error({ err: error, deployment: row.id }, 'the disk usage of an app could not be measured')
     })
   }
 }

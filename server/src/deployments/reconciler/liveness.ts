@@ -1,9 +1,9 @@
 import type { Handle } from '../../runtimes/runtime.ts'
 import type { InstanceControl } from '../job/instances.ts'
 
-/** Remembers which instances have ended, as their runtimes push it, so that asking costs nothing. */
+/** Remembers which instances have ended. Runtimes push that, so `isAlive` costs nothing. */
 export interface Liveness {
-  /** True while the instance of the deployment has not ended as far as its runtime has told. Begins to watch it. */
+  /** True until the runtime has reported the end of the deployment's instance. The first call begins to watch it. */
   isAlive(deploymentId: string, instance: Handle): boolean
   /** Ends the watches of all deployments but these. */
   keepOnly(deploymentIds: ReadonlySet<string>): void

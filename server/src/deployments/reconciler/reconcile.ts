@@ -39,7 +39,7 @@ export function createReconcile(dependencies: ReconcileDependencies): Reconcile 
   const release = async (row: DeploymentRow): Promise<Release> => releaseOf(row, await apps.get(row.app_id))
 
   return async (seen, stopping) => {
-    // Nothing can be routed to an address that another program holds; the address is tried again by itself.
+    // Nothing can be routed to an address that another program holds; opening the address is retried elsewhere.
     if (!isOpen(seen.app_id) || locks.isHeld(seen.id) || serves(dependencies, seen)) return
     await locks.run(
       seen.id,
@@ -79,7 +79,7 @@ async function adopt(
   return routes.route(row.app_id, upstream, () => store.jobs.runs(row))
 }
 
-/** Reconciles all running releases. One that takes its time does not keep the others from being looked at. */
+/** Reconciles all running releases. A slow one does not delay the others. */
 export function createReconcileAll(dependencies: {
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> }
   readonly reconcile: Reconcile

@@ -2,7 +2,7 @@
 export interface Restarts {
   isDue(id: string, now: number): boolean
   note(id: string, now: number): void
-  /** Notes that the last start has failed just now: a start may take longer than the calm time. */
+  /** Records that the last start has failed just now: a start may take longer than the calm time. */
   noteFailure(id: string, now: number): void
   /** True when it was started again as often as is allowed, without a calm time in between. */
   isLoop(id: string, now: number): boolean

@@ -10,9 +10,9 @@ import type { DeploymentStore } from '../state/store.ts'
 
 /**
  * Compares what runtimes and logs hold with the database, and removes leftovers: releases that are neither active nor
- * retained, instances of releases at rest, apps that are gone. Gives every deployment that is building its job. All of
- * this happens by itself where it belongs; the sweep is for what a crash, a full disk or a database that was away cut
- * short.
+ * retained, instances of releases at rest, apps that are gone. Gives every deployment that is building its job.
+ * Normally each of these is done where it belongs; the sweep completes those that were cut short by a crash, a full disk or
+ * an unreachable database.
  */
 export type Sweep = () => Promise<void>
 
@@ -34,13 +34,13 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
     const inventories = await Promise.all(runtimes.all.map(({ releases }) => releases.list()))
     const running = new Set(inventories.flatMap((inventory) => [...inventory.running]))
     const logged = (await logs.list()).map(({ appId }) => ({ id: appId, releases: [] }))
-    // Asked afterwards: what has begun since then is in the answer, or was not listed.
+    // Queried after the listing: a release that began since then is in the rows, or was not listed.
     const known = new Set((await apps.list()).map(({ id }) => id))
     const clear = async (app: { readonly id: string; readonly releases: readonly string[] }): Promise<void> => {
       for (const id of app.releases) await clearRelease(dependencies, { id, app_id: app.id }, running.has(id))
       if (!known.has(app.id)) await removeApp(app.id)
     }
-    // Side by side: an instance may take its time to end.
+    // In parallel: an instance may take long to end.
     await Promise.all(
       [...inventories.flatMap((inventory) => inventory.apps), ...logged].map((app) =>
         clear(app).catch((error: unknown) => {

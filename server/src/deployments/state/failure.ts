@@ -3,7 +3,7 @@ import type { DeploymentFailure, DeploymentStage } from '../../contract/resource
 import { createMasker } from '../../logs/masking.ts'
 import type { ExceededLimit } from '../../runtimes/limits.ts'
 
-/** A deployment that cannot go on. `failure` is what its owner is told. */
+/** Ends a deployment. `failure` is shown to its owner. */
 export class DeploymentError extends Error {
   override readonly name = 'DeploymentError'
   readonly failure: DeploymentFailure
@@ -14,7 +14,7 @@ export class DeploymentError extends Error {
   }
 }
 
-/** The failure that owners are told of when the server itself is to blame. */
+/** The failure that owners see when the server itself is to blame. */
 export const serverFailure: DeploymentFailure = {
   stage: 'build',
   code: 'server_error',
@@ -22,8 +22,8 @@ export const serverFailure: DeploymentFailure = {
 }
 
 /**
- * Returns the failure that the owner of a deployment is told of. The output of a build may hold what the app was trusted
- * with, and a failure is shown in many places, so the deployment's secrets are masked in it.
+ * Returns the failure that the owner of a deployment sees. The output of a build may contain the app's secrets, and a
+ * failure is shown in many places, so they are masked in it.
  */
 export function failureOf(error: unknown, secrets: readonly string[]): DeploymentFailure {
   if (error instanceof DeploymentError) {
@@ -32,9 +32,9 @@ export function failureOf(error: unknown, secrets: readonly string[]): Deploymen
   return serverFailure
 }
 
-/** Makes text that the database takes: well-formed, without control characters besides tab and line feed. */
+/** Returns text that PostgreSQL can store: well-formed, without control characters besides tab and line feed. */
 function storable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters.
   return text.toWellFormed().replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '')
 }
 

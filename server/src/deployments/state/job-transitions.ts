@@ -42,7 +42,7 @@ export interface JobTransitions {
   runs(target: DeploymentGeneration): Promise<boolean>
   /** Notes the instance that a running release has been started as again. */
   setInstance(target: DeploymentGeneration, instance: Handle): Promise<boolean>
-  /** Notes that the instance of a release at rest is about to be ended: from now on nobody may route to it. */
+  /** Notes that the instance of a release at rest is about to be ended: from now on it must not be routed to. */
   forgetInstance(target: DeploymentGeneration): Promise<boolean>
   /** Gives up all but the newest `keep` retained releases at rest of an app, and returns those that it gave up. */
   prune(appId: string, keep: number): Promise<DeploymentRow[]>
@@ -156,7 +156,7 @@ async function run(
   { plan, instance }: ReleaseFacts,
 ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }> {
   const trx = tablesOf(transaction)
-  // Looked at first: when this one may not run, the old one must not be touched.
+  // Checked first: when this one may not run, the old one must not be touched.
   const current = await trx
     .selectFrom('deployments')
     .select(['status', 'generation'])

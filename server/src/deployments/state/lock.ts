@@ -13,10 +13,10 @@ export interface DeploymentLocks {
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
    * Aborts what holds or awaits the lock for this generation or an older one. Called after commit, when the job that the
-   * change added may already be running: that job is for a later generation and goes on.
+   * change added may already be running: that job is for a later generation and continues.
    */
   interrupt(target: DeploymentGeneration): void
-  /** True while somebody holds the lock or waits for it. */
+  /** True while the lock is held or waited for. */
   isHeld(deploymentId: string): boolean
 }
 

@@ -29,7 +29,7 @@ export async function enqueueDeployment(
 
 /**
  * Adds a job for every deployment that is building without one. A deployment and its job are made in one transaction, so
- * this is for jobs that were given up after failing again and again, because the database was away.
+ * this is for jobs whose retries were used up because the database was unreachable.
  */
 export async function enqueueForgotten(
   database: Database,

@@ -9,8 +9,8 @@ export const restingStatuses = ['failed', 'canceled', 'superseded', 'stopped'] a
 export const atRest = { finished_at: sql<Date>`coalesce(finished_at, now())`, git_token: null }
 
 /**
- * Waits for a change of the deployment that is not committed yet. Otherwise a guarded update would look at the state
- * before that change, and the question why it was refused would be answered with the state after it.
+ * Waits for a change of the deployment that is not committed yet. Otherwise a guarded update would test the state before
+ * that change, and the error that explains the refusal would name the state after it.
  */
 export async function lockDeployment(transaction: Transaction, id: string): Promise<void> {
   await tablesOf(transaction).selectFrom('deployments').select('id').where('id', '=', id).forUpdate().execute()

@@ -5,11 +5,11 @@ import type { App } from './apps.ts'
 import type { DeploymentRow } from './tables.ts'
 import type { Variables } from './variables.ts'
 
-/** Decrypts what a deployment was trusted with. */
+/** Decrypts the variables and the git token of a deployment. */
 export interface DeploymentSecrets {
   variablesOf(deployment: Pick<DeploymentRow, 'id' | 'variables'>): Variables
   tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
-  /** Everything that is masked for those who see the deployment: the values of its variables, and its token. */
+  /** Returns the values that logs and failures mask: those of the variables, and the token. */
   valuesOf(deployment: Pick<DeploymentRow, 'id' | 'variables' | 'git_token'>): readonly string[]
 }
 

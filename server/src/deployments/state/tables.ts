@@ -15,8 +15,8 @@ export type DeploymentsTables = {
     account_id: string
     status: DeploymentStatus
     /**
-     * Orders the deployments of an app by what their owner asked for last: each creation, rollback and restart takes the
-     * next number of the app. The highest is the desired one. Together with the id it names one request, so that a job
+     * Orders the deployments of an app by their owner's requests: each creation, rollback and restart takes the next
+     * number of the app. The highest is the desired one. Together with the id it names one request, so that a job
      * for an earlier request of the same deployment changes nothing.
      */
     generation: number

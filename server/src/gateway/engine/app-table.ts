@@ -35,7 +35,7 @@ export function createApp(address: PublicAddress, proxy: AppProxy, logger: Logge
 
 /**
  * Sends new requests of an app to an upstream from now on. Returns the upstream that answered before. Routing to the
- * current upstream changes nothing, except that its refusals are reported anew.
+ * current upstream changes nothing, except that its refusals are reported again.
  */
 export function routeApp(
   app: App,

@@ -146,7 +146,7 @@ async function openApp(table: AppTable, appId: string, app: App, host: string): 
   }
 }
 
-/** True when nobody else holds the address: a port is listened on for a moment. */
+/** True when nobody else holds the address. Listens on a port for a moment to find out. */
 async function isFree(table: AppTable, address: PublicAddress, host: string, logger: Logger): Promise<boolean> {
   if ('hostname' in address) return !table.hasHostname(address.hostname)
   const listener = createListener({ logger, handle: (_, res) => answerUnknownHost(res) })

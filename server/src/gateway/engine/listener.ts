@@ -49,7 +49,7 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
-    // A pipelined request waits for its turn; it would not be told that the client has gone in the meantime.
+    // A pipelined request waits for its turn; it would not notice that the client has gone in the meantime.
     if (res.socket === null) res.once('socket', () => begin(req, res, null))
     else begin(req, res, null)
   }

@@ -120,7 +120,7 @@ function listenTo(exchange: Exchange, request: ClientRequest): void {
   request.on(
     'close',
     guarded(() => {
-      // A switch of protocols that nobody asked for is neither an answer nor an error to Node.
+      // Node reports an unrequested switch of protocols as neither an answer nor an error.
       const isDone = exchange.answered || exchange.outgoing?.request !== request
       if (!isDone) onUpstreamError(exchange, new Error('closed without an answer'))
     }),

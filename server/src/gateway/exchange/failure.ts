@@ -39,7 +39,7 @@ function sendAgain(exchange: Exchange): boolean {
   if (outgoing === null || head.hasBody || !outgoing.unanswered()) return false
   const current = route.backend
   if (outgoing.unconnected()) {
-    // The switch came between the look at the route and the connection, or another instance may accept it.
+    // The route was switched before the connection was made, or another instance may accept it.
     const isElsewhere = current !== backend || backend.size > 1
     if (exchange.rerouted || !isElsewhere || !(head.method === 'GET' || head.method === 'HEAD')) return false
     exchange.rerouted = true

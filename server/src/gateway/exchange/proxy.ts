@@ -21,7 +21,7 @@ export interface ProxyOptions {
 export function createProxy({ logger, scheme, isTrustedProxy }: ProxyOptions): AppProxy {
   const peers = new WeakMap<Socket, Peer>()
 
-  /** Looked up once on each connection: a look into the list of proxies takes as long as all else here. */
+  /** Looked up once for each connection: searching the list of proxies takes as long as everything else here. */
   const peerOf = (socket: Socket): Peer | null => {
     const known = peers.get(socket)
     if (known !== undefined) return known

@@ -22,7 +22,7 @@ export function onInformation(exchange: Exchange, { statusCode, statusMessage, r
     return
   }
   if (req.httpVersion !== '1.1') return
-  // Node closes the connection of a client that it has not told itself to go on: it cannot know where the body would be.
+  // Node closes the connection when it did not send `100 Continue` itself: it cannot know where the body would be.
   if (statusCode === 100) res.writeContinue()
   // The app does not wait for a client that reads slowly, and no client depends on hints.
   else if (!client.writableNeedDrain) client.write(interim, 'latin1')

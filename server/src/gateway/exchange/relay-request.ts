@@ -13,7 +13,7 @@ export function relayRequestBody(exchange: Exchange, request: ClientRequest): vo
   const onEnd = guarded(() => settle(exchange))
   request.on('drain', resume)
   request.on('finish', onEnd)
-  // Nobody needs the rest of the body, but the client may not look for the answer before it has sent it.
+  // The rest of the body is not needed, but the client may read the answer only after it has sent all of it.
   request.on('close', resume)
   request.on('close', onEnd)
   req.on(

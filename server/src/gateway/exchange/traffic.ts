@@ -13,7 +13,7 @@ export function countAnswer(traffic: Traffic, res: ServerResponse): void {
   if (res.statusCode >= 500) traffic.errors += 1
 }
 
-/** Returns the counts of an app, if there are any, and begins anew. */
+/** Returns the counts of an app, if there are any, and resets them. */
 export function takeTraffic(appId: string, traffic: Traffic): AppTraffic[] {
   const { requests, errors } = traffic
   if (requests === 0 && errors === 0) return []

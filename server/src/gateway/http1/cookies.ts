@@ -3,7 +3,7 @@
  * own cookies and could overwrite them. Every cookie of Fairlead's starts with this prefix, after `__Host-` where that
  * is used, and no such cookie passes the gateway in either direction.
  */
-export const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
+const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
 
 const RESERVED = new RegExp(`^(?:__Host-|__Secure-)?${FAIRLEAD_COOKIE_PREFIX}`, 'i')
 

@@ -16,17 +16,17 @@ export interface Backend {
   readonly running: InFlight
   /** The number of instances. */
   readonly size: number
-  /** Returns the instance for the next request: each in turn, those that refused a connection just now left out if possible. */
+  /** Returns the instance for the next request, in turn. Skips those that refused a connection just now, if it can. */
   pick(): Instance
   /** Notes that an instance has refused a connection. */
   refused(instance: Instance): void
-  /** Reports refusals anew that have been reported before. */
+  /** Makes `onRefused` report endpoints again that were reported before. */
   forgetRefusals(): void
   /** Closes the unused connections, and those in use as soon as they are free. */
   close(): void
 }
 
-/** The time for which an instance that refused a connection gets no request while there is another one. */
+/** An instance that refused a connection gets no request for this time, while there is another one. */
 const AVOIDED_MS = 1_000
 
 /** Creates the backend of an upstream. `onRefused` is called for the first refused connection of each endpoint. */

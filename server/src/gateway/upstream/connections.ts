@@ -67,7 +67,7 @@ export function createConnections({ host, port }: { host: string; port: number }
     socket.on('timeout', () => {
       if (socket.connecting) socket.destroy(new Error('no connection in time'))
     })
-    // A request on the connection is told of the error by itself; between two requests nobody listens.
+    // A running request gets the error itself; between two requests it has no other listener.
     socket.on('error', () => {})
     return socket
   }

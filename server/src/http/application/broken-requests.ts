@@ -3,9 +3,7 @@ import type { Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../contract/errors.ts'
 import { apiHeaders } from '../security-headers.ts'
-
-/** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
-const lingerMs = 10_000
+import { lingerMs } from './unread-bodies.ts'
 
 /**
  * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 
 /** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
-const lingerMs = 10_000
+export const lingerMs = 10_000
 
 /**
  * Drains what is left of a request body after the answer was sent, for a limited time, so that clients that are still

@@ -85,7 +85,7 @@ function connect(
   }
 }
 
-/** Resolves when all is passed on, or the receiver is gone. */
+/** Resolves when everything was passed on, or the target was destroyed. */
 async function passOn(from: Readable | null, to: Writable): Promise<void> {
   if (from !== null) await pipeline(from, to, { end: false }).catch(() => undefined)
 }

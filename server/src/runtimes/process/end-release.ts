@@ -6,7 +6,7 @@ import { RELEASE_MARKER } from './release/environment.ts'
 export const markerOf = (releaseId: string) => ({ name: RELEASE_MARKER, value: releaseId })
 
 /**
- * Ends every process of a release. The control groups are emptied at last: they still hold a process that has cleared
+ * Ends every process of a release. The control groups are emptied last: they still hold a process that has cleared
  * its environment and detached itself.
  */
 export async function endRelease(

@@ -15,7 +15,7 @@ export interface UploadForm {
 
 export interface UploadFormOptions {
   readonly message: IncomingMessage
-  /** How long no bytes may arrive. */
+  /** The longest pause between bytes. */
   readonly idleTimeoutMs: number
   /** Called with the bytes of the file part as they arrive. When it rejects, reading ends with that error. */
   readonly onFile: (bytes: AsyncIterable<Buffer>) => Promise<void>

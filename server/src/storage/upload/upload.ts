@@ -35,9 +35,9 @@ export async function uploadFile(parts: UploadParts, space: Space, upload: Uploa
   try {
     return await parts.pending.track(id, (pending) => storeFile(parts, upload, { id, pending, limits, claim }))
   } catch (error) {
-    const told = describeDiskError(error)
-    if (told !== error) parts.logger.error({ err: error }, 'the disk for files is full')
-    throw told
+    const described = describeDiskError(error)
+    if (described !== error) parts.logger.error({ err: error }, 'the disk for files is full')
+    throw described
   } finally {
     claim.release()
   }

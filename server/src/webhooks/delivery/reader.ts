@@ -15,7 +15,7 @@ export interface ReaderDependencies {
 export interface Reader {
   /** Reads the lanes that should be read. */
   wake(): void
-  /** Looks at all endpoints no later than at this time. */
+  /** Checks all endpoints no later than at this time. */
   sweepAt(time: number): void
   stop(): Promise<void>
 }
@@ -23,13 +23,13 @@ export interface Reader {
 /** Endpoints in one query. */
 const batchSize = 100
 
-/** How often all endpoints are looked at in case a notification was missed, and how often at most. */
+/** How often all endpoints are checked in case a notification was missed, and how often at most. */
 const sweepMs = 30_000
 const minSweepMs = 250
 
 const retryMs = 1_000
 
-/** Reads from the database what is due, when it is told to and when the next delivery becomes due. */
+/** Reads due deliveries from the database: after a notification, and when the next delivery becomes due. */
 export function startReader({ due, lanes, onRead, logger }: ReaderDependencies): Reader {
   const stopping = new AbortController()
   let nextSweep = 0

@@ -5,7 +5,7 @@ import { type AttemptRecord, isGone, writeAttempts } from './record-attempts.ts'
 import { type DisabledWebhook, updateHealth } from './record-health.ts'
 
 export interface Recorded {
-  /** True when the delivery is due again at once, whatever the attempt's result was. */
+  /** True when the delivery is due again at once, independent of the attempt's result. */
   readonly sendAgain: boolean
 }
 

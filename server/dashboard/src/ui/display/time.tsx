@@ -12,7 +12,7 @@ const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'auto', styl
 const exactFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
 /** Formats a time relative to `now`, such as `3 minutes ago`; `just now` under a minute. */
-export function formatRelative(at: Date, now: Date): string {
+function formatRelative(at: Date, now: Date): string {
   const seconds = Math.round((at.getTime() - now.getTime()) / 1000)
   for (const [unit, size] of units) {
     // Past times count whole units. Future times are rounded, so that a term of 90 days reads "in 3 months" at once.

@@ -7,7 +7,7 @@ export type Kind = 'build' | 'app'
 /** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores has some hundreds. */
 export const mostProcesses = 512
 /** Covers the sockets of a busy app and its upstreams; Linux's default of 1,024 is few for a server. */
-export const mostOpenFiles = 8_192
+const mostOpenFiles = 8_192
 /** Tools that make an app need more than the app. */
 const buildFactor = 2
 /** With less than one CPU a build of a minute takes two; builds yield to the apps anyway. */

@@ -22,7 +22,7 @@ const mostMemoryFolderBytes = 64 * 1024 * 1024
  * own processes alone. None of the server's files exists in there. The network is the machine's.
  *
  * @param options.programs folders with Node, npm and the static server
- * @param options.dataDirectory hidden also where it lies in a folder of the system
+ * @param options.dataDirectory hidden even inside a folder of the system
  */
 export function sandboxArguments(
   paths: ReleasePaths,

@@ -16,7 +16,7 @@ export type Launch =
       readonly ok: true
       readonly process: ProcessIdentity
       readonly exited: Promise<ExitStatus>
-      /** Has the streams of those descriptors that were asked for as pipes. */
+      /** Holds the streams of the descriptors that are pipes. */
       readonly child: Pick<ChildProcess, 'stdin' | 'stdout' | 'stderr' | 'unref'>
     }
   /** With the code that a shell gives: 127 for a command that does not exist, 126 for one that cannot be run. */

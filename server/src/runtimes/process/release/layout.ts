@@ -18,7 +18,7 @@ export interface ReleasePaths {
   readonly cache: string
 }
 
-/** A release as it lies on this machine. */
+/** A release with its folders on this machine. */
 export interface LocalRelease extends Release {
   readonly paths: ReleasePaths
   readonly user: OsUser | null
@@ -70,7 +70,7 @@ export async function listApps(apps: string): Promise<{ id: string; releases: st
   )
 }
 
-/** Lists where the build caches of all apps lie, also of those that have none yet. */
+/** Lists the folders of the build caches of all apps, also of those that have none yet. */
 export async function appCacheFolders(apps: string): Promise<string[]> {
   return (await readdir(apps).catch(() => [])).map((id) => join(apps, id, 'cache'))
 }

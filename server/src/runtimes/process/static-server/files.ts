@@ -21,7 +21,7 @@ export function parsePath(path: string): string[] | null {
 
 /**
  * Finds the file for a path: the file itself, the index of a folder, or the page whose ending is left out. Returns
- * `folder` for a folder that was asked for without a slash at the end.
+ * `folder` for a folder whose path has no slash at the end.
  *
  * @param root the real path of the served folder
  */

@@ -25,7 +25,7 @@ if (folder === undefined) {
 }
 const root = await realpath(folder)
 
-/** Connections without a request so far: closing the server leaves them open. */
+/** Connections that have sent no request yet: closing the server leaves them open. */
 const unused = new Set<Socket>()
 
 const server = createServer((request, response) => {

@@ -6,10 +6,10 @@ import { CACHE_VARIABLE } from '../release/environment.ts'
 /**
  * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn` of the
  * server's choice, `fairlead-static`, which serves a folder, and `fairlead-in`, which runs a command in one.
- * Replaces existing files, so that a later server brings its own versions. All paths are absolute and must be readable
+ * Replaces existing files, so that a later server installs its own versions. All paths are absolute and must be readable
  * by the users that apps run as.
  *
- * @param options.npmCli npm's `bin/npm-cli.js`; npx lies beside it
+ * @param options.npmCli npm's `bin/npm-cli.js`; npx is beside it
  * @param options.pnpmCli pnpm's `bin/pnpm.cjs`
  * @param options.yarnCli the `bin/yarn.js` of Yarn 1
  * @param options.modernYarnCli the same of a later Yarn, which takes over where `FAIRLEAD_YARN` is `modern`
