@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { harmless } from '../../server/src/logs/line-text.ts'
+import { escapeControls } from '../../server/src/logs/line-text.ts'
 import { openLog } from '../../server/src/logs/log-files.ts'
-import { createMasker, maskValues } from '../../server/src/logs/masking.ts'
+import { createMasker } from '../../server/src/logs/masking.ts'
 import { findStart, type LogLine, readLines } from '../../server/src/logs/reader.ts'
 import { createRecorder, type Recorder } from '../../server/src/logs/recorder.ts'
 
@@ -130,7 +130,7 @@ describe('a reader of a log', () => {
           if (all.at(-1) === '') all.pop()
           expect(seen.length).toBe(all.length)
           const short = (lines: readonly string[]) => lines.filter((line) => line.length < 1_000 && !line.includes('*'))
-          const isPlain = (line: string) => maskValues(line, [secret, lineSecret]) === line
+          const isPlain = (line: string) => createMasker([secret, lineSecret]).mask(line) === line
           expect(short(texts(seen))).toEqual(short(all.filter(isPlain)))
         },
       ),
@@ -329,7 +329,7 @@ describe('control sequences', () => {
     ['10%\r100%', '10%␍100%'],
     ['\x9b2J\x7f\t|', '␛[2J␡\t|'],
   ])('%j is shown as %j', (text, shown) => {
-    expect(harmless(text)).toBe(shown)
+    expect(escapeControls(text)).toBe(shown)
   })
 
   it('reach nobody but as colours', () => {
@@ -338,7 +338,7 @@ describe('control sequences', () => {
         fc.string({ unit: fc.constantFrom('\x1b', '[', ']', '0', ';', 'm', 'J', '\x9b', '\x07', 'é') }),
         (text) => {
           // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
-          expect(harmless(text).replace(/\x1b\[[0-9;:]*m/g, '')).not.toMatch(/[\x00-\x08\x0a-\x1f\x7f-\x9f]/)
+          expect(escapeControls(text).replace(/\x1b\[[0-9;:]*m/g, '')).not.toMatch(/[\x00-\x08\x0a-\x1f\x7f-\x9f]/)
         },
       ),
     )

@@ -1,7 +1,10 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMasker, maskValues } from '../../server/src/logs/masking.ts'
+import { createMasker } from '../../server/src/logs/masking.ts'
+
+/** The text with these values replaced by `***`. */
+const maskValues = (text: string, values: readonly string[]): string => createMasker(values).mask(text)
 
 const key = '-----BEGIN KEY-----\nc2VjcmV0IG9uZQ\nc2VjcmV0IHR3bw==\n-----END KEY-----'
 

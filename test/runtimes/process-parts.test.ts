@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseStat } from '../../server/src/platform/processes.ts'
 import { createPorts } from '../../server/src/runtimes/process/launch/ports.ts'
 import { observationOf } from '../../server/src/runtimes/process/observe.ts'
 import { commandEnvironment } from '../../server/src/runtimes/process/release/environment.ts'
 import { appCacheFolders, pathsOf } from '../../server/src/runtimes/process/release/layout.ts'
 import { fromHandle, toHandle } from '../../server/src/runtimes/process/release/local-instance.ts'
 import { prepareBin } from '../../server/src/runtimes/process/toolchain/prepare-bin.ts'
-import { cpuSecondsIn } from '../../server/src/runtimes/process/usage.ts'
 
 let directory: string
 beforeAll(async () => {
@@ -94,8 +94,7 @@ test('a handle is read back as it was written, and without a memory limit as old
 
 test('the CPU time of a process is its own and that of its children, in its user and in the kernel', () => {
   const stat = '12 (a) b (c) S 1 12 12 0 -1 4194560 1 2 3 4 150 50 25 75 20 0 1 0 99'
-  expect(cpuSecondsIn(stat)).toBe(3)
-  expect(cpuSecondsIn('')).toBe(0)
+  expect(parseStat(stat)?.cpuTicks).toBe(300)
 })
 
 test('the caches of apps lie in their folders', async () => {

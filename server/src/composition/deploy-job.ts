@@ -19,16 +19,16 @@ import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { createSlots } from '../platform/slots.ts'
 import type { Composition } from './composition.ts'
-import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
+import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { listenerOf } from './gateway.ts'
 
 /** Makes the parts of the deploy job that others use, too. */
-export function composeMachinery(
+export function composeJobParts(
   { config, state }: Composition,
-  { apps: { apps, urlOf }, runtimes, logs }: DeploymentSurroundings,
-  { store, locks, appLock, announce }: DeploymentFoundation,
+  { apps: { apps, urlOf }, runtimes, logs }: DeploymentServices,
+  { store, locks, appLock, announce }: DeploymentCore,
   gateway: Gateway,
-): DeployMachinery {
+): DeployJobParts {
   const { reserveBytes, drainMs } = config.deploys
   const instances = createInstanceControl({ runtimes, logs })
   const routes = createRoutes({ gateway, lock: appLock, drainMs })
@@ -48,22 +48,22 @@ export function composeMachinery(
 /** Makes the job that deploys. */
 export function composeDeployJob(
   composition: Composition,
-  surroundings: DeploymentSurroundings,
-  foundation: DeploymentFoundation,
-  machinery: DeployMachinery,
+  services: DeploymentServices,
+  core: DeploymentCore,
+  parts: DeployJobParts,
   given: { readonly gateway: Gateway; readonly caches: Caches },
 ): DeployJob {
   const { config, logger } = composition
-  const { apps } = surroundings.apps
-  const { store, locks, secrets, releaseOf } = foundation
-  const { instances, routes, checkHealth, fail } = machinery
+  const { apps } = services.apps
+  const { store, locks, secrets, releaseOf } = core
+  const { instances, routes, checkHealth, fail } = parts
   const deploy = createDeploy({
     apps,
     releaseOf,
-    makeRelease: composeMakeRelease(composition, surroundings, foundation, machinery, given.caches),
+    makeRelease: composeMakeRelease(composition, services, core, parts, given.caches),
     start: createStartStep({ instances, routes }),
     checkHealth,
-    switchOver: composeSwitch(composition, surroundings, foundation, machinery, given.gateway),
+    switchOver: composeSwitch(composition, services, core, parts, given.gateway),
     settings: config.deploys,
   })
   return createDeployJob({ store, locks, instances, secrets, deploy, fail, logger })
@@ -71,9 +71,9 @@ export function composeDeployJob(
 
 function composeMakeRelease(
   { config }: Composition,
-  { runtimes, sources, logs }: DeploymentSurroundings,
-  { store, secrets, background }: DeploymentFoundation,
-  { disk, lastLines }: DeployMachinery,
+  { runtimes, sources, logs }: DeploymentServices,
+  { store, secrets, background }: DeploymentCore,
+  { disk, lastLines }: DeployJobParts,
   caches: Caches,
 ): MakeRelease {
   return createMakeRelease({
@@ -89,9 +89,9 @@ function composeMakeRelease(
 
 function composeSwitch(
   { config, state }: Composition,
-  { apps: { urlOf }, logs }: DeploymentSurroundings,
-  { store, locks, appLock, announce, background }: DeploymentFoundation,
-  { teardown }: DeployMachinery,
+  { apps: { urlOf }, logs }: DeploymentServices,
+  { store, locks, appLock, announce, background }: DeploymentCore,
+  { teardown }: DeployJobParts,
   gateway: Gateway,
 ): SwitchStep {
   const prune = createPrune({ store, logs, teardown })

@@ -17,7 +17,7 @@ import type { Sources } from '../sources/sources.ts'
 import type { AppsFeature } from './apps.ts'
 
 /** The parts of the server that deployments stand on. */
-export interface DeploymentSurroundings {
+export interface DeploymentServices {
   readonly apps: AppsFeature
   readonly runtimes: Runtimes
   readonly logs: LogStore
@@ -25,7 +25,7 @@ export interface DeploymentSurroundings {
 }
 
 /** The parts that all rooms of deployments share. */
-export interface DeploymentFoundation {
+export interface DeploymentCore {
   readonly store: DeploymentStore
   readonly secrets: DeploymentSecrets
   readonly releaseOf: ReleaseOf
@@ -38,7 +38,7 @@ export interface DeploymentFoundation {
 }
 
 /** The parts of the deploy job that the reconciler and requests use, too. */
-export interface DeployMachinery {
+export interface DeployJobParts {
   readonly instances: InstanceControl
   readonly routes: Routes
   readonly disk: DiskGuard

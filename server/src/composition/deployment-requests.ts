@@ -7,14 +7,14 @@ import { createLogs } from '../deployments/owners/logs.ts'
 import { createRemoveDeployment, createRemoveProject, type RemoveProject } from '../deployments/owners/remove.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Composition } from './composition.ts'
-import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
+import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 
 /** Makes the parts of deployments that answer requests and remove what owners deleted. */
 export function composeRequests(
   { config, state, secrets, stack }: Composition,
-  { apps: { apps, listening, urlOf }, runtimes, logs, sources }: DeploymentSurroundings,
-  { store, secrets: deploymentSecrets, locks, announce, background }: DeploymentFoundation,
-  { teardown, disk, removeApp }: DeployMachinery,
+  { apps: { apps, listening, urlOf }, runtimes, logs, sources }: DeploymentServices,
+  { store, secrets: deploymentSecrets, locks, announce, background }: DeploymentCore,
+  { teardown, disk, removeApp }: DeployJobParts,
 ): { readonly handlers: HandlersOf<'deployments'>; readonly removeProject: RemoveProject } {
   const database = state.db
   const details = createDeploymentDetails({ store, apps, secrets: deploymentSecrets, urlOf })

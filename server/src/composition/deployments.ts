@@ -15,8 +15,8 @@ import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
 import { composeApps } from './apps.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
-import { composeDeployJob, composeMachinery } from './deploy-job.ts'
-import type { DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
+import { composeDeployJob, composeJobParts } from './deploy-job.ts'
+import type { DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { composeRequests } from './deployment-requests.ts'
 import { composeGateway } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
@@ -44,28 +44,28 @@ export async function composeDeployments(
 ): Promise<DeploymentsFeature> {
   const gateway = await composeGateway(composition, given.traffic)
   const caches = composeCaches(composition)
-  const surroundings: DeploymentSurroundings = {
+  const services: DeploymentServices = {
     apps: composeApps(composition, gateway),
     runtimes: await composeRuntimes(composition, caches),
     logs: composeLogs(composition),
     sources: await composeSources(composition, caches, given.outbound),
   }
-  const foundation = composeFoundation(composition, surroundings, given.tenancy)
-  const machinery = composeMachinery(composition, surroundings, foundation, gateway)
-  const requests = composeRequests(composition, surroundings, foundation, machinery)
+  const core = composeCore(composition, services, given.tenancy)
+  const parts = composeJobParts(composition, services, core, gateway)
+  const requests = composeRequests(composition, services, core, parts)
   return {
     ...requests,
-    count: foundation.store.ofProjects.count,
-    deploy: composeDeployJob(composition, surroundings, foundation, machinery, { gateway, caches }),
-    start: () => startReconciler(composition, surroundings, foundation, machinery, { gateway, caches }),
+    count: core.store.ofProjects.count,
+    deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
+    start: () => startReconciler(composition, services, core, parts, { gateway, caches }),
   }
 }
 
-function composeFoundation(
+function composeCore(
   { config, logger, state, secrets, stack }: Composition,
-  { apps: { apps } }: DeploymentSurroundings,
+  { apps: { apps } }: DeploymentServices,
   tenancy: Pick<Tenancy, 'planOf'>,
-): DeploymentFoundation {
+): DeploymentCore {
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
   const deploymentSecrets = createDeploymentSecrets(secrets)

@@ -8,24 +8,24 @@ import { createWaker } from '../deployments/reconciler/waker.ts'
 import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import type { Composition } from './composition.ts'
-import type { DeployMachinery, DeploymentFoundation, DeploymentSurroundings } from './deployment-parts.ts'
+import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 
 /** Creates the reconciler, and begins to watch every running release and the disk usage of apps. */
 export async function startReconciler(
   composition: Composition,
-  surroundings: DeploymentSurroundings,
-  foundation: DeploymentFoundation,
-  machinery: DeployMachinery,
+  services: DeploymentServices,
+  core: DeploymentCore,
+  parts: DeployJobParts,
   given: { readonly gateway: Gateway; readonly caches: Caches },
 ): Promise<void> {
   const { config, logger, stack } = composition
-  const { store, locks, background } = foundation
-  const { routes, instances, disk, fail } = machinery
-  const reconciler = composeReconciler(composition, surroundings, foundation, machinery, given.gateway)
+  const { store, locks, background } = core
+  const { routes, instances, disk, fail } = parts
+  const reconciler = composeReconciler(composition, services, core, parts, given.gateway)
   const diskWatch = createDiskWatch({
     store,
     locks,
-    runtimes: surroundings.runtimes,
+    runtimes: services.runtimes,
     routes,
     instances,
     disk,
@@ -48,9 +48,9 @@ export async function startReconciler(
 
 function composeReconciler(
   { config, logger, state, stack }: Composition,
-  { apps: { apps, listening }, runtimes, logs }: DeploymentSurroundings,
-  { store, locks, secrets, releaseOf }: DeploymentFoundation,
-  { instances, routes, checkHealth, lastLines, fail, teardown, removeApp }: DeployMachinery,
+  { apps: { apps, listening }, runtimes, logs }: DeploymentServices,
+  { store, locks, secrets, releaseOf }: DeploymentCore,
+  { instances, routes, checkHealth, lastLines, fail, teardown, removeApp }: DeployJobParts,
   gateway: Gateway,
 ): Reconciler {
   const waker = createWaker()

@@ -68,11 +68,6 @@ export function createMasker(values: readonly string[]): Masker {
   }
 }
 
-/** Replaces each of these values in a text by `***`. */
-export function maskValues(text: string, values: readonly string[]): string {
-  return createMasker(values).mask(text)
-}
-
 /** Returns a part of a text, with `***` in place of every range that overlaps it. */
 export function maskRanges(text: Buffer, ranges: readonly Range[], part: Range): string {
   let masked = ''

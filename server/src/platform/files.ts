@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 
 /** Returns the text of a file, or `undefined` when there is no such file. */
 export async function readOptional(path: string): Promise<string | undefined> {
@@ -8,4 +8,12 @@ export async function readOptional(path: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** True when there is something at a path that this process can see. */
+export function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
 }

@@ -5,5 +5,13 @@
 
 export { type KillTarget, killAll } from './processes/kill.ts'
 export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
-export { isRunning, type ProcessIdentity, parseStat, startTimeOf, unsharedMemoryOf, userOf } from './processes/stat.ts'
+export {
+  isRunning,
+  type ProcessIdentity,
+  parseStat,
+  readStat,
+  startTimeOf,
+  unsharedMemoryOf,
+  userOf,
+} from './processes/stat.ts'
 export { familyOf, findProcesses, type Marker, markedValues } from './processes/walk.ts'

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { access, mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sizeOf } from '../platform/disk/tree-size.ts'
+import { exists } from '../platform/files.ts'
 
 /**
  * Bare repositories, one for each project and address, so that a second fetch downloads only new objects. The remote is
@@ -58,11 +59,4 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
   const inside = async (folder: string): Promise<string[]> =>
     (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
   return (await Promise.all((await inside(directory)).map(inside))).flat()
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { exists } from '../files.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
 import { type Binaries, copyBinaries, locateBinaries, majorVersion } from './binaries.ts'
 import { lastLines } from './processes.ts'
@@ -152,11 +153,4 @@ async function removeLeftovers(directory: string): Promise<void> {
     // A younger one may belong to a command that runs beside the server.
     if (age > installDeadlineMs) await rm(path, { recursive: true, force: true })
   }
-}
-
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  )
 }

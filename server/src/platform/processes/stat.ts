@@ -13,6 +13,8 @@ export interface ProcessStat extends ProcessIdentity {
   readonly parent: number
   readonly group: number
   readonly session: number
+  /** The CPU time of the process and of the children that it has waited for, in clock ticks. */
+  readonly cpuTicks: number
   /** True for a zombie: the process has ended, and its parent has not waited for it yet. */
   readonly ended: boolean
 }
@@ -63,6 +65,8 @@ export function parseStat(text: string): Omit<ProcessStat, 'pid'> | null {
     group: Number(group),
     session: Number(session),
     startTime,
+    // Fields 14 to 17 (utime, stime, cutime and cstime); `rest` begins with field 7.
+    cpuTicks: rest.slice(7, 11).reduce((sum, field) => sum + Number(field), 0),
     ended: state === 'Z' || state === 'X',
   }
 }

@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import { familyOf, isRunning } from '../../platform/processes.ts'
+import { familyOf, isRunning, readStat } from '../../platform/processes.ts'
 import type { Usage } from '../runtime.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import { memoryOf } from './confinement/memory-watch.ts'
@@ -19,25 +18,12 @@ export async function usageOf(
   const pids = [...new Set([...(await familyOf(instance.pid)), ...members])]
   return {
     memoryBytes: group.memoryBytes ?? memoryOf(pids),
-    cpuSeconds: group.cpuSeconds ?? (await cpuSecondsOf(pids)),
+    cpuSeconds: group.cpuSeconds ?? cpuSecondsOf(pids),
     processes: pids.length,
   }
 }
 
-async function cpuSecondsOf(pids: readonly number[]): Promise<number> {
-  const each = await Promise.all(
-    pids.map(async (pid) => cpuSecondsIn(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))),
-  )
-  return each.reduce((sum, seconds) => sum + seconds, 0)
-}
-
-/**
- * Returns the CPU time of a process and its collected children by `/proc/<pid>/stat` (proc(5)). The command is in
- * parentheses and may itself contain spaces and parentheses. Returns 0 for a process that is gone.
- */
-export function cpuSecondsIn(stat: string): number {
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  // Fields 14 to 17: utime, stime, cutime and cstime. The first of `fields` is number 3.
-  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
-  return ticks / ticksPerSecond
+/** Returns the CPU time of processes and of the children that they have waited for. */
+function cpuSecondsOf(pids: readonly number[]): number {
+  return pids.reduce((ticks, pid) => ticks + (readStat(pid)?.cpuTicks ?? 0), 0) / ticksPerSecond
 }
