@@ -75,9 +75,16 @@ export async function startRawApp(scope: Scope, onConnection: (socket: Socket) =
   return upstreamAt(await listen(server))
 }
 
-export function upstreamAt(port: number): Upstream {
+/** A release with one instance on each of the ports. */
+export function upstreamAt(port: number, ...others: number[]): Upstream {
   serial += 1
-  return { deploymentId: `dep_${serial}`, endpoints: [{ host: HOST, port }] }
+  const endpointAt = (each: number) => ({ host: HOST, port: each })
+  return { deploymentId: `dep_${serial}`, endpoints: [endpointAt(port), ...others.map(endpointAt)] }
+}
+
+/** The port of the first instance. */
+export function portOf({ endpoints: [{ port }] }: Upstream): number {
+  return port
 }
 
 async function listen(server: Server | TcpServer): Promise<number> {

@@ -1,5 +1,11 @@
 import type { Logger } from 'pino'
-import { isSameUpstream, type PublicAddress, type RefusedEndpoint, type Upstream } from '../control/protocol.ts'
+import {
+  type Endpoint,
+  isSameUpstream,
+  type PublicAddress,
+  type RefusedEndpoint,
+  type Upstream,
+} from '../control/protocol.ts'
 import type { AppProxy } from '../exchange/proxy.ts'
 import type { Route } from '../exchange/state.ts'
 import { hostnameOf } from '../http1/target.ts'
@@ -50,9 +56,17 @@ export function routeApp(
   }
   app.backend =
     upstream &&
-    createBackend(upstream, (endpoint) => onRefused({ appId, deploymentId: upstream.deploymentId, endpoint }))
+    backendOf(app, upstream, (endpoint) => onRefused({ appId, deploymentId: upstream.deploymentId, endpoint }))
   if (before !== null) retired.retire(before)
   return before?.upstream ?? null
+}
+
+/** Creates a backend that reports refusals only while it is routed: afterwards they are expected. */
+function backendOf(app: App, upstream: Upstream, onRefused: (endpoint: Endpoint) => void): Backend {
+  const backend = createBackend(upstream, (endpoint) => {
+    if (app.backend === backend) onRefused(endpoint)
+  })
+  return backend
 }
 
 /** The open apps, by id and by host name. */

@@ -55,6 +55,7 @@ export function beginExchange(request: ExchangeRequest): void {
     answered: false,
     resent: false,
     rerouted: false,
+    unconnected: 0,
     interimAnswers: 0,
     interimBytes: 0,
     leaveRoute: route.running.add(cutThis),

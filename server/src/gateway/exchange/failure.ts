@@ -1,4 +1,5 @@
 import { answerBadGateway, answerUnavailable } from '../http1/answers.ts'
+import type { Backend } from '../upstream/backend.ts'
 import { faultOf } from './faults.ts'
 import { cut, type Exchange } from './state.ts'
 
@@ -35,14 +36,11 @@ export function onUpstreamError(exchange: Exchange, error: Error): void {
 
 /** Returns true when the request is on its way again, or was answered because no upstream is left. */
 function sendAgain(exchange: Exchange): boolean {
-  const { outgoing, head, route, backend } = exchange
+  const { outgoing, head, route } = exchange
   if (outgoing === null || head.hasBody || !outgoing.unanswered()) return false
   const current = route.backend
   if (outgoing.unconnected()) {
-    // The route was switched before the connection was made, or another instance may accept it.
-    const isElsewhere = current !== backend || backend.size > 1
-    if (exchange.rerouted || !isElsewhere || !(head.method === 'GET' || head.method === 'HEAD')) return false
-    exchange.rerouted = true
+    if (!(head.method === 'GET' || head.method === 'HEAD') || !mayConnectElsewhere(exchange, current)) return false
   } else {
     // The app may close an unused connection in the moment in which it is used again.
     if (exchange.resent || !outgoing.reused || !IDEMPOTENT.has(head.method)) return false
@@ -50,5 +48,18 @@ function sendAgain(exchange: Exchange): boolean {
   }
   if (current === null) answerUnavailable(exchange.res)
   else exchange.attempt(current, current.pick(), { fresh: true })
+  return true
+}
+
+/** Returns true when another attempt may get a connection: each instance is tried once, and one switch is followed. */
+function mayConnectElsewhere(exchange: Exchange, current: Backend | null): boolean {
+  if (current === exchange.backend) {
+    exchange.unconnected += 1
+    return exchange.unconnected < current.size
+  }
+  // The route was switched before the connection was made.
+  if (exchange.rerouted) return false
+  exchange.rerouted = true
+  exchange.unconnected = 0
   return true
 }

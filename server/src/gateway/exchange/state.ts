@@ -37,9 +37,12 @@ export interface Exchange {
   outgoing: Outgoing | null
   clientDone: boolean
   answered: boolean
-  /** True after a second attempt on a new connection, and after one on another instance. */
+  /** True after a second attempt because a kept connection had been closed. */
   resent: boolean
+  /** True after an attempt on the release that a switch made current in the meantime. */
   rerouted: boolean
+  /** The number of attempts on this backend that got no connection. */
+  unconnected: number
   interimAnswers: number
   interimBytes: number
   leaveRoute: () => void

@@ -1,0 +1,166 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createClient, type GatewayClient } from '../../server/src/gateway/client.ts'
+import { createChannel } from '../../server/src/gateway/control/channel.ts'
+import type { ToEngine } from '../../server/src/gateway/control/protocol.ts'
+import { createEngine } from '../../server/src/gateway/engine/engine.ts'
+import { serveCalls } from '../../server/src/gateway/engine/serve-calls.ts'
+import { createGateway } from '../../server/src/gateway/gateway.ts'
+import { freePort } from '../harness/ports.ts'
+import { ask, createScope, HOST, silent, startApp, startGateway, upstreamAt } from './harness.ts'
+
+const scope = createScope()
+afterEach(() => scope.end())
+
+/** A gateway whose messages are carried as text, as between two processes. Those that it is sent are recorded. */
+function startOverText(): { gateway: GatewayClient; sent: ToEngine[] } {
+  const sent: ToEngine[] = []
+  const { client, engine } = createChannel()
+  const asText = <Message>(post: (message: Message) => void) => {
+    return (message: Message) => post(JSON.parse(JSON.stringify(message)))
+  }
+  const enginePort = { ...engine, post: asText(engine.post) }
+  const options = { logger: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy: () => false } as const
+  serveCalls(enginePort, createEngine(options, enginePort.post))
+  const post = asText(client.post)
+  const gateway = createClient({
+    ...client,
+    post(message) {
+      sent.push(message)
+      post(message)
+    },
+  })
+  scope.defer(() => gateway.stop({ timeoutMs: 0 }))
+  return { gateway, sent }
+}
+
+/** A server that answers `/held` only when it is told to. */
+async function startHolding() {
+  const arrived = Promise.withResolvers<() => void>()
+  const app = await startApp(scope, (req, res) => {
+    if (req.url === '/held') arrived.resolve(() => res.end('held'))
+    else res.end('fast')
+  })
+  return { app, arrived: arrived.promise }
+}
+
+describe('the channel', () => {
+  it('delivers copies, later and in order, and refuses a message that is not data', async () => {
+    const { client, engine } = createChannel()
+    const arrived: ToEngine[] = []
+    engine.receive((message) => arrived.push(message))
+    const parameters = { appId: 'app', upstream: upstreamAt(1) }
+    for (const id of [1, 2, 3]) client.post({ type: 'request', id, name: 'route', parameters })
+    expect(arrived).toEqual([])
+    await new Promise(setImmediate)
+    expect(arrived.map((message) => message.id)).toEqual([1, 2, 3])
+    expect(arrived[0]).toEqual({ type: 'request', id: 1, name: 'route', parameters })
+    expect(arrived[0]).not.toHaveProperty(
+      'parameters',
+      expect.toSatisfy((given) => given === parameters),
+    )
+    const notData = { appId: 'app', deploymentId: 'dep', endpoint: { host: HOST, port: 1, close() {} } }
+    expect(() => engine.post({ type: 'refused', ...notData })).toThrow('could not be cloned')
+  })
+
+  it('lets calls take effect in the order in which they are made', async () => {
+    const { gateway } = startOverText()
+    const port = await freePort()
+    const [one, two] = [upstreamAt(1), upstreamAt(2)]
+    const results = await Promise.all([
+      gateway.open('app', { port }),
+      gateway.route('app', one),
+      gateway.route('app', two),
+      gateway.route('app', null),
+      gateway.close('app'),
+      gateway.open('app', { port }),
+      gateway.route('app', one),
+    ])
+    expect(results).toEqual([undefined, null, one, two, undefined, undefined, null])
+    expect(gateway.current('app')).toEqual(one)
+  })
+})
+
+describe('a route', () => {
+  it('is no longer current when the app is closed or the gateway stops', async () => {
+    const { gateway } = await startGateway(scope, { upstream: upstreamAt(1) })
+    await gateway.close('app')
+    expect(gateway.current('app')).toBeNull()
+    await gateway.open('app', { port: await freePort() })
+    expect(gateway.current('app')).toBeNull()
+    await gateway.route('app', upstreamAt(1))
+    await gateway.stop({ timeoutMs: 0 })
+    expect(gateway.current('app')).toBeNull()
+  })
+})
+
+describe('a drain', () => {
+  it('ends early when its signal aborts, cuts nothing, and can be waited for again', async () => {
+    const { app, arrived } = await startHolding()
+    const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+    const held = ask(port, { path: '/held' })
+    const finish = await arrived
+    await gateway.route('app', null)
+    await gateway.drain(app.upstream, { timeoutMs: 2 ** 30, signal: AbortSignal.abort() })
+    const cancellation = new AbortController()
+    const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30, signal: cancellation.signal })
+    // By the reply to a later call the drain has begun.
+    await gateway.takeTraffic()
+    cancellation.abort()
+    await drain
+    const patient = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
+    finish()
+    expect((await held).body).toBe('held')
+    await patient
+  })
+
+  it('of a release that is routed is refused, also when its signal has aborted', async () => {
+    const upstream = upstreamAt(1)
+    const { gateway } = await startGateway(scope, { upstream })
+    const drain = gateway.drain(upstream, { timeoutMs: 0, signal: AbortSignal.abort() })
+    await expect(drain).rejects.toThrow('route the app elsewhere first')
+  })
+
+  it('sends no cancellation for a signal that aborts after it has ended', async () => {
+    const { gateway, sent } = startOverText()
+    const cancellation = new AbortController()
+    await gateway.drain(upstreamAt(1), { timeoutMs: 0, signal: cancellation.signal })
+    cancellation.abort()
+    expect(sent.map(({ type }) => type)).toEqual(['request'])
+  })
+})
+
+describe('an address', () => {
+  it('that is a port is free when nobody listens there', async () => {
+    const { gateway, port } = await startGateway(scope)
+    expect(await gateway.isFree({ port })).toBe(false)
+    const other = createServer().listen(0, HOST)
+    await once(other, 'listening')
+    const taken = (other.address() as { port: number }).port
+    expect(await gateway.isFree({ port: taken })).toBe(false)
+    other.close()
+    await once(other, 'close')
+    expect(await gateway.isFree({ port: taken })).toBe(true)
+  })
+
+  it('that is a port stays free for all that look at the same time, and can be opened at once', async () => {
+    const { gateway } = await startGateway(scope)
+    const port = await freePort()
+    const [one, two] = await Promise.all([
+      gateway.isFree({ port }),
+      gateway.isFree({ port }),
+      gateway.open('other', { port }),
+    ])
+    expect([one, two]).toEqual([true, true])
+    expect((await ask(port)).status).toBe(503)
+  })
+
+  it('that is a host name is free when no app has it', async () => {
+    const apps = { mode: 'hostnames', port: await freePort(), scheme: 'http' } as const
+    const gateway = createGateway({ logger: silent, host: HOST, apps, isTrustedProxy: () => false })
+    await gateway.open('app', { hostname: 'a.example' })
+    expect(await gateway.isFree({ hostname: 'A.example.' })).toBe(false)
+    expect(await gateway.isFree({ hostname: 'b.example' })).toBe(true)
+  })
+})
