@@ -29,11 +29,22 @@ export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHand
   return { db, pool, close: () => db.destroy() }
 }
 
-/** Brings the schema up to date. Many servers may do so at once: an advisory lock lets one through at a time. */
+/**
+ * Brings the schema up to date. Many servers may do so at once: an advisory lock lets one through at a time. Rejects with
+ * what to do when a newer version of Fairlead has changed the schema already.
+ */
 export async function migrate(db: Database, migrations: Readonly<Record<string, Migration>>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } })
   const { error } = await migrator.migrateToLatest()
-  if (error !== undefined) throw error
+  if (error === undefined) return
+  const unknown = /previously executed migration (\S+) is missing/.exec(
+    error instanceof Error ? error.message : '',
+  )?.[1]
+  if (unknown === undefined) throw error
+  throw new Error(
+    `The database is newer than this version of Fairlead: it has the migration ${unknown}. Start the version that made it, or restore a backup from before the update.`,
+    { cause: error },
+  )
 }
 
 /**
