@@ -47,7 +47,7 @@ server.listen(process.env.PORT)
 }
 
 /** Returns the package `ws`, which has no dependencies, as files of a repository. */
-async function webSocketLibrary(): Promise<Record<string, string>> {
+export async function webSocketLibrary(): Promise<Record<string, string>> {
   const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
   const names = (await readdir(folder, { recursive: true })).filter((name) => /\.(js|json)$/.test(name))
   const files = names.map(async (name) => [`ws/${name}`, await readFile(join(folder, name), 'utf8')])

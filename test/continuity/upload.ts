@@ -1,0 +1,63 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** The outcome of one upload: the stored file has the sent bytes, or an error says what went wrong. */
+export type UploadOutcome = { readonly whole: true } | { readonly whole: false; readonly reason: string }
+
+const chunk = randomBytes(1024 * 1024)
+
+/** Uploads a file over about `ms` milliseconds. Resolves when it was answered or has failed, never rejects. */
+export async function upload(options: {
+  /** The address of a project's storage, without a slash at its end. */
+  readonly storage: string
+  readonly apiKey: string
+  readonly bytes: number
+  readonly ms: number
+}): Promise<UploadOutcome> {
+  try {
+    const { status, body, sha256 } = await send(options)
+    if (status !== 201) return { whole: false, reason: `it was answered with ${status}: ${body.slice(0, 200)}` }
+    const { id } = JSON.parse(body) as { id: string }
+    const stored = await fetch(`${options.storage}/files/${id}`, {
+      headers: { authorization: `Bearer ${options.apiKey}` },
+    })
+    const file = (await stored.json()) as { sha256?: string }
+    return file.sha256 === sha256 ? { whole: true } : { whole: false, reason: 'the stored file has other bytes' }
+  } catch (error) {
+    return { whole: false, reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function send({ storage, apiKey, bytes, ms }: Parameters<typeof upload>[0]) {
+  const boundary = 'continuity'
+  const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\nContent-Type: application/octet-stream\r\n\r\n`
+  const tail = `\r\n--${boundary}--\r\n`
+  const hash = createHash('sha256')
+  const outgoing = request(`${storage}/upload`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+      'content-length': head.length + bytes + tail.length,
+    },
+  })
+  const answered = new Promise<{ status: number; body: string }>((done, fail) => {
+    outgoing.on('error', fail)
+    outgoing.on('response', async (response) => {
+      const body = Buffer.concat(await response.toArray()).toString()
+      done({ status: response.statusCode ?? 0, body })
+    })
+  })
+  // An early failure is reported at the end; meanwhile it must not count as unhandled.
+  answered.catch(() => undefined)
+  outgoing.write(head)
+  const startedAt = performance.now()
+  for (let sent = 0; sent < bytes && !outgoing.destroyed; sent += chunk.length) {
+    hash.update(chunk)
+    if (!outgoing.write(chunk)) await Promise.race([new Promise((done) => outgoing.once('drain', done)), answered])
+    await sleep(Math.max(0, startedAt + ((sent + chunk.length) / bytes) * ms - performance.now()))
+  }
+  outgoing.end(tail)
+  return { ...(await answered), sha256: hash.digest('hex') }
+}
