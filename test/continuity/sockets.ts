@@ -36,12 +36,7 @@ export async function startSockets(urls: readonly string[], each: number): Promi
     })
   }
   const reopen = async () => {
-    await Promise.all(
-      targets
-        .keys()
-        .filter((at) => !open.has(at))
-        .map(connect),
-    )
+    await Promise.all([...[...targets.keys()]].filter((at) => !open.has(at)).map(connect))
   }
   await reopen()
   return {
