@@ -1,26 +1,35 @@
 import { randomInt } from 'node:crypto'
-import { chaos } from '../harness/chaos.ts'
+import { parseArgs } from 'node:util'
+import { chaos } from './chaos.ts'
 
 /**
- * `npm run chaos [-- <kills> [<seed>]]`: kills a server under load at random moments, by default 100 times. The exit
- * status is 1 when problems were found, 2 for invalid arguments and 130 after Ctrl+C.
+ * `npm run chaos [-- <kills> [<seed>] [--servers <count>]]`: kills the leading server under load at random moments, by
+ * default 100 times, of one server or of several on one database and data directory. The exit status is 1 when problems
+ * were found, 2 for invalid arguments and 130 after Ctrl+C.
  */
-const [kills = '100', seed = String(randomInt(2 ** 32))] = process.argv.slice(2)
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { servers: { type: 'string', default: '1' } },
+})
+const [kills = values.servers === '1' ? '100' : '50', seed = String(randomInt(2 ** 32))] = positionals
 
-process.exitCode = await main(Number(kills), Number(seed))
+process.exitCode = await main(Number(kills), Number(seed), Number(values.servers))
 
-async function main(kills: number, seed: number): Promise<number> {
-  if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed)) {
-    console.error('Usage: npm run chaos [-- <kills> [<seed>]]')
+async function main(kills: number, seed: number, servers: number): Promise<number> {
+  if (!isCount(kills) || !isCount(servers) || !Number.isInteger(seed)) {
+    console.error('Usage: npm run chaos [-- <kills> [<seed>] [--servers <count>]]')
     return 2
   }
   const interrupt = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort())
-  console.log(`${kills} kills with the seed ${seed}.`)
+  console.log(
+    `${kills} kills of ${servers === 1 ? 'one server' : `the leader of ${servers} servers`} with the seed ${seed}.`,
+  )
   const startedAt = performance.now()
   try {
     const report = await chaos({
       kills,
+      servers,
       seed,
       signal: interrupt.signal,
       onRound: (round) => {
@@ -28,7 +37,11 @@ async function main(kills: number, seed: number): Promise<number> {
       },
     })
     const seconds = Math.round((performance.now() - startedAt) / 1000)
-    console.log(`${report.deployments} deployments, ${report.events} events delivered, ${seconds} s.`)
+    console.log(
+      `${report.kills} kills, ${report.pauses} pauses, ${report.deployments} deployments, ${report.events} events delivered, ${seconds} s.`,
+    )
+    const { slowestTakeoverMs } = report
+    if (slowestTakeoverMs !== null) console.log(`Another server led after at most ${Math.round(slowestTakeoverMs)} ms.`)
     for (const problem of report.problems) console.log(problem)
     console.log(report.problems.length === 0 ? 'No problems were found.' : `${report.problems.length} problems.`)
     return report.problems.length === 0 ? 0 : 1
@@ -41,3 +54,5 @@ async function main(kills: number, seed: number): Promise<number> {
     return 1
   }
 }
+
+const isCount = (value: number): boolean => Number.isInteger(value) && value >= 1
