@@ -55,4 +55,6 @@ async function main(kills: number, seed: number, servers: number): Promise<numbe
   }
 }
 
-const isCount = (value: number): boolean => Number.isInteger(value) && value >= 1
+function isCount(value: number): boolean {
+  return Number.isInteger(value) && value >= 1
+}
