@@ -12,11 +12,11 @@ export interface TestDatabase extends AsyncDisposable {
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
-/** Creates a database for one test, cloned from the migrated template. */
-export async function testDatabase(): Promise<TestDatabase> {
+/** Creates a database for one test, cloned from the migrated template, or from PostgreSQL's own without any table. */
+export async function testDatabase(template = templateName): Promise<TestDatabase> {
   const cluster = inject('cluster')
   const name = `test_${randomBytes(8).toString('hex')}`
-  await administer(`create database ${name} template ${templateName}`)
+  await administer(`create database ${name} template ${template}`)
   const client = new Client({ ...cluster, database: name })
   await client.connect()
   return {

@@ -35,6 +35,8 @@ it('a database outage is answered with 500 and no internals; the server keeps ru
     body: { status: 'not ready', reason: 'the database does not answer' },
   })
   expect((await ask('/healthz')).status).toBe(200)
+  // A key of the wrong form is refused without the database, even though the attempt cannot be counted.
+  expect((await fetch(`${server.url}/v1/projects`, { headers: { authorization: 'Bearer wrong' } })).status).toBe(401)
 
   await proxy.restore()
   await expect.poll(async () => (await ask('/readyz')).status, { timeout: 60_000 }).toBe(200)

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createAttemptLimiter } from '../../server/src/platform/attempts.ts'
 import { createBatcher } from '../../server/src/platform/database/batcher.ts'
 
 describe('a batcher', () => {
@@ -49,22 +48,5 @@ describe('a batcher', () => {
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     broken = false
     expect(await read('c')).toBe('c')
-  })
-})
-
-describe('a limit of attempts', () => {
-  it('returns how long to wait, and counts each key by itself', () => {
-    const limiter = createAttemptLimiter({ most: 2, windowMs: 60_000 })
-    expect([limiter.take('a'), limiter.take('a'), limiter.take('b')]).toEqual([undefined, undefined, undefined])
-    expect(limiter.take('a')).toBe(60)
-    limiter.giveBack('a')
-    expect(limiter.take('a')).toBeUndefined()
-  })
-
-  it('forgets only the oldest of very many keys', () => {
-    const limiter = createAttemptLimiter({ most: 1, windowMs: 60_000 })
-    for (let i = 0; i < 10_001; i++) limiter.take(String(i))
-    expect(limiter.take('1')).toBe(60)
-    expect(limiter.take('0')).toBeUndefined()
   })
 })

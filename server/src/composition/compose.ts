@@ -1,5 +1,6 @@
 import { createTraffic } from '../apps/traffic.ts'
 import { forgetIdempotencyKeys } from '../http/operations/idempotency-keys.ts'
+import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { createTenancy } from '../projects/tenancy.ts'
@@ -66,7 +67,12 @@ export async function compose(composition: Composition): Promise<void> {
   })
   application.setReadiness(readiness(state, workers, logger))
   registerGauges(composition.metrics, state)
-  startHousekeeping(composition, [accounts.forget, traffic.forget, () => forgetIdempotencyKeys(database)])
+  startHousekeeping(composition, [
+    accounts.forget,
+    traffic.forget,
+    () => forgetIdempotencyKeys(database),
+    () => forgetAttempts(database),
+  ])
   await accounts.logSetupLink()
 }
 

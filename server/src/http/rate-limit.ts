@@ -1,6 +1,8 @@
 import type { Context } from 'koa'
 import { ApiError } from '../contract/errors.ts'
-import type { AttemptLimiter } from '../platform/attempts.ts'
+import { type AttemptLimiter, createAttemptLimiter, rememberRefusals } from '../platform/attempts.ts'
+import type { Database } from '../platform/database.ts'
+import type { Logger } from '../platform/logger.ts'
 import { networkOf } from './client-address.ts'
 
 /** The state of an account's rate limit window after a request was counted. */
@@ -12,6 +14,26 @@ export interface RateLimit {
   readonly reset: number
   /** Whole seconds until the end, if this request exceeds the limit. */
   readonly retryAfter: number | undefined
+}
+
+/** Failed authentications from one network. */
+const failuresAMinute = { name: 'api key', most: 60, windowMs: 60_000 }
+
+export type FailureLimiter = Pick<AttemptLimiter, 'take'>
+
+/**
+ * Limits failed authentications. Without the database none can be counted, and all are allowed: a wrong key is refused
+ * in any case, and whoever sends it should read that.
+ */
+export function createFailureLimiter(database: Database, logger: Logger): FailureLimiter {
+  const { take } = rememberRefusals(createAttemptLimiter(database, failuresAMinute))
+  return {
+    take: (key) =>
+      take(key).catch((error: unknown) => {
+        logger.warn({ err: error }, 'a failed authentication could not be counted')
+        return undefined
+      }),
+  }
 }
 
 /** Sets the rate limit headers of the specification ("Limits"). Throws `rate_limit_exceeded` when the limit is exceeded. */
@@ -26,8 +48,8 @@ export function applyRateLimit(ctx: Context, { limit, remaining, reset, retryAft
 }
 
 /** Counts a failed authentication against the client's network. Throws `rate_limit_exceeded` when there were too many. */
-export function countFailure(ctx: Context, failures: AttemptLimiter, address: string): void {
-  const retryAfter = failures.take(networkOf(address))
+export async function countFailure(ctx: Context, failures: FailureLimiter, address: string): Promise<void> {
+  const retryAfter = await failures.take(networkOf(address))
   if (retryAfter === undefined) return
   throw tooManyRequests(ctx, retryAfter, 'Too many requests without a valid API key came from this address.')
 }

@@ -1,44 +1,111 @@
-/** Limits how often something may be attempted, by key (an address, say). */
+import { sql } from 'kysely'
+import { createBatcher } from './database/batcher.ts'
+import type { Database } from './database.ts'
+
+/** Limits how often something may be attempted, by key (an address, say), over all servers of a database. */
 export interface AttemptLimiter {
-  /** Counts one attempt. Returns `undefined` when it is allowed, otherwise the whole seconds to wait. */
-  take(key: string): number | undefined
+  /** Counts one attempt. Resolves to `undefined` when it is allowed, otherwise to the whole seconds to wait. */
+  take(key: string): Promise<number | undefined>
   /** Takes back a counted attempt, because it succeeded. */
-  giveBack(key: string): void
+  giveBack(key: string): Promise<void>
 }
 
-/** Bounds the memory. A client with more addresses than this can evade the limit in any case. */
-const mostKeys = 10_000
+export interface AttemptLimit {
+  /** Tells this limit's keys from those of others. Part of the stored rows, so it stays the same over versions. */
+  readonly name: string
+  readonly most: number
+  readonly windowMs: number
+}
+
+/** The state of a window after the attempts of one statement. */
+interface Window {
+  /** How many of them were allowed. */
+  readonly granted: number
+  readonly secondsLeft: number
+}
+
+/** Bounds the memory. */
+const mostRemembered = 10_000
 
 /**
- * Allows `most` attempts in a window that begins with the first one. The counts are kept in memory: one server works on
- * a database at a time, and clients cannot restart it to reset them.
+ * Allows `most` attempts in a window that begins with the first one. Refused attempts are not counted. The counts are rows,
+ * and the clock is the database's, so it does not matter on which server an attempt arrives. Attempts that arrive while a
+ * statement runs share the next one.
+ *
+ * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of its
+ * last fraction of a second are.
  */
-export function createAttemptLimiter(options: { readonly most: number; readonly windowMs: number }): AttemptLimiter {
-  const windows = new Map<string, { count: number; readonly endsAt: number }>()
-
-  const windowOf = (key: string, now: number) => {
-    const known = windows.get(key)
-    if (known !== undefined && known.endsAt > now) return known
-    // Delete and set again, so that the map stays ordered by the beginning of the windows and its first key is the oldest.
-    windows.delete(key)
-    const oldest = windows.size >= mostKeys ? windows.keys().next().value : undefined
-    if (oldest !== undefined) windows.delete(oldest)
-    const made = { count: 0, endsAt: now + options.windowMs }
-    windows.set(key, made)
-    return made
-  }
-
-  return {
-    take(key) {
-      const now = performance.now()
-      const window = windowOf(key, now)
-      if (window.count >= options.most) return Math.max(1, Math.ceil((window.endsAt - now) / 1000))
-      window.count += 1
-      return undefined
-    },
-    giveBack(key) {
+export function createAttemptLimiter(database: Database, limit: AttemptLimit): AttemptLimiter {
+  const take = createBatcher(async (keys: readonly string[]) => {
+    const counts = new Map<string, number>()
+    const positions = keys.map((key) => {
+      const position = (counts.get(key) ?? 0) + 1
+      counts.set(key, position)
+      return position
+    })
+    const windows = await addAttempts(database, limit, counts)
+    return keys.map((key, at) => {
       const window = windows.get(key)
-      if (window !== undefined && window.count > 0) window.count -= 1
+      if (window === undefined) throw new Error(`no attempts of ${key} were counted`)
+      return (positions[at] ?? 0) <= window.granted ? undefined : Math.max(1, Math.ceil(window.secondsLeft))
+    })
+  })
+  return {
+    take,
+    async giveBack(key) {
+      await sql`update attempts set used = used - 1 where name = ${limit.name} and key = ${key} and used > 0`.execute(
+        database,
+      )
     },
   }
+}
+
+/**
+ * Answers keys that were refused from memory until their windows end, so that a client that goes on costs no statements.
+ * Only for limits whose attempts are never given back: another server could make room that this one does not see.
+ */
+export function rememberRefusals({ take }: Pick<AttemptLimiter, 'take'>): Pick<AttemptLimiter, 'take'> {
+  const refused = new Map<string, number>()
+  return {
+    async take(key) {
+      const left = ((refused.get(key) ?? 0) - performance.now()) / 1000
+      if (left > 0) return Math.ceil(left)
+      refused.delete(key)
+      const retryAfter = await take(key)
+      if (retryAfter === undefined) return undefined
+      const oldest = refused.size >= mostRemembered ? refused.keys().next().value : undefined
+      if (oldest !== undefined) refused.delete(oldest)
+      refused.set(key, performance.now() + retryAfter * 1000)
+      return retryAfter
+    },
+  }
+}
+
+/** Removes windows that have ended. */
+export async function forgetAttempts(database: Database): Promise<void> {
+  await sql`delete from attempts where ends_at <= now()`.execute(database)
+}
+
+/** Adds to the windows of several keys. Ordered by key, so that two servers cannot deadlock. */
+async function addAttempts(
+  database: Database,
+  { name, most, windowMs }: AttemptLimit,
+  counts: ReadonlyMap<string, number>,
+): Promise<Map<string, Window>> {
+  const used = sql`case when known.ends_at > now() then known.used else 0 end`
+  const granted = sql`least(excluded.granted, ${most}::integer - ${used})`
+  const { rows } = await sql<{ key: string; granted: number; seconds_left: number }>`
+    insert into attempts as known (name, key, used, granted, ends_at)
+    select ${name}, key, least(taken, ${most}::integer), least(taken, ${most}::integer),
+      now() + make_interval(secs => ${windowMs / 1000})
+    from (select set_config('synchronous_commit', 'off', true)) as asynchronous,
+      unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as added (key, taken)
+    order by key
+    on conflict (name, key) do update set
+      used = ${used} + ${granted},
+      granted = ${granted},
+      ends_at = case when known.ends_at > now() then known.ends_at else excluded.ends_at end
+    returning key, granted, extract(epoch from ends_at - now())::float8 as seconds_left
+  `.execute(database)
+  return new Map(rows.map((row) => [row.key, { granted: row.granted, secondsLeft: row.seconds_left }]))
 }

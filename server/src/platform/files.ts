@@ -1,4 +1,4 @@
-import { access, readFile } from 'node:fs/promises'
+import { access, open, readFile } from 'node:fs/promises'
 
 /** Returns the text of a file, or `undefined` when there is no such file. */
 export async function readOptional(path: string): Promise<string | undefined> {
@@ -16,4 +16,14 @@ export function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   )
+}
+
+/** Writes the names in a folder to the disk: syncing a file says nothing about its name. */
+export async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
 }

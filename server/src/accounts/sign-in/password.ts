@@ -32,13 +32,13 @@ export function passwordHandlers({
     'password.change': async (call) => {
       const { signedIn, body, request } = call
       const user = userOf(signedIn)
-      const giveBack = countAttempt(call, user.email)
+      const giveBack = await countAttempt(call, user.email)
       const stored = await users.byEmail(user.email)
       if (stored === undefined || !(await passwords.verify(body.current_password, stored.passwordHash))) {
         await recordFailure(request, 'password.change_failed', stored)
         throw invalidRequest({ field: 'current_password', message: 'is wrong' })
       }
-      giveBack()
+      await giveBack()
       const passwordHash = await passwords.hash(body.new_password)
       await database.transaction().execute(async (transaction) => {
         await users.setPassword(transaction, user.id, passwordHash)

@@ -72,7 +72,7 @@ function signIn({
 }: Omit<SessionDependencies, 'sessions' | 'record'>): DashboardHandlers['session.create'] {
   return async (call) => {
     const { email, password } = call.body
-    const giveBack = countAttempt(call, email)
+    const giveBack = await countAttempt(call, email)
     const user = await users.byEmail(email)
     const matches = await passwords.verify(password, user?.passwordHash)
     const session =
@@ -87,7 +87,7 @@ function signIn({
       await recordFailure(call.request, 'session.create_failed', user)
       throw new ApiError('unauthorized', 'The e-mail address or the password is wrong.')
     }
-    giveBack()
+    await giveBack()
     call.setToken(session.token)
     return newSessions.describe(user, session.id)
   }

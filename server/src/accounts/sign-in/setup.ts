@@ -27,17 +27,17 @@ export function setupHandlers({
 }: SetupDependencies): Pick<DashboardHandlers, 'setup.check' | 'setup.complete'> {
   return {
     'setup.check': async (call) => {
-      const giveBack = countAttempt(call)
+      const giveBack = await countAttempt(call)
       const link = await users.setupLink(call.body.token)
       const account = link && (await accounts.get(link.accountId))
       if (link === undefined || account === undefined) throw notFound()
-      giveBack()
+      await giveBack()
       return { account: { id: account.id, name: account.name }, expires_at: link.expiresAt.toISOString() }
     },
 
     'setup.complete': async (call) => {
       const { token, email, password } = call.body
-      const giveBack = countAttempt(call)
+      const giveBack = await countAttempt(call)
       if ((await users.setupLink(token)) === undefined) throw notFound()
       const passwordHash = await passwords.hash(password)
       const { user, session } = await database.transaction().execute(async (transaction) => {
@@ -47,7 +47,7 @@ export function setupHandlers({
         if (made === 'taken') throw invalidRequest({ field: 'email', message: 'there is a user with this address' })
         return { user: made, session: await newSessions.begin(transaction, call, made, 'setup.complete') }
       })
-      giveBack()
+      await giveBack()
       call.setToken(session.token)
       return newSessions.describe(user, session.id)
     },

@@ -27,7 +27,7 @@ export interface SignInDependencies {
 /** The handlers for setup, sign-in, sign-out, password and sessions. Every change is recorded in the audit log. */
 export function createSignIn(dependencies: SignInDependencies): DashboardHandlers {
   const { database, accounts, users, sessions, passwords, audit, operatorId } = dependencies
-  const countAttempt = createAttemptCounter()
+  const countAttempt = createAttemptCounter(database)
   const record = createRecorder(audit)
   const recordFailure = createFailureRecorder({ database, record, operatorId })
   const newSessions = createNewSessions({ accounts, sessions, record })

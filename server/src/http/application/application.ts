@@ -8,6 +8,7 @@ import { dashboardApi } from '../dashboard/api.ts'
 import type { Dashboard } from '../dashboard/call.ts'
 import { type ChangesDependencies, createChanges } from '../operations/changes.ts'
 import { type MountOptions, mountOperations } from '../operations/mount.ts'
+import { createFailureLimiter } from '../rate-limit.ts'
 import { reference } from '../reference/reference.ts'
 import { securityHeaders } from '../security-headers.ts'
 import { answerBrokenRequests } from './broken-requests.ts'
@@ -79,7 +80,7 @@ export function createApplication(options: ApplicationOptions): Application {
   return {
     server,
     mount(api) {
-      mounted = mountApi(api, options.isTrustedProxy)
+      mounted = mountApi(api, options)
     },
     setReadiness(check) {
       readiness = check
@@ -109,12 +110,15 @@ interface MountedApi {
 }
 
 /** Mounts the operations twice: for API keys under `/v1`, and for signed-in users under `/dashboard/api`. */
-function mountApi(api: Api, isTrustedProxy: IsTrustedProxy): MountedApi {
+function mountApi(
+  api: Api,
+  { isTrustedProxy, logger }: Pick<ApplicationOptions, 'isTrustedProxy' | 'logger'>,
+): MountedApi {
   const changes = createChanges(api)
   const operationsAt = (prefix: string) =>
     mountOperations(api, changes).prefix(prefix).routes() as unknown as Middleware
   return {
-    v1: versionOne(api.keys, operationsAt('/v1')),
+    v1: versionOne(api.keys, createFailureLimiter(api.database, logger), operationsAt('/v1')),
     dashboard: dashboardApi({
       dashboard: api.dashboard,
       operations: operationsAt('/dashboard/api'),

@@ -1,9 +1,8 @@
 import type { Middleware } from 'koa'
 import { ApiError } from '../../contract/errors.ts'
-import { createAttemptLimiter } from '../../platform/attempts.ts'
 import type { OperationsState } from '../operations/mount.ts'
 import type { Principal } from '../principal.ts'
-import { applyRateLimit, countFailure, type RateLimit } from '../rate-limit.ts'
+import { applyRateLimit, countFailure, type FailureLimiter, type RateLimit } from '../rate-limit.ts'
 
 export interface KeyAccess {
   /** Resolves to the principal of an `Authorization` header, or to `undefined`. */
@@ -12,17 +11,17 @@ export interface KeyAccess {
   readonly countRequest: (accountId: string, requestsPerHour: number) => Promise<RateLimit>
 }
 
-/** Failed authentication attempts from one address. */
-const failuresAMinute = { most: 60, windowMs: 60_000 }
-
 /** `/v1`: authenticates the API key and counts the request, then calls `operations`. */
-export function versionOne(access: KeyAccess, operations: Middleware): Middleware<OperationsState> {
-  const failures = createAttemptLimiter(failuresAMinute)
+export function versionOne(
+  access: KeyAccess,
+  failures: FailureLimiter,
+  operations: Middleware,
+): Middleware<OperationsState> {
   return async (ctx, next) => {
     const authenticate = () => access.authenticate(ctx.get('Authorization'))
     const principal = await authenticate()
     if (principal === undefined) {
-      countFailure(ctx, failures, ctx.state.address)
+      await countFailure(ctx, failures, ctx.state.address)
       throw new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
     }
     Object.assign(ctx.state, { principal, authenticateAgain: authenticate })

@@ -15,11 +15,14 @@ import {
   symlink,
 } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { OsUser } from '../users.ts'
 
 const read = 4
 const enter = 1
 const leftoverAgeMs = 60 * 60 * 1000
+/** The longest time from the creation of a folder to the change of its mode. */
+const openingMs = 1000
 
 interface Permissions {
   readonly uid: number
@@ -72,7 +75,7 @@ export async function assertReachable(directory: string, user: OsUser | null): P
   const existing = await deepestExisting(directory)
   // A file in the place of a folder is reported later, when the folder is made.
   const folder = (await stat(existing)).isDirectory() ? existing : dirname(existing)
-  const closed = await firstClosedFolder(await realpath(folder), user)
+  const closed = await lastingClosedFolder(await realpath(folder), user)
   if (closed === null) return
   throw new Error(
     `${directory} must be reachable for user id ${user.uid}, but the folder ${closed} does not let that user in. ` +
@@ -172,6 +175,17 @@ async function removeLeftovers(copyTo: string): Promise<void> {
     const path = join(folder, name)
     const info = await lstat(path).catch(() => null)
     if (info !== null && Date.now() - info.ctimeMs > leftoverAgeMs) await rm(path, { recursive: true, force: true })
+  }
+}
+
+/** Like `firstClosedFolder`, but a server that starts at the same time gets a moment to open a folder that it has just made. */
+async function lastingClosedFolder(folder: string, user: OsUser): Promise<string | null> {
+  for (;;) {
+    const closed = await firstClosedFolder(folder, user)
+    if (closed === null) return null
+    const { ctimeMs } = await stat(closed)
+    if (Math.abs(Date.now() - ctimeMs) > openingMs) return closed
+    await sleep(openingMs / 20)
   }
 }
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { rename, writeFile } from 'node:fs/promises'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { Database } from '../database.ts'
-import { readOptional } from '../files.ts'
+import { readOptional, syncDirectory } from '../files.ts'
 import { createSecretBox, type SecretBox } from './secret-box.ts'
 
 type SettingsTables = {
@@ -13,31 +14,45 @@ const checkText = 'fairlead'
 
 /**
  * Opens the box for stored secrets. Its key is the operator's (`given`) or the one in `file`, which the first start makes.
- * Rejects when the key does not decrypt the secrets of the database: continuing with it would lose all of them.
+ * Servers that start for the first time at once agree on one key. Rejects when the key does not decrypt the secrets of the
+ * database: continuing with it would lose all of them.
  */
 export async function openSecretBox(options: {
   database: Database
   given: string | undefined
   file: string
 }): Promise<SecretBox> {
-  const stored = options.given ?? (await readOptional(options.file))?.trim()
-  const key = stored === undefined ? randomBytes(32) : Buffer.from(stored, 'base64')
-  if (key.length !== 32)
-    throw new Error(`The key in ${options.file} is not 32 bytes in base64. Restore the original file.`)
-  const box = createSecretBox(key)
+  const { database, given, file } = options
+  // Read before the file: whoever writes it does so after the file, so a key that is missing then is lost.
+  const check = await readCheck(database)
+  const stored = given ?? (await readOptional(file)) ?? (check === undefined ? await makeKey(file) : undefined)
+  const box = stored === undefined ? undefined : createSecretBox(parseKey(stored, file))
+  const agreed = check ?? (box && (await agreeOnCheck(database, box)))
+  if (box === undefined || agreed === undefined || !opens(box, agreed)) throw wrongKey(options)
+  return box
+}
 
-  const db = options.database.withTables<SettingsTables>()
-  const check = await db.selectFrom('settings').select('value').where('key', '=', checkName).executeTakeFirst()
-  if (check !== undefined) {
-    if (!opens(box, check.value)) throw wrongKey(options)
-    return box
-  }
-  if (stored === undefined) await writeKey(options.file, key)
-  await db
+async function readCheck(database: Database): Promise<Buffer | undefined> {
+  const db = database.withTables<SettingsTables>()
+  const row = await db.selectFrom('settings').select('value').where('key', '=', checkName).executeTakeFirst()
+  return row?.value
+}
+
+/** Writes the check of the box's key, unless another server was faster, and returns the one that holds. */
+async function agreeOnCheck(database: Database, box: SecretBox): Promise<Buffer | undefined> {
+  await database
+    .withTables<SettingsTables>()
     .insertInto('settings')
     .values({ key: checkName, value: box.encrypt(checkText, checkName) })
+    .onConflict((conflict) => conflict.column('key').doNothing())
     .execute()
-  return box
+  return readCheck(database)
+}
+
+function parseKey(text: string, file: string): Buffer {
+  const key = Buffer.from(text.trim(), 'base64')
+  if (key.length !== 32) throw new Error(`The key in ${file} is not 32 bytes in base64. Restore the original file.`)
+  return key
 }
 
 function opens(box: SecretBox, sealed: Buffer): boolean {
@@ -56,7 +71,18 @@ function wrongKey(options: { given: string | undefined; file: string }): Error {
   )
 }
 
-async function writeKey(file: string, key: Buffer): Promise<void> {
-  await writeFile(`${file}.new`, `${key.toString('base64')}\n`, { mode: 0o600, flush: true })
-  await rename(`${file}.new`, file)
+/** Makes the file with a new key, complete or not at all, and returns its text, or that of a server that was faster. */
+async function makeKey(file: string): Promise<string> {
+  const temporary = `${file}.${randomBytes(6).toString('hex')}.new`
+  try {
+    await writeFile(temporary, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true })
+    // A link never replaces a file, unlike a rename.
+    await link(temporary, file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  await syncDirectory(dirname(file))
+  return readFile(file, 'utf8')
 }

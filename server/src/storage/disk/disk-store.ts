@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+import { syncDirectory } from '../../platform/files.ts'
 import type { FileStore } from '../store.ts'
 import { createBatchWriter } from './batch-writer.ts'
 
@@ -65,15 +66,5 @@ async function removeIfPresent(path: string): Promise<boolean> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw error
-  }
-}
-
-/** Writes the names in a folder to the disk: syncing a file says nothing about its name. */
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
