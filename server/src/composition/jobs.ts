@@ -15,7 +15,7 @@ export async function startJobs(
     readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
   },
 ): Promise<Workers> {
-  const { lanes } = connectionBudget
+  const { lanes } = connectionBudget.leader
   const deploy: Task = (job, signal) => given.deploy(String(job['deployment_id']), signal)
   const remove: Task = (job, signal) => {
     const removers = given.removers.map((remover) => (id: string) => remover(id, signal))

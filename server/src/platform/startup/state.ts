@@ -8,6 +8,9 @@ import { openCluster } from '../postgres/cluster.ts'
 import type { OsUser } from '../users.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
 
+/** Requests and the work in the background share one pool. */
+const poolSize = connectionBudget.requests.poolSize + connectionBudget.leader.poolSize
+
 /** The data directory and the database of a server, open for the server itself or for a command beside it. */
 export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
@@ -45,7 +48,7 @@ export async function openState(options: {
   const directory = await openDataDirectory(config.dataDirectory, user)
   if (config.databaseUrl !== undefined) {
     const connection = { connectionString: config.databaseUrl }
-    const handle = openDatabase({ ...connection, max: connectionBudget.poolSize }, logger)
+    const handle = openDatabase({ ...connection, max: poolSize }, logger)
     await migrate(handle.db, migrations).catch(async (error: unknown) => {
       await handle.close()
       throw unusableDatabase(error)
@@ -60,7 +63,7 @@ export async function openState(options: {
     signal,
     supervise,
   })
-  const handle = openDatabase({ ...cluster.connection, max: connectionBudget.poolSize }, logger)
+  const handle = openDatabase({ ...cluster.connection, max: poolSize }, logger)
   const close = async () => {
     await handle.close()
     await cluster.close()
