@@ -9,7 +9,7 @@ import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
 import { takeServerLock } from './platform/startup/server-lock.ts'
-import { createShutdownStack } from './platform/startup/shutdown.ts'
+import { createShutdownStack, type StopScope, scopeOf } from './platform/startup/shutdown.ts'
 import { openState } from './platform/startup/state.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
@@ -17,8 +17,11 @@ export type { ServerOptions } from './composition/composition.ts'
 export interface FairleadServer {
   /** The address that it listens on, such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** Stops in order: accepts no new work, then ends running requests and jobs, apps, and the database. */
-  stop(): Promise<void>
+  /**
+   * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` it also
+   * stops apps, gateway and database clusters; with `server` they stay for the next server.
+   */
+  stop(scope: StopScope): Promise<void>
 }
 
 /**
@@ -42,7 +45,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     logLocalMode(config, logger)
 
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
-    stack.defer('database', () => state.close())
+    stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
     const lock = await takeServerLock({
       connection: state.connection,
       logger,
@@ -67,9 +70,9 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
     logger.info({ url }, 'ready')
-    return { url, stop: () => stack.unwind() }
+    return { url, stop: (scope) => stack.unwind(scope) }
   } catch (error) {
-    await stack.unwind()
+    await stack.unwind(scopeOf(options.signal, config.onStop))
     throw error
   }
 }
