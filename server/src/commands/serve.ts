@@ -38,6 +38,10 @@ async function serve(flags: ServeFlags): Promise<void> {
     config,
     logger,
     signal: stop.signal,
+    onStopRequest: (scope) => {
+      logger.info({ scope }, 'a command asks the server to stop')
+      stop.abort(new StopRequest(scope, 'stopped by a command'))
+    },
     onFatal: (error) => {
       logger.fatal({ err: error }, 'the server cannot continue')
       process.exitCode = 1
