@@ -53,10 +53,11 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/postgres', imports: ['platform/machine'] },
   {
     path: 'platform/startup',
-    imports: ['platform/machine', 'platform/database', 'platform/migrations', 'platform/postgres'],
+    imports: ['platform/machine', 'platform/control', 'platform/database', 'platform/migrations', 'platform/postgres'],
   },
   { path: 'platform/cgroups', imports: [] },
   { path: 'platform/config', imports: [] },
+  { path: 'platform/control', imports: ['platform/postgres'] },
   { path: 'platform/disk', imports: [] },
   { path: 'platform/jobs', imports: [] },
   { path: 'platform/outbound', imports: [] },
@@ -110,7 +111,7 @@ export const dashboardRooms: readonly Room[] = [
 
 /** The programs above the rooms, each with what it may not import. Only composers reach inside of rooms. */
 export const programs: readonly { readonly paths: readonly string[]; readonly forbidden: readonly string[] }[] = [
-  { paths: ['doctor.ts', 'composition'], forbidden: ['cli.ts', 'commands'] },
+  { paths: ['doctor.ts', 'running', 'composition'], forbidden: ['cli.ts', 'commands'] },
   {
     paths: ['server.ts', 'administration.ts'],
     forbidden: ['cli.ts', 'commands', ...insides()],

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
 import { apiCommand } from './commands/api.ts'
@@ -6,14 +5,17 @@ import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
 import { serveCommand } from './commands/serve.ts'
+import { statusCommand } from './commands/status.ts'
+import { stopCommand } from './commands/stop.ts'
 import { usersCommand } from './commands/users.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+import { version } from './platform/version.ts'
 
 const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')
   .version(version)
   .addCommand(serveCommand())
+  .addCommand(statusCommand())
+  .addCommand(stopCommand())
   .addCommand(doctorCommand())
   .addCommand(keysCommand())
   .addCommand(accountsCommand())

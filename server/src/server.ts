@@ -8,17 +8,23 @@ import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
+import { openDataDirectory } from './platform/startup/data-directory.ts'
+import { openPresence, type Presence } from './platform/startup/presence.ts'
 import { takeServerLock } from './platform/startup/server-lock.ts'
-import { createShutdownStack } from './platform/startup/shutdown.ts'
-import { openState } from './platform/startup/state.ts'
+import { createShutdownStack, type StopScope, scopeOf } from './platform/startup/shutdown.ts'
+import { clusterUser, openState } from './platform/startup/state.ts'
+import { endLeftovers } from './running/leftovers.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
 
 export interface FairleadServer {
   /** The address that it listens on, such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** Stops in order: accepts no new work, then ends running requests and jobs, apps, and the database. */
-  stop(): Promise<void>
+  /**
+   * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` it also
+   * stops apps, gateway and database clusters; with `server` they stay for the next server.
+   */
+  stop(scope: StopScope): Promise<void>
 }
 
 /**
@@ -28,6 +34,14 @@ export interface FairleadServer {
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
   const { config, logger } = options
   const stack = createShutdownStack(logger, options.signal)
+  let presence: Presence | undefined
+  let isReady = false
+  let stopping: Promise<void> | undefined
+  const stopNow = async (asked: StopScope) => stack.unwind((await presence?.leave(asked)) ?? asked)
+  const stop = (asked: StopScope) => {
+    stopping ??= stopNow(asked)
+    return stopping
+  }
   try {
     const metrics = createMetrics({ logger })
     const application = createApplication({
@@ -41,14 +55,27 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     stack.defer('http', close)
     logLocalMode(config, logger)
 
+    const directory = await openDataDirectory(config.dataDirectory, clusterUser(config))
+    presence = await openPresence({
+      directory,
+      logger,
+      onStop: options.onStopRequest ?? ((scope) => void stop(scope)),
+    })
+    stack.defer('control socket', presence.close)
+    presence.update({ url })
+    // A start that failed has no right to end what it has not taken over.
+    stack.defer('what is left', async (scope) => {
+      if (scope === 'all' && isReady) await endLeftovers({ directory, logger })
+    })
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
-    stack.defer('database', () => state.close())
+    stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
     const lock = await takeServerLock({
       connection: state.connection,
       logger,
       onLost: () => options.onFatal(new Error('Another Fairlead server has taken over this database.')),
     })
     stack.defer('server lock', () => lock.release())
+    presence.update({ leading: true })
     await prepareJobs(state.pool, logger)
     const secrets = await openSecretBox({
       database: state.db,
@@ -66,10 +93,12 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     })
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
+    presence.update({ state: 'ready' })
+    isReady = true
     logger.info({ url }, 'ready')
-    return { url, stop: () => stack.unwind() }
+    return { url, stop }
   } catch (error) {
-    await stack.unwind()
+    await stop(scopeOf(options.signal, config.onStop))
     throw error
   }
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
+import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
@@ -27,7 +28,9 @@ async function serve(flags: ServeFlags): Promise<void> {
   const logger = createLogger({ level: config.logLevel, destination: 'stdout' })
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
-  stopOnSignals(stop, logger)
+  stopOnSignals(stop, { SIGINT: 'all', SIGTERM: config.onStop }, logger)
+  // Without a listener the signal would end the process, and with it a server that a service manager reloads.
+  process.on('SIGHUP', () => logger.info('SIGHUP: this version has nothing to reload; restart it to change settings'))
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
 
@@ -35,6 +38,10 @@ async function serve(flags: ServeFlags): Promise<void> {
     config,
     logger,
     signal: stop.signal,
+    onStopRequest: (scope) => {
+      logger.info({ scope }, 'a command asks the server to stop')
+      stop.abort(new StopRequest(scope, 'stopped by a command'))
+    },
     onFatal: (error) => {
       logger.fatal({ err: error }, 'the server cannot continue')
       process.exitCode = 1
@@ -46,22 +53,26 @@ async function serve(flags: ServeFlags): Promise<void> {
     logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)
   }, stopDeadlineMs).unref()
-  await server.stop()
+  await server.stop(scopeOf(stop.signal, config.onStop))
   logger.info('stopped')
 }
 
 /** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */
 const sameSignalMs = 1_000
 
-/** Stops at the first SIGINT or SIGTERM. Another one, at least `sameSignalMs` later, ends the process at once. */
-function stopOnSignals(stop: AbortController, logger: Logger): void {
+/** Stops at the first of these signals. Another one, at least `sameSignalMs` later, ends the process at once. */
+function stopOnSignals(
+  stop: AbortController,
+  scopes: Readonly<Record<'SIGINT' | 'SIGTERM', StopScope>>,
+  logger: Logger,
+): void {
   let stoppedAt = 0
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       if (!stop.signal.aborted) {
         stoppedAt = performance.now()
-        logger.info(`${signal}: stopping`)
-        stop.abort(new Error(`stopped by ${signal}`))
+        logger.info({ scope: scopes[signal] }, `${signal}: stopping`)
+        stop.abort(new StopRequest(scopes[signal], `stopped by ${signal}`))
       } else if (performance.now() - stoppedAt > sameSignalMs) {
         logger.fatal(
           `${signal} again: exiting before everything has stopped; the next start takes over or cleans up the rest`,

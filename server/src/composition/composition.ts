@@ -4,7 +4,7 @@ import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { blockList } from '../platform/outbound.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
-import type { ShutdownStack } from '../platform/startup/shutdown.ts'
+import type { ShutdownStack, StopScope } from '../platform/startup/shutdown.ts'
 import type { State } from '../platform/startup/state.ts'
 
 export interface ServerOptions {
@@ -14,6 +14,8 @@ export interface ServerOptions {
   readonly signal?: AbortSignal
   /** Called when the server cannot go on by itself and must be stopped. */
   readonly onFatal: (error: Error) => void
+  /** Called when a command asks the server to stop; by default the server stops by itself. */
+  readonly onStopRequest?: (scope: StopScope) => void
   /** True when answers with undeclared fields are errors; for tests. */
   readonly strictResponses?: boolean
 }

@@ -94,7 +94,7 @@ async function databaseEngine({ config, logger, state, stack }: Composition): Pr
           logger,
         })
       : createExternalEngine({ url, logger })
-  stack.defer('database engines', () => engine.close())
+  stack.defer('database engines', (scope) => engine.close({ keep: scope === 'server' }))
   return engine
 }
 

@@ -51,6 +51,8 @@ export interface Config {
    * clusters of users' databases, the others for apps.
    */
   readonly uids: Range
+  /** The extent of a stop by SIGTERM: everything, or the server alone. */
+  readonly onStop: 'all' | 'server'
   /** The control groups of Linux that the server may use; see `parseHierarchy`. */
   readonly cgroups: 'top' | 'delegated'
   readonly deploys: DeploysConfig
@@ -138,6 +140,7 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     publicAddress: publicAddress(set),
     uploadIdleTimeoutMs: set.FAIRLEAD_UPLOAD_IDLE_TIMEOUT,
     uids: set.FAIRLEAD_UIDS,
+    onStop: set.FAIRLEAD_ON_STOP,
     cgroups: set.FAIRLEAD_CGROUPS,
     deploys: deploysConfig(set),
     databases: databasesConfig(set, environment, path),

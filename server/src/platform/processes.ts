@@ -6,12 +6,23 @@
 export { type KillTarget, killAll } from './processes/kill.ts'
 export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
 export {
+  dateOf,
   isRunning,
   type ProcessIdentity,
+  type ProcessStat,
   parseStat,
   readStat,
   startTimeOf,
+  ticksPerSecond,
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'
-export { familyOf, findProcesses, type Marker, markedValues } from './processes/walk.ts'
+export {
+  controlGroupsOf,
+  familyOf,
+  findProcesses,
+  groupProcesses,
+  type Marker,
+  markedValues,
+  variableOf,
+} from './processes/walk.ts'

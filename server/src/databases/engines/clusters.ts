@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { unlessAborted } from '../../platform/abort.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { type Cluster, openCluster } from '../../platform/postgres/cluster.ts'
+import { type CloseOptions, type Cluster, openCluster } from '../../platform/postgres/cluster.ts'
 import type { BinariesStore } from '../../platform/postgres/install.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { databaseClusterAccess } from './cluster-access.ts'
@@ -25,7 +25,7 @@ export interface Clusters {
   running(version: string): Instance | null
   /** Returns all instances that are running. */
   all(): readonly Instance[]
-  close(): Promise<void>
+  close(options?: CloseOptions): Promise<void>
 }
 
 interface OpenCluster {
@@ -63,13 +63,13 @@ export function createClusters(options: ClustersOptions): Clusters {
 
     all: () => [...running.values()].map(({ instance }) => instance),
 
-    async close() {
+    async close(options) {
       closing.abort(new Error('the server is stopping'))
       await Promise.allSettled(opening.values())
       await Promise.all(
         [...running.values()].map(async ({ cluster, instance }) => {
           await instance.close()
-          await cluster.close()
+          await cluster.close(options)
         }),
       )
     },

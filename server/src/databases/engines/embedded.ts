@@ -15,7 +15,7 @@ export interface EmbeddedEngineOptions extends ClustersOptions {
 
 /**
  * Runs PostgreSQL clusters on this machine, one for each version, apart from the one that holds Fairlead's state. They
- * are started when first needed, supervised, stopped with the server, and adopted by the next server after a crash.
+ * are started when first needed and supervised. They may outlive the server; the next one adopts them.
  */
 export function createEmbeddedEngine(options: EmbeddedEngineOptions): Engine {
   const { binaries, directory, host, ports } = options

@@ -1,4 +1,5 @@
 import type { Transaction } from '../../platform/database.ts'
+import type { CloseOptions } from '../../platform/postgres/cluster.ts'
 import type { Instance } from './instance.ts'
 
 /** Host and port in the connection strings of one version's databases. */
@@ -34,7 +35,8 @@ export interface Engine {
    * Does nothing on a server that its operator administers.
    */
   limitLocks(maxLocks: number): Promise<readonly number[]>
-  close(): Promise<void>
+  /** Closes the connections, and stops clusters of the server's own unless they are to be kept. */
+  close(options?: CloseOptions): Promise<void>
 }
 
 /** An engine cannot be used. The message is shown to the user whose request or database needs it. */

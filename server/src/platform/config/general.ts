@@ -35,6 +35,7 @@ export const generalSettings = {
   FAIRLEAD_UIDS: range
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
+  FAIRLEAD_ON_STOP: z.enum(['all', 'server'], "must be 'all' or 'server'").default('all'),
   FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
 }
 

@@ -21,8 +21,14 @@ export interface Cluster {
   /**
    * Ends this process's use of the cluster, after its own connections were closed, and stops PostgreSQL when no other
    * process uses it.
+   *
+   * @param options.keep true to leave PostgreSQL running in any case, for a later process
    */
-  close(): Promise<void>
+  close(options?: CloseOptions): Promise<void>
+}
+
+export interface CloseOptions {
+  readonly keep: boolean
 }
 
 export interface ClusterOptions {
@@ -56,14 +62,16 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const session = await attach(context, options.signal, openDeadlineMs)
   const supervision = options.supervise ? superviseSession(context, session) : null
 
-  async function close(): Promise<void> {
-    await leave(context, supervision === null ? session : await supervision.stop())
+  async function close(keep: boolean): Promise<void> {
+    const held = supervision === null ? session : await supervision.stop()
+    if (keep) await held.end()
+    else await leave(context, held)
   }
   let closed: Promise<void> | undefined
   return {
     connection: session.connection,
-    close() {
-      closed ??= close()
+    close({ keep } = { keep: false }) {
+      closed ??= close(keep)
       return closed
     },
   }

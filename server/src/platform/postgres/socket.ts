@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { OsUser } from '../users.ts'
 
 /** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
@@ -22,15 +22,34 @@ export function chooseSocketDirectory(options: {
   readonly platform: string
   readonly port?: number
 }): string {
-  const hash = createHash('sha256').update(options.directory).digest('hex').slice(0, 16)
-  const candidates = [join(options.parent, 'socket'), join(options.temporary, `fairlead-${hash}`)]
-  const name = `.s.PGSQL.${options.port ?? socketPort}`
-  const fits = (folder: string) => Buffer.byteLength(`${folder}/${name}`) <= longestSocketPath(options.platform)
-  const chosen = candidates.find(fits)
+  return fittingDirectory({
+    preferred: join(options.parent, 'socket'),
+    identifies: options.directory,
+    temporary: options.temporary,
+    name: `.s.PGSQL.${options.port ?? socketPort}`,
+    platform: options.platform,
+  })
+}
+
+/**
+ * Returns `preferred`, or, when a socket called `name` in it has too long an address for the system, a folder in the
+ * temporary directory named by a hash of `identifies`. Throws when both are too long.
+ */
+export function fittingDirectory(options: {
+  readonly preferred: string
+  readonly identifies: string
+  readonly temporary: string
+  readonly name: string
+  readonly platform?: string
+}): string {
+  const { preferred, identifies, temporary, name, platform = process.platform } = options
+  const hash = createHash('sha256').update(identifies).digest('hex').slice(0, 16)
+  const fits = (folder: string) => Buffer.byteLength(`${folder}/${name}`) <= longestSocketPath(platform)
+  const chosen = [preferred, join(temporary, `fairlead-${hash}`)].find(fits)
   if (chosen === undefined) {
     throw new Error(
-      `The path ${options.parent} is too long for a Unix socket, and so is the temporary directory ` +
-        `${options.temporary}. Choose a shorter --data-dir or set TMPDIR to a shorter path.`,
+      `The path ${dirname(preferred)} is too long for a Unix socket, and so is the temporary directory ` +
+        `${temporary}. Choose a shorter --data-dir or set TMPDIR to a shorter path.`,
     )
   }
   return chosen

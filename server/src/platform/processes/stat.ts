@@ -33,6 +33,15 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return stat !== null && !stat.ended && stat.startTime === identity.startTime
 }
 
+/** Linux reports times to programs in hundredths of a second on every architecture that Node supports. */
+export const ticksPerSecond = 100
+
+/** Returns when a process began, from its start time; `null` where the system does not say when it was booted. */
+export function dateOf(startTime: string): Date | null {
+  const booted = /^btime (\d+)$/m.exec(read('/proc/stat') ?? '')?.[1]
+  return booted === undefined ? null : new Date((Number(booted) + Number(startTime) / ticksPerSecond) * 1000)
+}
+
 /** Returns the effective uid of a process; `null` when the process is gone. */
 export function userOf(pid: number): number | null {
   const uids = /^Uid:\t\d+\t(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')

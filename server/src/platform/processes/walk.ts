@@ -52,6 +52,31 @@ export async function findProcesses(marker: Marker): Promise<number[]> {
   return found.sort((a, b) => a - b)
 }
 
+/** Returns the value of a variable in the environment of a process; `null` when it has none, or cannot be read. */
+export function variableOf(pid: number, name: string): string | null {
+  const entry = read(`/proc/${pid}/environ`)
+    ?.split('\0')
+    .find((each) => each.startsWith(`${name}=`))
+  return entry === undefined ? null : entry.slice(name.length + 1)
+}
+
+/** Returns the paths of the control groups that a process is in. */
+export function controlGroupsOf(pid: number): string[] {
+  const lines = (read(`/proc/${pid}/cgroup`) ?? '').split('\n').filter(Boolean)
+  return lines.map((line) => line.split(':').slice(2).join(':'))
+}
+
+/** Groups all processes that have not ended by what `keyOf` returns for them; `null` leaves a process out. */
+export async function groupProcesses(keyOf: (pid: number) => string | null): Promise<Map<string, number[]>> {
+  const groups = new Map<string, number[]>()
+  await forEachProcess((pid) => {
+    const key = keyOf(pid)
+    if (key === null || readStat(pid)?.ended !== false) return
+    groups.set(key, [...(groups.get(key) ?? []), pid])
+  })
+  return groups
+}
+
 /** Returns the values that this variable has in the environments of all processes. */
 export async function markedValues(name: string): Promise<Set<string>> {
   const values = new Set<string>()

@@ -6,6 +6,8 @@ import type { OsUser } from '../users.ts'
 /** The folder that a server keeps all of its data in, and the parts of it. All paths are absolute. */
 export interface DataDirectory {
   readonly root: string
+  /** The records and sockets of the servers that run. */
+  readonly run: string
   /** The key of the stored secrets, 0600. */
   readonly secretKeyFile: string
   /** The embedded PostgreSQL cluster. */
@@ -44,8 +46,16 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
       `The data directory ${root} cannot be written (${message}). Choose another one with --data-dir or FAIRLEAD_DATA_DIR, or give this user write access to it.`,
     )
   }
-  const directory = {
+  const directory = dataDirectoryAt(root)
+  if (user !== null) await Promise.all([directory.apps, directory.runtime].map(makePassableDirectory))
+  return directory
+}
+
+/** Names the parts of a data directory; creates nothing. */
+export function dataDirectoryAt(root: string): DataDirectory {
+  return {
     root,
+    run: join(root, 'run'),
     secretKeyFile: join(root, 'secret.key'),
     cluster: join(root, 'postgres', 'data'),
     databases: join(root, 'databases'),
@@ -57,6 +67,4 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     git: join(root, 'git'),
     files: join(root, 'files'),
   }
-  if (user !== null) await Promise.all([directory.apps, directory.runtime].map(makePassableDirectory))
-  return directory
 }

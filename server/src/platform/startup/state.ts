@@ -4,7 +4,7 @@ import { connectionBudget } from '../database/connection-budget.ts'
 import { type DatabaseHandle, migrate, openDatabase } from '../database.ts'
 import type { Logger } from '../logger.ts'
 import { migrations } from '../migrations/index.ts'
-import { openCluster } from '../postgres/cluster.ts'
+import { type CloseOptions, openCluster } from '../postgres/cluster.ts'
 import type { OsUser } from '../users.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
 
@@ -16,6 +16,8 @@ export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
   /** For connections outside the pool. */
   readonly connection: PoolConfig
+  /** Closes the connections, and stops the embedded PostgreSQL when nobody else uses it and it is not to be kept. */
+  close(options?: CloseOptions): Promise<void>
 }
 
 /** Returns the user that runs the embedded PostgreSQL cluster: the first configured uid when the server is root. */
@@ -64,9 +66,9 @@ export async function openState(options: {
     supervise,
   })
   const handle = openDatabase({ ...cluster.connection, max: poolSize }, logger)
-  const close = async () => {
+  const close = async (options?: CloseOptions) => {
     await handle.close()
-    await cluster.close()
+    await cluster.close(options)
   }
   try {
     await migrate(handle.db, migrations)

@@ -1,11 +1,8 @@
-import { familyOf, isRunning, readStat } from '../../platform/processes.ts'
+import { familyOf, isRunning, readStat, ticksPerSecond } from '../../platform/processes.ts'
 import type { Usage } from '../runtime.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import { memoryOf } from './confinement/memory-watch.ts'
 import type { LocalInstance } from './release/local-instance.ts'
-
-/** Linux reports times to programs in hundredths of a second on every architecture that Node supports. */
-const ticksPerSecond = 100
 
 /** Measures an instance by its control group, or by its processes where the group does not count. */
 export async function usageOf(

@@ -1,0 +1,94 @@
+import { Command } from 'commander'
+import { loadConfig } from '../platform/config.ts'
+import { createLogger } from '../platform/logger.ts'
+import type { Status } from '../running/status.ts'
+import { dataDirOption, printTable, type StateFlags } from './shared.ts'
+
+interface StatusFlags extends StateFlags {
+  readonly json?: boolean
+}
+
+/** `fairlead status`: exits with 0 when all runs that should, 1 when something does not, 3 when no server runs. */
+export function statusCommand(): Command {
+  return new Command('status')
+    .description('show what runs of the data directory, since when and in which version; starts nothing')
+    .option('--json', 'print JSON')
+    .addOption(dataDirOption())
+    .action(async (flags: StatusFlags) => {
+      const config = loadConfig({ dataDir: flags.dataDir })
+      const { statusOf } = await import('../running/status.ts')
+      const status = await statusOf(config, createLogger({ level: 'fatal', destination: 'stderr' }))
+      if (flags.json === true) process.stdout.write(`${JSON.stringify(status, null, 2)}\n`)
+      else print(status, Date.now())
+      if (status.servers.length === 0) process.exitCode = 3
+      else if (status.problems.length > 0) process.exitCode = 1
+    })
+}
+
+function print(status: Status, now: number): void {
+  const part = ({ pid, since }: { readonly pid: number | null; readonly since: string | null }) => [
+    pid === null ? 'not running' : String(pid),
+    since === null ? '' : ago(now - Date.parse(since)),
+  ]
+  printTable([
+    ['PART', 'VERSION', 'PID', 'SINCE', 'STATE'],
+    ...status.servers.map((server) => [
+      'server',
+      server.version,
+      ...part(server),
+      [
+        server.state,
+        ...(server.leading === null ? [] : [server.leading ? 'leading' : 'following']),
+        server.url ?? '',
+      ].join(' '),
+    ]),
+    ...status.gateways.map((gateway) => ['gateway', gateway.version, ...part(gateway), '']),
+    ...status.clusters.map((cluster) => [
+      'PostgreSQL',
+      cluster.version,
+      ...part(cluster),
+      cluster.purpose === 'state' ? "the server's own" : "users' databases",
+    ]),
+  ])
+  if (status.apps.length > 0) {
+    process.stdout.write('\n')
+    printTable([
+      ['APP', 'PROJECT', 'DEPLOYMENT', 'STATUS', 'PID', 'SINCE', 'MEMORY'],
+      ...status.apps.map((app) => [
+        app.name ?? '?',
+        app.project ?? '?',
+        app.deployment_id,
+        app.status ?? '?',
+        app.pid === null ? '-' : String(app.pid),
+        app.since === null ? '-' : ago(now - Date.parse(app.since)),
+        app.memory_bytes === null ? '-' : `${Math.round(app.memory_bytes / 1e6)} MB`,
+      ]),
+    ])
+  }
+  if (status.unread !== null) process.stdout.write(`\nnames and desired states are unknown: ${status.unread}\n`)
+  if (status.servers.length === 0) process.stdout.write('\nno server runs\n')
+  else for (const problem of status.problems) process.stdout.write(`\n${problem}\n`)
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+] as const
+
+/** Returns a duration in its two largest units, such as `3 h 5 min`. */
+function ago(ms: number): string {
+  const first = units.findIndex(([, size]) => ms >= size)
+  if (first < 0) return '0 s'
+  let left = ms
+  return units
+    .slice(first, first + 2)
+    .map(([unit, size]) => {
+      const count = Math.floor(left / size)
+      left -= count * size
+      return `${count} ${unit}`
+    })
+    .filter((text) => !text.startsWith('0 '))
+    .join(' ')
+}

@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { chmod } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Logger } from '../logger.ts'
+import { inspectProcess } from '../postgres/processes.ts'
+import { fittingDirectory, makePrivateDirectory } from '../postgres/socket.ts'
+import { ControlError, controlHost, mostBytes } from './protocol.ts'
+import { liveRecords, recordName, removeRecord, type ServerRecord, writeRecord } from './records.ts'
+
+const requestDeadlineMs = 10_000
+
+/** Answers a request with a value for JSON. The body is `undefined` when the request has none. */
+export type ControlHandler = (body: unknown) => Promise<unknown>
+
+/** The handlers by method and path, such as `GET /status`. */
+export type ControlHandlers = Readonly<Record<string, ControlHandler>>
+
+export interface Control {
+  /**
+   * Tells the other servers of the data directory that this one is stopping. Returns true when no other one is left that
+   * is not stopping, so that this one has to stop what they share.
+   */
+  leave(): Promise<boolean>
+  /** Closes the socket, and removes it and the record. */
+  close(): Promise<void>
+}
+
+/**
+ * Records this server in the data directory, and listens for requests on a Unix socket in a folder that nobody else may
+ * enter; its mode is the check of who may connect.
+ *
+ * @param options.folder the folder `run` of the data directory
+ */
+export async function openControl(options: {
+  readonly folder: string
+  readonly identity: Pick<ServerRecord, 'id' | 'version' | 'startedAt'>
+  readonly handlers: ControlHandlers
+  readonly logger: Pick<Logger, 'warn'>
+}): Promise<Control> {
+  const { folder, identity, handlers, logger } = options
+  await makePrivateDirectory(folder, null)
+  // Removes the files of servers that were killed.
+  await liveRecords(folder)
+  const own = await inspectProcess(process.pid)
+  if (own === null) throw new Error('This process cannot be inspected; is /proc mounted?')
+  const name = recordName({ ...identity, pid: process.pid })
+  const directory = fittingDirectory({
+    preferred: folder,
+    identifies: folder,
+    temporary: tmpdir(),
+    name: `${name}.sock`,
+  })
+  if (directory !== folder) await makePrivateDirectory(directory, null)
+  const socket = join(directory, `${name}.sock`)
+  const server = createServer((request, response) => {
+    answer(handlers, request, response).catch((error: unknown) => {
+      logger.warn({ err: error }, 'a request to the control socket failed')
+      response.destroy()
+    })
+  })
+  server.requestTimeout = requestDeadlineMs
+  server.listen(socket)
+  await once(server, 'listening')
+  await chmod(socket, 0o600)
+  const record = { ...identity, pid: process.pid, processStart: own.startedAt, socket, isStopping: false }
+  await writeRecord(folder, record)
+  return {
+    async leave() {
+      await writeRecord(folder, { ...record, isStopping: true })
+      return (await liveRecords(folder)).every(({ id, isStopping }) => isStopping || id === record.id)
+    },
+    async close() {
+      await removeRecord(folder, record)
+      await closeServer(server)
+    },
+  }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  // The answer to a request to stop may still be under way.
+  server.closeIdleConnections()
+  const cut = setTimeout(() => server.closeAllConnections(), 1_000)
+  await closed
+  clearTimeout(cut)
+}
+
+async function answer(handlers: ControlHandlers, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { status, value } = await handle(handlers, request).then(
+    (value) => ({ status: 200, value }),
+    (error: unknown) => {
+      const { status, message } = error instanceof ControlError ? error : new ControlError(500, messageOf(error))
+      return { status, value: { error: message } }
+    },
+  )
+  const text = JSON.stringify(value)
+  response.writeHead(status, { 'content-type': 'application/json', connection: 'close' })
+  response.end(text)
+}
+
+async function handle(handlers: ControlHandlers, request: IncomingMessage): Promise<unknown> {
+  const { origin, host } = request.headers
+  if (origin !== undefined || host !== controlHost) throw new ControlError(403, 'This socket is not for browsers.')
+  const route = `${request.method} ${request.url}`
+  const handler = Object.hasOwn(handlers, route) ? handlers[route] : undefined
+  if (handler === undefined) throw new ControlError(404, `This version of Fairlead has no ${route}.`)
+  return handler(await readBody(request))
+}
+
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  let text = ''
+  for await (const chunk of request.setEncoding('utf8')) {
+    text += chunk
+    if (text.length > mostBytes) throw new ControlError(413, 'The request is too large.')
+  }
+  if (text === '') return undefined
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new ControlError(400, 'The request is not JSON.')
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

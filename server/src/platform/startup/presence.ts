@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto'
+import { type Control, type ControlHandlers, openControl } from '../control/listen.ts'
+import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
+import type { Logger } from '../logger.ts'
+import { version } from '../version.ts'
+import type { DataDirectory } from './data-directory.ts'
+import type { StopScope } from './shutdown.ts'
+
+type Progress = Pick<ServerStatus, 'url' | 'state' | 'leading'>
+
+/** This server among those of its data directory: its record, and the socket by which commands reach it. */
+export interface Presence extends Pick<Control, 'close'> {
+  /** Changes what the server says about itself. */
+  update(changes: Partial<Progress>): void
+  /**
+   * Returns the extent of a stop: `server` instead of `all` while another server of the data directory goes on. Of several
+   * that stop at once, the last one stops everything.
+   */
+  leave(asked: StopScope): Promise<StopScope>
+}
+
+/**
+ * Makes this server known in its data directory.
+ *
+ * @param options.onStop called when a command asks the server to stop
+ * @param options.handlers further requests that the server answers
+ */
+export async function openPresence(options: {
+  readonly directory: Pick<DataDirectory, 'root' | 'run'>
+  readonly logger: Logger
+  readonly onStop: (scope: StopScope) => void
+  readonly handlers?: ControlHandlers
+}): Promise<Presence> {
+  const { directory, logger, onStop } = options
+  const identity = { id: randomUUID(), version, startedAt: new Date().toISOString() }
+  let progress: Progress = { url: null, state: 'starting', leading: false }
+  const status = async (): Promise<ServerStatus> => ({
+    ...identity,
+    pid: process.pid,
+    ...progress,
+    dataDirectory: directory.root,
+  })
+  const stop = async (body: unknown) => {
+    const parsed = stopBody.safeParse(body)
+    if (!parsed.success) throw new ControlError(400, 'The body must be {"what":"all"} or {"what":"server"}.')
+    onStop(parsed.data.what)
+    return { stopping: parsed.data.what }
+  }
+  const control = await openControl({
+    folder: directory.run,
+    identity,
+    handlers: { 'GET /status': status, 'POST /stop': stop, ...options.handlers },
+    logger,
+  })
+  return {
+    update(changes) {
+      progress = { ...progress, ...changes }
+    },
+    async leave(asked) {
+      progress = { ...progress, state: 'stopping' }
+      const isLast = await control.leave()
+      if (asked === 'all' && !isLast) logger.info('another server works in this data directory: apps keep running')
+      return isLast ? asked : 'server'
+    },
+    close: control.close,
+  }
+}

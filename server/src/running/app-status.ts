@@ -1,0 +1,58 @@
+import type { DeploymentStatus } from '../contract/resources/deployments.ts'
+import { dateOf, type ProcessStat, readStat } from '../platform/processes.ts'
+import { memoryOf } from '../runtimes/process/confinement/memory-watch.ts'
+import { runtimeName } from '../runtimes/process/release/local-instance.ts'
+import type { AppProcesses } from './app-processes.ts'
+import type { StoredDeployment } from './stored-state.ts'
+
+/** A release with its processes; without the database, only what the processes say. */
+export interface AppStatus {
+  readonly project_id: string | null
+  readonly project: string | null
+  readonly app_id: string | null
+  readonly name: string | null
+  readonly deployment_id: string
+  readonly status: DeploymentStatus | null
+  /** Its first process; null while none runs. */
+  readonly pid: number | null
+  readonly since: string | null
+  /** Of all its processes, without what they share. */
+  readonly memory_bytes: number | null
+}
+
+/** Matches the processes with the rows, which are `null` when the database could not be read. */
+export function appStatuses(processes: AppProcesses, stored: readonly StoredDeployment[] | null): readonly AppStatus[] {
+  // Other runtimes are not asked here: their apps would seem to be down.
+  const rows = (stored ?? []).filter(({ runtime }) => runtime === runtimeName)
+  const known = new Set(rows.map(({ id }) => id))
+  return [
+    ...rows.map((row) => ({
+      project_id: row.project_id,
+      project: row.project_name,
+      app_id: row.app_id,
+      name: row.app_name,
+      deployment_id: row.id,
+      status: row.status,
+      ...measure(processes.get(row.id) ?? [], row.instance?.data['pid']),
+    })),
+    ...[...processes]
+      .filter(([id]) => !known.has(id))
+      .map(([id, pids]) => ({
+        project_id: null,
+        project: null,
+        app_id: null,
+        name: null,
+        deployment_id: id,
+        status: null,
+        ...measure(pids),
+      })),
+  ]
+}
+
+function measure(pids: readonly number[], recorded?: unknown): Pick<AppStatus, 'pid' | 'since' | 'memory_bytes'> {
+  const stats = pids.map((pid) => readStat(pid)).filter((stat): stat is ProcessStat => stat !== null)
+  const oldest = stats.toSorted((a, b) => Number(a.startTime) - Number(b.startTime) || a.pid - b.pid)[0]
+  const first = stats.find(({ pid }) => pid === recorded) ?? oldest
+  if (first === undefined) return { pid: null, since: null, memory_bytes: null }
+  return { pid: first.pid, since: dateOf(first.startTime)?.toISOString() ?? null, memory_bytes: memoryOf(pids) }
+}

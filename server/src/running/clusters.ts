@@ -1,0 +1,38 @@
+import { join } from 'node:path'
+import { foldersIn } from '../platform/disk/folders.ts'
+import { readOptional } from '../platform/files.ts'
+import type { PostmasterLock } from '../platform/postgres/lock-file.ts'
+import { findPostmaster } from '../platform/postgres/running.ts'
+import type { DataDirectory } from '../platform/startup/data-directory.ts'
+
+/** A cluster of the data directory, running or not. */
+export interface FoundCluster {
+  /** Holds the state of the servers, or users' databases. */
+  readonly purpose: 'state' | 'users'
+  readonly directory: string
+  /** The major version of PostgreSQL. */
+  readonly version: string
+  readonly postmaster: PostmasterLock | null
+}
+
+/** Finds the clusters that were created in the data directory, that of the state first. */
+export async function findClusters({
+  cluster,
+  databases,
+}: Pick<DataDirectory, 'cluster' | 'databases'>): Promise<readonly FoundCluster[]> {
+  const users = (await foldersIn(databases)).map((version) => join(databases, version, 'data'))
+  const found = await Promise.all([find('state', cluster), ...users.map((directory) => find('users', directory))])
+  return found.filter((each) => each !== null)
+}
+
+async function find(purpose: FoundCluster['purpose'], directory: string): Promise<FoundCluster | null> {
+  const [postmaster, version] = await Promise.all([findPostmaster(directory), majorVersion(directory)])
+  return version === undefined && postmaster === null
+    ? null
+    : { purpose, directory, version: version ?? 'unknown', postmaster }
+}
+
+/** Returns `undefined` for a folder without a cluster. The folder of a cluster is closed to all users but its own and root. */
+async function majorVersion(directory: string): Promise<string | undefined> {
+  return (await readOptional(join(directory, 'PG_VERSION')))?.trim()
+}

@@ -1,0 +1,46 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { readOptional } from '../platform/files.ts'
+import { isRunning, killAll } from '../platform/processes.ts'
+import type { DataDirectory } from '../platform/startup/data-directory.ts'
+
+const record = z.object({
+  pid: z.int().positive(),
+  /** Of the process, as in /proc; together with the pid it identifies the process. */
+  startTime: z.string(),
+  version: z.string(),
+})
+
+/** A gateway, as it has recorded itself in the folder `gateway` of the data directory. */
+export interface GatewayRecord extends Readonly<z.output<typeof record>> {
+  readonly isRunning: boolean
+}
+
+/** Reads the records of the gateways. While one is replaced by a newer version there are two. */
+export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promise<readonly GatewayRecord[]> {
+  const folder = join(root, 'gateway')
+  const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
+  const found = await Promise.all(names.map((name) => readOptional(join(folder, name)).then(parseRecord)))
+  return found.filter((each) => each !== null)
+}
+
+function parseRecord(text: string | undefined): GatewayRecord | null {
+  try {
+    const parsed = record.parse(JSON.parse(text ?? ''))
+    return { ...parsed, isRunning: isRunning(parsed) }
+  } catch {
+    // Another file, or a record that is being written.
+    return null
+  }
+}
+
+/** Ends the gateways, which finish their requests within `graceMs`. Returns those that ran. */
+export async function endGateways(
+  directory: Pick<DataDirectory, 'root'>,
+  { graceMs }: { readonly graceMs: number },
+): Promise<readonly GatewayRecord[]> {
+  const running = (await findGateways(directory)).filter((gateway) => gateway.isRunning)
+  if (running.length > 0) await killAll({ leaders: running }, { graceMs })
+  return running
+}

@@ -1,0 +1,31 @@
+import type { Logger } from '../platform/logger.ts'
+import { stopRunningCluster } from '../platform/postgres/running.ts'
+import type { DataDirectory } from '../platform/startup/data-directory.ts'
+import { endAppProcesses } from './app-processes.ts'
+import { findClusters } from './clusters.ts'
+import { endGateways } from './gateways.ts'
+
+/** The time that gateways and apps have to end by themselves. */
+export const graceMs = 10_000
+
+/**
+ * Ends what still runs of a data directory when its last server has stopped its own parts: a server that did not lead has
+ * none of the apps. Clusters that other processes use are left to them.
+ */
+export async function endLeftovers({
+  directory,
+  logger,
+}: {
+  readonly directory: DataDirectory
+  readonly logger: Pick<Logger, 'info'>
+}): Promise<void> {
+  const gateways = await endGateways(directory, { graceMs })
+  const releases = await endAppProcesses(directory, { graceMs })
+  const users = (await findClusters(directory)).filter(({ purpose }) => purpose === 'users')
+  const stopped: string[] = []
+  for (const cluster of users) {
+    if (await stopRunningCluster(cluster.directory, { force: false })) stopped.push(cluster.version)
+  }
+  if (gateways.length + releases.length + stopped.length === 0) return
+  logger.info({ gateways: gateways.length, releases, clusters: stopped }, 'ended what this server did not run itself')
+}

@@ -1,0 +1,125 @@
+import type { Config } from '../platform/config.ts'
+import { controlsOf, type ServerControl } from '../platform/control/client.ts'
+import type { Logger } from '../platform/logger.ts'
+import { dateOf, startTimeOf } from '../platform/processes.ts'
+import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { findAppProcesses } from './app-processes.ts'
+import { type AppStatus, appStatuses } from './app-status.ts'
+import { type FoundCluster, findClusters } from './clusters.ts'
+import { findGateways } from './gateways.ts'
+import { readStoredState, type StoredState } from './stored-state.ts'
+
+/** A part that may run; `pid` and `since` are null while it does not. */
+interface Part {
+  readonly pid: number | null
+  /** RFC 3339. */
+  readonly since: string | null
+}
+
+export interface ServerStatusLine extends Part {
+  readonly id: string
+  readonly version: string
+  /** `unresponsive` when its process lives and its socket does not answer. */
+  readonly state: 'starting' | 'ready' | 'stopping' | 'unresponsive'
+  /** `null` when it does not answer. */
+  readonly leading: boolean | null
+  readonly url: string | null
+}
+
+export interface GatewayStatus extends Part {
+  readonly version: string
+}
+
+export interface ClusterStatus extends Part {
+  readonly purpose: FoundCluster['purpose']
+  readonly version: string
+  readonly directory: string
+}
+
+/** All that runs, or should run, of one data directory. */
+export interface Status {
+  readonly data_directory: string
+  readonly servers: readonly ServerStatusLine[]
+  readonly gateways: readonly GatewayStatus[]
+  readonly clusters: readonly ClusterStatus[]
+  readonly apps: readonly AppStatus[]
+  /** The reason why names and desired states are missing; `null` when the database was read. */
+  readonly unread: string | null
+  /** One sentence for each part that should run and does not. */
+  readonly problems: readonly string[]
+}
+
+/** Finds out what runs of a data directory, with a server or without one. Starts nothing. */
+export async function statusOf(config: Config, logger: Logger): Promise<Status> {
+  const directory = dataDirectoryAt(config.dataDirectory)
+  const [servers, clusters, gateways] = await Promise.all([
+    controlsOf(directory.run).then((controls) => Promise.all(controls.map(serverLine))),
+    findClusters(directory),
+    gatewayStatuses(directory),
+  ])
+  const stored = await readStoredState(config, clusters, logger)
+  const read = 'unread' in stored ? null : stored
+  const apps = appStatuses(await findAppProcesses(directory), read?.deployments ?? null)
+  return {
+    data_directory: directory.root,
+    servers,
+    gateways,
+    clusters: clusters.map(({ purpose, version, directory, postmaster }) => ({
+      purpose,
+      version,
+      directory,
+      ...partOf(postmaster?.pid ?? null),
+    })),
+    apps,
+    unread: 'unread' in stored ? stored.unread : null,
+    problems: [
+      ...servers.flatMap(({ state, pid }) => (state === 'unresponsive' ? [`server ${pid} does not answer`] : [])),
+      ...(gateways.length > 0 && gateways.every(({ pid }) => pid === null) ? ['the gateway does not run'] : []),
+      ...clusterProblems(config, clusters, read),
+      ...apps.flatMap(({ name, deployment_id, status, pid }) =>
+        status === 'running' && pid === null ? [`app ${name ?? deployment_id} does not run`] : [],
+      ),
+    ],
+  }
+}
+
+const partOf = (pid: number | null): Part => ({ pid, since: pid === null ? null : sinceOf(pid) })
+
+function sinceOf(pid: number): string | null {
+  const startTime = startTimeOf(pid)
+  return startTime === null ? null : (dateOf(startTime)?.toISOString() ?? null)
+}
+
+async function serverLine({ record, status }: ServerControl): Promise<ServerStatusLine> {
+  const { id, version, pid, startedAt: since } = record
+  const answer = await status().catch(() => null)
+  return {
+    id,
+    version,
+    pid,
+    since,
+    state: answer?.state ?? 'unresponsive',
+    leading: answer?.leading ?? null,
+    url: answer?.url ?? null,
+  }
+}
+
+async function gatewayStatuses(directory: Pick<DataDirectory, 'root'>): Promise<GatewayStatus[]> {
+  const found = await findGateways(directory)
+  return found.map(({ pid, version, isRunning }) => ({ version, ...partOf(isRunning ? pid : null) }))
+}
+
+function clusterProblems(
+  { databaseUrl }: Pick<Config, 'databaseUrl'>,
+  clusters: readonly FoundCluster[],
+  stored: StoredState | null,
+): string[] {
+  const runs = (purpose: FoundCluster['purpose'], version?: string) =>
+    clusters.some((each) => each.purpose === purpose && each.postmaster && (version ?? each.version) === each.version)
+  const isCreated = clusters.some(({ purpose }) => purpose === 'state')
+  const users = (stored?.clusterVersions ?? []).filter((version) => !runs('users', version))
+  return [
+    ...(databaseUrl === undefined && isCreated && !runs('state') ? ["the server's own PostgreSQL does not run"] : []),
+    ...users.map((version) => `PostgreSQL ${version} of users' databases does not run`),
+  ]
+}

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { controlsOf, type ServerControl } from '../platform/control/client.ts'
+import { stopRunningCluster } from '../platform/postgres/running.ts'
+import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { endAppProcesses } from './app-processes.ts'
+import { findClusters } from './clusters.ts'
+import { endGateways } from './gateways.ts'
+
+const pollMs = 50
+/** The time between SIGTERM and SIGKILL of a server that does not answer, within the whole timeout. */
+const unresponsiveMs = 5_000
+/** A killed process is gone at once, unless the kernel waits for a disk. */
+const killedMs = 5_000
+
+/**
+ * Stops all that runs of a data directory: the servers, each of which finishes its requests, then gateway, apps and
+ * clusters. Ends only processes that provably belong to the directory. May be repeated; resolves when nothing is left.
+ *
+ * @param options.timeoutMs how long servers may take to stop; then they are ended by force. Gateway and apps, too, are
+ *   ended by force when they have not ended in this time, and at most ten seconds
+ * @param options.report called with one line for each part that was stopped
+ * @throws Error when something could not be stopped
+ */
+export async function stopEverything(options: {
+  readonly dataDirectory: string
+  readonly timeoutMs: number
+  readonly report: (line: string) => void
+}): Promise<void> {
+  const { dataDirectory, timeoutMs, report } = options
+  const directory = dataDirectoryAt(dataDirectory)
+  const servers = await controlsOf(directory.run)
+  await Promise.all(servers.map((server) => stopServer(server, timeoutMs, report)))
+  const started = await controlsOf(directory.run)
+  if (started.length > 0) {
+    const pids = started.map(({ record }) => record.pid).join(', ')
+    throw new Error(`A server was started meanwhile (pid ${pids}); apps and databases are left to it. Stop it again.`)
+  }
+  const graceMs = Math.min(timeoutMs, 10_000)
+  for (const { pid, version } of await endGateways(directory, { graceMs })) {
+    report(`stopped the gateway ${version} (pid ${pid})`)
+  }
+  const releases = await endAppProcesses(directory, { graceMs })
+  if (releases.length > 0)
+    report(`stopped ${releases.length === 1 ? 'one app' : `${releases.length} apps`}: ${releases.join(', ')}`)
+  await stopClusters(directory, report)
+  // Removes the files of servers that were ended by force.
+  await controlsOf(directory.run)
+}
+
+async function stopServer(server: ServerControl, timeoutMs: number, report: (line: string) => void): Promise<void> {
+  const { pid, version } = server.record
+  const asked = await server.stop('server').then(
+    () => true,
+    () => false,
+  )
+  if (!asked && (await server.isRunning())) process.kill(pid, 'SIGTERM')
+  if (await ends(server, asked ? timeoutMs : Math.min(timeoutMs, unresponsiveMs))) {
+    report(`stopped server ${version} (pid ${pid})`)
+    return
+  }
+  process.kill(pid, 'SIGKILL')
+  if (!(await ends(server, killedMs))) throw new Error(`The server (pid ${pid}) survives SIGKILL.`)
+  report(`ended server ${version} (pid ${pid}) by force: it did not stop in time`)
+}
+
+async function ends(server: Pick<ServerControl, 'isRunning'>, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs
+  while (await server.isRunning()) {
+    if (performance.now() > deadline) return false
+    await sleep(pollMs)
+  }
+  return true
+}
+
+async function stopClusters(
+  directory: Pick<DataDirectory, 'cluster' | 'databases'>,
+  report: (line: string) => void,
+): Promise<void> {
+  const clusters = await findClusters(directory)
+  await Promise.all(
+    clusters.map(async ({ purpose, version, postmaster, directory }) => {
+      if (!(await stopRunningCluster(directory, { force: true }))) return
+      const of = purpose === 'state' ? "the server's own" : "users' databases"
+      report(`stopped PostgreSQL ${version} of ${of} (pid ${postmaster?.pid})`)
+    }),
+  )
+}
