@@ -30566,7 +30566,7 @@ function lineEnd(text, from) {
     const newline = text.indexOf('\n', from);
     return newline < 0 ? text.length : newline;
 }
-//# sourceMappingURL=dotenv.js.map
+
 ;// CONCATENATED MODULE: ./action/lib/inputs/env-vars.js
 
 const env_vars_validName = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -32090,7 +32090,7 @@ function invalidRequest(first, ...others) {
 function notFound() {
     return new ApiError('not_found', 'There is no such resource, or you may not see it.');
 }
-//# sourceMappingURL=errors.js.map
+
 ;// CONCATENATED MODULE: ./server/dist/contract/client-answers.js
 
 /** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
@@ -32132,7 +32132,7 @@ function isProblem(value) {
 function requestIdOf(response) {
     return response.headers.get('x-request-id') ?? undefined;
 }
-//# sourceMappingURL=client-answers.js.map
+
 ;// CONCATENATED MODULE: ./server/dist/contract/client-retries.js
 /** The longest wait between attempts. When `Retry-After` is longer, the client does not retry. */
 const maxWaitMs = 60_000;
@@ -32189,7 +32189,7 @@ function pause(ms, signal) {
             signal?.addEventListener('abort', stop, { once: true });
     });
 }
-//# sourceMappingURL=client-retries.js.map
+
 ;// CONCATENATED MODULE: ./server/dist/contract/client-methods.js
 
 
@@ -32282,7 +32282,7 @@ function nextPage(response, current) {
     const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
     return current.replace(/\?.*$/, '') + query;
 }
-//# sourceMappingURL=client-methods.js.map
+
 ;// CONCATENATED MODULE: ./server/dist/contract/routes.js
 /** The resources that permissions are given for. */
 const scopeResources = (/* unused pure expression or super */ null && (['projects', 'deployments', 'databases', 'storage', 'webhooks']));
@@ -32488,7 +32488,7 @@ const routes = {
     'apiKeys.rotate': { method: 'POST', path: '/api-keys/:id/rotate', access: 'user', status: 200 },
     'auditLog.list': { method: 'GET', path: '/audit-log', access: 'user', status: 200, list: true },
 };
-//# sourceMappingURL=routes.js.map
+
 ;// CONCATENATED MODULE: ./server/dist/contract/client.js
 
 
@@ -32500,7 +32500,7 @@ const routes = {
 function createClient(options) {
     return createMethods(routes, options);
 }
-//# sourceMappingURL=client.js.map
+
 
 /***/ })
 

@@ -28,7 +28,8 @@ export interface SignedWebhook {
     readonly 'webhook-timestamp': string
     readonly 'webhook-signature': string
   }
-  readonly body: Buffer<ArrayBuffer>
+  /** A `Buffer`, declared as a type that does not need `@types/node`. */
+  readonly body: Uint8Array<ArrayBuffer>
 }
 
 /**
@@ -68,11 +69,14 @@ export function createClock(start: number = Date.now()): Clock {
   }
 }
 
+/**
+ * A request listener for `node:http`, with whatever types its framework has for request and response. Not the type of
+ * Node, so that the types of this package do not need `@types/node`.
+ */
+export type Listener = (request: never, response: never) => unknown
+
 /** A Koa app, an object with a `fetch` method (Hono), or a request listener for `node:http` (Express). */
-export type App =
-  | { callback(): RequestListener }
-  | { fetch(request: Request): Response | Promise<Response> }
-  | RequestListener
+export type App = { callback(): Listener } | { fetch(request: Request): Response | Promise<Response> } | Listener
 
 export interface Answer {
   readonly status: number
@@ -85,7 +89,8 @@ export interface Answer {
 export async function postWebhook(app: App, path: string, { headers, body }: SignedWebhook): Promise<Answer> {
   const request = (origin: string) => new Request(new URL(path, origin), { method: 'POST', headers, body })
   if ('fetch' in app) return answerOf(await app.fetch(request('http://localhost')))
-  const server = createServer('callback' in app ? app.callback() : app).listen(0, '127.0.0.1')
+  const listener = 'callback' in app ? app.callback() : app
+  const server = createServer(listener as RequestListener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   try {
     return await answerOf(await fetch(request(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)))

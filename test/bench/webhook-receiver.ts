@@ -148,7 +148,8 @@ function ownContender(secret: string, handle: () => void | Promise<void>) {
 }
 
 /** Returns other libraries by name. */
-async function others(secret: string, { headers, body }: SignedWebhook): Promise<Record<string, Contender>> {
+async function others(secret: string, { headers, body: bytes }: SignedWebhook): Promise<Record<string, Contender>> {
+  const body = Buffer.from(bytes)
   const standard = new StandardWebhook(secret)
   const svix = new SvixWebhook(secret)
   const octokitSignature = await octokitSign(secret, body.toString())

@@ -1,11 +1,11 @@
-import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 import { expect, it } from 'vitest'
 
 const limitBytes = 12 * 1024
 
 it('the client is small and contains no validation library', async () => {
-  const entry = createRequire(import.meta.url).resolve('@fairlead/server/client')
+  const entry = fileURLToPath(import.meta.resolve('@fairlead/server/client'))
   const result = await build({
     logLevel: 'silent',
     configFile: false,

@@ -8,7 +8,7 @@ const { headers, body } = signWebhook({ event: 'ping', data, secret: SECRET, clo
 
 const url = 'http://localhost/hooks'
 const posted = (
-  bytes: Buffer<ArrayBuffer> | ReadableStream<Uint8Array> | null = body,
+  bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null = body,
   sent: Record<string, string> = headers,
 ) => new Request(url, { method: 'POST', headers: sent, body: bytes, ...{ duplex: 'half' } })
 

@@ -28,8 +28,9 @@ describe.each([
     fc.assert(
       fc.property(anyWebhook, ({ id, event, data }) => {
         const { headers, body } = signWebhook({ id, event, data, secret })
-        expect(() => theirs.verify(body, headers)).not.toThrow()
-        expect(() => theirOther.verify(body, headers)).toThrow()
+        const bytes = Buffer.from(body)
+        expect(() => theirs.verify(bytes, headers)).not.toThrow()
+        expect(() => theirOther.verify(bytes, headers)).toThrow()
       }),
       { numRuns: events },
     )

@@ -7,7 +7,8 @@ import { readRawBody } from './raw-body.ts'
 export interface KoaContext {
   readonly method: string
   readonly path: string
-  readonly req: IncomingMessage
+  /** Node's `IncomingMessage`. Declared by one of its fields, so that the types of this package do not need `@types/node`. */
+  readonly req: { readonly headers: Readonly<Record<string, string | string[] | undefined>> }
   /** Body parsers may have stored the unparsed body here. */
   readonly request: object
   readonly app: { emit(event: 'error', error: Error, ctx: unknown): boolean }
@@ -37,7 +38,8 @@ export function koaMiddleware({ path }: KoaOptions, respond: Respond): KoaMiddle
     if (ctx.path !== path) return next()
     if (ctx.method !== 'POST') return send(ctx, methodAnswer())
     const defaultReport = (error: ReceiverError) => ctx.app.emit('error', error, ctx)
-    return send(ctx, await respond(distinctHeaders(ctx.req), readRawBody(ctx.req, ctx.request), defaultReport))
+    const req = ctx.req as IncomingMessage
+    return send(ctx, await respond(distinctHeaders(req), readRawBody(req, ctx.request), defaultReport))
   }
 }
 

@@ -1,0 +1,4 @@
+import type * as client from '../dist/contract/dashboard-client.js' with { 'resolution-mode': 'import' }
+
+export type * from '../dist/contract/dashboard-client.js' with { 'resolution-mode': 'import' }
+export declare const createDashboardClient: typeof client.createDashboardClient
