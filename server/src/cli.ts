@@ -6,6 +6,7 @@ import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
 import { serveCommand } from './commands/serve.ts'
+import { serviceCommand } from './commands/service.ts'
 import { usersCommand } from './commands/users.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
@@ -14,6 +15,7 @@ const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')
   .version(version)
   .addCommand(serveCommand())
+  .addCommand(serviceCommand())
   .addCommand(doctorCommand())
   .addCommand(keysCommand())
   .addCommand(accountsCommand())
