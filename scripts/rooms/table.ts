@@ -62,6 +62,7 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/jobs', imports: [] },
   { path: 'platform/outbound', imports: [] },
   { path: 'platform/processes', imports: [] },
+  { path: 'platform/service-manager', imports: ['platform/machine'] },
   { path: 'platform/slots', imports: [] },
   { path: 'builds/source', imports: [] },
   { path: 'builds/detectors', imports: ['builds/source'] },

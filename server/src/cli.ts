@@ -5,6 +5,7 @@ import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
 import { serveCommand } from './commands/serve.ts'
+import { serviceCommand } from './commands/service.ts'
 import { statusCommand } from './commands/status.ts'
 import { stopCommand } from './commands/stop.ts'
 import { usersCommand } from './commands/users.ts'
@@ -16,6 +17,7 @@ const program = new Command('fairlead')
   .addCommand(serveCommand())
   .addCommand(statusCommand())
   .addCommand(stopCommand())
+  .addCommand(serviceCommand())
   .addCommand(doctorCommand())
   .addCommand(keysCommand())
   .addCommand(accountsCommand())

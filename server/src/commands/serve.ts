@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
+import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
@@ -26,6 +27,7 @@ export function serveCommand(): Command {
 async function serve(flags: ServeFlags): Promise<void> {
   const config = loadConfig(flags)
   const logger = createLogger({ level: config.logLevel, destination: 'stdout' })
+  const serviceManager = connectServiceManager(config, logger)
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   stopOnSignals(stop, { SIGINT: 'all', SIGTERM: config.onStop }, logger)
@@ -47,8 +49,10 @@ async function serve(flags: ServeFlags): Promise<void> {
       process.exitCode = 1
       stop.abort(error)
     },
-  })
+  }).catch(serviceManager.failed)
+  await serviceManager.ready(server.url)
   if (!stop.signal.aborted) await stopped
+  void serviceManager.stopping()
   setTimeout(() => {
     logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)

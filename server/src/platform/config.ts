@@ -5,10 +5,11 @@ import { type ClientConfig, clientConfig, clientSettings } from './config/client
 import { type DatabasesConfig, databasesConfig, databasesSettings } from './config/databases.ts'
 import { type DeploysConfig, deploysConfig, deploysSettings } from './config/deploys.ts'
 import { ConfigError, configError, problemsOf } from './config/errors.ts'
-import { generalSettings } from './config/general.ts'
+import { type CgroupPlace, generalSettings } from './config/general.ts'
 import { isLocalMode, networkSettings, type PublicAddress, publicAddress } from './config/network.ts'
 import { type OutboundConfig, outboundConfig, outboundSettings } from './config/outbound.ts'
 import { portOverlaps } from './config/port-ranges.ts'
+import { type ServiceManagerConfig, serviceManagerConfig } from './config/service-manager.ts'
 import type { Range } from './config/values.ts'
 import { type Plans, shippedPlans } from './plans.ts'
 
@@ -54,11 +55,12 @@ export interface Config {
   /** The extent of a stop by SIGTERM: everything, or the server alone. */
   readonly onStop: 'all' | 'server'
   /** The control groups of Linux that the server may use; see `parseHierarchy`. */
-  readonly cgroups: 'top' | 'delegated'
+  readonly cgroups: CgroupPlace
   readonly deploys: DeploysConfig
   readonly databases: DatabasesConfig
   /** The `PATH` of the server, on which it finds git. */
   readonly path: string
+  readonly serviceManager: ServiceManagerConfig
 }
 
 /** Flags of the command line; each overrides its variable. */
@@ -145,6 +147,7 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     deploys: deploysConfig(set),
     databases: databasesConfig(set, environment, path),
     path,
+    serviceManager: serviceManagerConfig(environment),
   }
 }
 

@@ -1,5 +1,5 @@
 import { access, constants, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 export const controllers = ['memory', 'cpu', 'pids', 'freezer'] as const
 export type Controller = (typeof controllers)[number]
@@ -18,9 +18,17 @@ export interface Hierarchy {
  * machine or container without a manager of groups. `delegated` uses the group that the process is in: the operator says
  * that it was handed over (`Delegate=yes` of systemd). The server never moves to a group beside or above its own, so all
  * limits of the server also hold for its apps.
+ *
+ * The name of a unit of systemd uses the group of that unit, which was delegated and lies beside the unit that the server
+ * runs in. systemd starts a process in the group of its unit, and version 2 refuses processes in a group whose children have
+ * controllers. So a server whose apps outlive it in groups below its own unit could not be started again.
  */
-export function parseHierarchy(cgroup: string, mountinfo: string, place: 'top' | 'delegated'): Hierarchy | null {
-  const paths = groupPaths(cgroup)
+export function parseHierarchy(
+  cgroup: string,
+  mountinfo: string,
+  place: 'top' | 'delegated' | `${string}.service`,
+): Hierarchy | null {
+  const paths = place.endsWith('.service') ? pathsOfUnit(groupPaths(cgroup), place) : groupPaths(cgroup)
   const first: Partial<Record<Controller, string>> = {}
   let second: string | undefined
   for (const line of mountinfo.split('\n')) {
@@ -50,6 +58,14 @@ function groupPaths(cgroup: string): ReadonlyMap<string, string> {
     for (const name of names?.split(',') ?? []) paths.set(name, path.join(':'))
   }
   return paths
+}
+
+/** Returns the group of the unit beside the one of this process: the same in each hierarchy. */
+function pathsOfUnit(own: ReadonlyMap<string, string>, unit: string): ReadonlyMap<string, string> {
+  // Version 1 has a hierarchy for systemd's own records; in the others the server may be at the top.
+  const path = own.get('name=systemd') ?? own.get('')
+  if (path === undefined || path === '/') return new Map()
+  return new Map(['', ...controllers].map((name) => [name, join(dirname(path), unit)]))
 }
 
 function parseMount(line: string): { root: string; point: string; type: string | undefined; options: string[] } {

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { availableControllers, type Controller, controllers, type Hierarchy } from './hierarchy.ts'
 
@@ -49,14 +49,23 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
   const value = enabled.map((each) => `+${each}`).join(' ')
   await writeFile(join(parent, 'cgroup.subtree_control'), value).catch(async (error: unknown) => {
     if (!isCode(error, 'EBUSY')) throw error
-    // A group that holds processes itself cannot enable controllers for its children: this process moves to a child.
-    const own = join(parent, `${name}-server`)
-    await mkdir(own, { recursive: true })
-    await writeFile(join(own, 'cgroup.procs'), String(process.pid))
+    // A group that holds processes itself cannot enable controllers for its children: they all move to a child.
+    await moveProcesses(parent, join(parent, `${name}-server`))
     await writeFile(join(parent, 'cgroup.subtree_control'), value)
   })
   await writeFile(join(folder, 'cgroup.subtree_control'), value)
   return available
+}
+
+/** Moves the processes of a group to another one. Those that end meanwhile need not be moved. */
+async function moveProcesses(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true })
+  const pids = (await readFile(join(from, 'cgroup.procs'), 'utf8')).split('\n').filter((pid) => pid !== '')
+  for (const pid of pids) {
+    await writeFile(join(to, 'cgroup.procs'), pid).catch((error: unknown) => {
+      if (!isCode(error, 'ESRCH')) throw error
+    })
+  }
 }
 
 export const isCode = (error: unknown, code: string): boolean =>

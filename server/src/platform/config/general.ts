@@ -3,6 +3,14 @@ import { z } from 'zod'
 import { plansFile } from '../plans.ts'
 import { list, postgresUrl, range, seconds, slug, text } from './values.ts'
 
+/** Where the server may make control groups: see `parseHierarchy`. */
+export type CgroupPlace = 'top' | 'delegated' | `${string}.service`
+
+const cgroupPlace = z.custom<CgroupPlace>(
+  (value) => typeof value === 'string' && /^(top|delegated|[\w@-][\w@.-]*\.service)$/.test(value),
+  'must be top, delegated, or the name of a unit of systemd, such as fairlead-apps.service',
+)
+
 /** The settings of the server itself and of what it keeps. */
 export const generalSettings = {
   DATABASE_URL: postgresUrl.optional(),
@@ -36,7 +44,7 @@ export const generalSettings = {
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
   FAIRLEAD_ON_STOP: z.enum(['all', 'server'], "must be 'all' or 'server'").default('all'),
-  FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
+  FAIRLEAD_CGROUPS: cgroupPlace.default('top'),
 }
 
 /** Reads a setting that is too large for a variable. */

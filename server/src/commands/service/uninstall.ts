@@ -1,0 +1,61 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { installedSettings } from '../../platform/service-manager/installation.ts'
+import { hasSystemd, processesOfUnit, run, systemctl } from '../../platform/service-manager/systemctl.ts'
+import { appsUnitName, environmentFile, serverUnitName, unitFolder } from '../../platform/service-manager/units.ts'
+import { isRoot } from '../../platform/startup/state.ts'
+import { CommandError } from '../shared.ts'
+
+/** Longer than the unit's own TimeoutStopSec=. */
+const stopTimeoutMs = 120_000
+const leftoverTimeoutMs = 30_000
+const pollMs = 100
+
+/** Stops the service with everything that it started, and removes its units. Data and settings are kept. */
+export async function uninstall(): Promise<void> {
+  if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
+  if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')
+  const settings = await installedSettings(serverUnitName)
+  if (settings === undefined) throw new CommandError(`There is no ${unitFolder}/${serverUnitName}.`)
+  await stopEverything()
+  for (const unit of [serverUnitName, appsUnitName]) await rm(join(unitFolder, unit), { force: true })
+  await systemctl(['daemon-reload'])
+  await run('systemctl', ['reset-failed', serverUnitName, appsUnitName])
+  const data = settings === null ? 'The data directory' : settings.dataDirectory
+  process.stdout.write(
+    `The service is stopped and removed. Kept: ${data} with all data, and ${environmentFile} with the settings.\n`,
+  )
+}
+
+/** Stops the server by SIGINT, at which it also stops apps, gateway and databases. */
+async function stopEverything(): Promise<void> {
+  // Settings of a unit in /run are gone after a reboot.
+  const folder = `/run/systemd/system/${serverUnitName}.d`
+  await mkdir(folder, { recursive: true })
+  try {
+    await writeFile(join(folder, '99-stop-everything.conf'), '[Service]\nKillSignal=SIGINT\n')
+    await systemctl(['daemon-reload'])
+    await systemctl(['disable', '--now', serverUnitName], stopTimeoutMs)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  await run('systemctl', ['stop', appsUnitName], stopTimeoutMs)
+  await endLeftovers()
+}
+
+/** Ends what a server that was not running, or did not end in order, left behind. SIGINT is a fast shutdown for PostgreSQL. */
+async function endLeftovers(): Promise<void> {
+  const until = performance.now() + leftoverTimeoutMs
+  for (const pid of await processesOfUnit(serverUnitName)) signal(pid, 'SIGINT')
+  while ((await processesOfUnit(serverUnitName)).length > 0 && performance.now() < until) await sleep(pollMs)
+  for (const pid of await processesOfUnit(serverUnitName)) signal(pid, 'SIGKILL')
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has ended by itself.
+  }
+}

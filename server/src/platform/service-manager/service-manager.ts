@@ -1,0 +1,53 @@
+import { once } from 'node:events'
+import { type ClientRequest, request } from 'node:http'
+import type { Config } from '../config.ts'
+import type { Logger } from '../logger.ts'
+import { createNotifier, type Notifier } from './notify.ts'
+import { feedWatchdog } from './watchdog.ts'
+
+/** What a server tells the service manager that runs it. Does nothing where there is none. */
+export interface ServiceManager {
+  readonly notifier: Notifier
+  /** Reports that the server answers at this address, and keeps the watchdog quiet while it does. */
+  ready(url: string): Promise<void>
+  /** Shows in `systemctl status` why the start failed, and throws the error again. */
+  failed(error: unknown): Promise<never>
+  /** Reports that the service stops, and sends no more signs of life: a stop that hangs is ended by its own deadline. */
+  stopping(): Promise<void>
+  /** Ends the signs of life without a word, for a server that another one has replaced. */
+  retire(): void
+}
+
+/** Connects to the service manager that started this process, as its environment says. */
+export function connectServiceManager(config: Pick<Config, 'serviceManager' | 'path'>, logger: Logger): ServiceManager {
+  const { notifySocket, watchdogMs } = config.serviceManager
+  const notifier = createNotifier({ socket: notifySocket, path: config.path, logger })
+  const ended = new AbortController()
+  return {
+    notifier,
+    async ready(url) {
+      await notifier.ready(`Ready on ${url}`)
+      if (notifySocket === undefined || watchdogMs === undefined) return
+      const check = (signal: AbortSignal) => answers(url, signal)
+      void feedWatchdog({ periodMs: watchdogMs, check, alive: notifier.alive, logger, signal: ended.signal })
+    },
+    async failed(error) {
+      await notifier.status(`The start failed: ${error instanceof Error ? error.message : String(error)}`)
+      throw error
+    },
+    async stopping() {
+      ended.abort()
+      await notifier.stopping()
+    },
+    retire: () => ended.abort(),
+  }
+}
+
+/** Resolves when the server has answered whether it is ready, which includes a question to the database. */
+async function answers(url: string, signal: AbortSignal): Promise<void> {
+  // A connection of its own shows that the server also accepts.
+  const asked: ClientRequest = request(`${url}/readyz`, { agent: false, signal })
+  asked.end()
+  const [answer] = (await once(asked, 'response', { signal })) as [NodeJS.ReadableStream]
+  answer.resume()
+}

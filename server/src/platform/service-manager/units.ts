@@ -1,0 +1,139 @@
+/** The unit of the server, and of what systemd must not end with it. */
+export const serverUnitName = 'fairlead.service'
+export const appsUnitName = 'fairlead-apps.service'
+export const unitFolder = '/etc/systemd/system'
+export const environmentFile = '/etc/fairlead/fairlead.env'
+
+export interface UnitSettings {
+  /** The program of Node. */
+  readonly node: string
+  readonly dataDirectory: string
+  /** An ordinary account of this machine; `null` for root. */
+  readonly user: string | null
+}
+
+/** Returns the folder of the version that the service runs. It is a link, which an update points at another version. */
+export const currentVersion = (dataDirectory: string): string => `${dataDirectory}/versions/current`
+
+/**
+ * Returns the texts of the units by their names.
+ *
+ * @throws Error for a path or name with characters that have a meaning in units
+ */
+export function unitsFor(settings: UnitSettings): Readonly<Record<string, string>> {
+  for (const value of [settings.node, settings.dataDirectory, settings.user ?? '']) assertPlain(value)
+  return settings.user === null
+    ? { [serverUnitName]: serverUnit(settings), [appsUnitName]: appsUnit }
+    : { [serverUnitName]: serverUnit(settings) }
+}
+
+/** Reads back what a unit was written with; `null` when it starts something else. */
+export function settingsOf(unit: string): UnitSettings | null {
+  const [, node, dataDirectory] = /^ExecStart=(\S+) .*serve --data-dir (\S+)$/m.exec(unit) ?? []
+  if (node === undefined || dataDirectory === undefined) return null
+  return { node, dataDirectory, user: /^User=(\S+)$/m.exec(unit)?.[1] ?? null }
+}
+
+function assertPlain(value: string): void {
+  if (/^[\w/.@+-]*$/.test(value)) return
+  throw new Error(
+    `"${value}" cannot be written into a unit of systemd: use letters, digits and the characters / . _ @ + -`,
+  )
+}
+
+const serverUnit = (settings: UnitSettings): string => `# Written by: fairlead service install
+# Settings belong into ${environmentFile}, changes of this unit into: systemctl edit fairlead
+[Unit]
+Description=Fairlead, a cloud platform that you run yourself
+Wants=network-online.target
+After=network-online.target${settings.user === null ? ` ${appsUnitName}\nRequires=${appsUnitName}` : ''}
+# A server that cannot start is tried again for as long as it takes, for example until its database is back.
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+# The messages are sent by a program of their own, and after a handover by another server.
+NotifyAccess=all
+${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=4 ${currentVersion(settings.dataDirectory)}/bin/fairlead.js serve --data-dir ${settings.dataDirectory}
+ExecReload=/bin/kill -HUP $MAINPID
+${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}
+# PostgreSQL, the gateway and apps outlive the server.
+KillMode=process
+Restart=always
+RestartSec=1
+WatchdogSec=60
+# PostgreSQL may have to recover from a crash first.
+TimeoutStartSec=15min
+TimeoutStopSec=90
+LimitNOFILE=524288
+TasksMax=infinity
+# A process that runs out of memory ends alone.
+OOMPolicy=continue
+
+${hardening(settings)}
+[Install]
+WantedBy=multi-user.target
+`
+
+/**
+ * Apps are no part of the server's unit: systemd cannot start a process in a control group whose children have limits, and
+ * apps keep running in such children while the server restarts.
+ */
+const appsUnit = `# Written by: fairlead service install
+[Unit]
+Description=The control group of Fairlead's apps and builds
+Documentation=man:systemd.resource-control(5)
+
+[Service]
+# The group exists as long as it has a process; the server makes a group of its own in it for each app and build.
+# Stopping this unit stops the server and its apps.
+Type=exec
+ExecStart=/bin/sleep infinity
+Delegate=yes
+Restart=always
+TasksMax=infinity
+# An app that exceeds its memory ends alone.
+OOMPolicy=continue
+OOMScoreAdjust=-900
+`
+
+/** Apps and builds inherit most of this. So nothing here may break programs that the server does not know. */
+function hardening({ dataDirectory, user }: UnitSettings): string {
+  const common = `# Apps and builds inherit all of this.
+NoNewPrivileges=yes
+# All that is written belongs to the data directory; the temporary folders are shared with apps that an earlier server
+# started, and hold sockets: so no PrivateTmp=.
+ProtectSystem=strict
+ReadWritePaths=${dataDirectory} -/tmp -/var/tmp
+# Not "yes": Node, the package and local repositories may lie there.
+ProtectHome=read-only
+PrivateDevices=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
+SystemCallErrorNumber=EPERM
+# Left out: MemoryDenyWriteExecute= (JavaScript is compiled while it runs), RestrictNamespaces= (bubblewrap and browsers
+# make namespaces), PrivateNetwork= and IPAddressDeny= (apps are public), UMask= (apps choose the modes of their files).
+`
+  return user === null
+    ? `${common}# Root, but with no more than it takes to run PostgreSQL, builds and apps as users of their own, to see their sockets
+# and memory, to limit them, and to listen on ports below 1024.
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID CAP_SYS_PTRACE CAP_SYS_RESOURCE
+ProtectKernelLogs=yes
+# Other users see their own processes only.
+ProtectProc=invisible
+# Left out: ProtectControlGroups= and ProtectKernelTunables= (the server writes to the groups of its apps), User= and
+# PrivateUsers= (each app has a user of its own; see --user).
+`
+    : `${common}CapabilityBoundingSet=
+ProtectControlGroups=yes
+# Left out: ProtectProc=, ProtectKernelLogs= and ProtectKernelTunables=, which cover parts of /proc: bubblewrap could then
+# show no /proc to apps.
+`
+}
