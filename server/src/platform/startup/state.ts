@@ -1,6 +1,7 @@
 import type { PoolConfig } from 'pg'
 import type { Config } from '../config.ts'
 import { connectionBudget } from '../database/connection-budget.ts'
+import { connectionTo } from '../database/hosts.ts'
 import { type Database, type DatabaseHandle, openDatabase } from '../database.ts'
 import type { Logger } from '../logger.ts'
 import { migrations } from '../migrations/index.ts'
@@ -48,7 +49,7 @@ export async function openState(options: {
   const prepare = (db: Database) =>
     prepareSchema({ db, migrations, logger, signal, program: supervise ? 'server' : 'command' })
   if (config.databaseUrl !== undefined) {
-    const connection = { connectionString: config.databaseUrl }
+    const connection = connectionTo(config.databaseUrl)
     const handle = openDatabase({ ...connection, max: connectionBudget.poolSize }, logger)
     await prepare(handle.db).catch(async (error: unknown) => {
       await handle.close()
