@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -27,7 +27,57 @@ export async function postgresByHand(programs?: string): Promise<PostgresByHand>
   const directory = cleanup.use(await temporaryDirectory())
   const bin = programs ?? (await shippedPrograms(join(directory.path, 'runtime')))
   const data = join(directory.path, 'data')
-  const passwordFile = join(directory.path, 'password')
+  await initialise(bin, data)
+  const server = cleanup.use(await startServer(bin, data))
+  const owned = cleanup.move()
+  return {
+    url: server.url,
+    query: (text) => queryAt(server.url, text),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+export interface PostgresPair extends AsyncDisposable {
+  readonly primary: PostgresMember
+  /** Replicates the primary, and is read-only until it is promoted. */
+  readonly standby: PostgresMember
+}
+
+export interface PostgresMember {
+  readonly port: number
+  readonly url: string
+  query(text: string): Promise<unknown[][]>
+  /** Ends it at once, with all of its connections. */
+  stop(): Promise<void>
+}
+
+/** Starts a primary and a standby that follows it. */
+export async function postgresPair(): Promise<PostgresPair> {
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const bin = await shippedPrograms(join(directory.path, 'runtime'))
+  const [first, second] = ['first', 'second'].map((name) => join(directory.path, name)) as [string, string]
+  await initialise(bin, first)
+  // The copy of a cluster that has never run is a base backup.
+  await cp(first, second, { recursive: true })
+  await writeFile(join(second, 'standby.signal'), '')
+  if (user !== null) await chownAll(second, user)
+  await chmod(second, 0o700)
+  const primary = cleanup.use(await startServer(bin, first, ['-c', 'synchronous_standby_names=*']))
+  const conninfo = `host=127.0.0.1 port=${primary.port} user=admin password='an administrator'`
+  const standby = cleanup.use(await startServer(bin, second, ['-c', `primary_conninfo=${conninfo}`]))
+  const member = ({ port, url, stop }: RunningPostgres): PostgresMember => ({
+    port,
+    url,
+    stop,
+    query: (text) => queryAt(url, text),
+  })
+  const owned = cleanup.move()
+  return { primary: member(primary), standby: member(standby), [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+async function initialise(bin: string, data: string): Promise<void> {
+  const passwordFile = `${data}.password`
   await mkdir(data, { mode: 0o700 })
   await writeFile(passwordFile, 'an administrator')
   if (user !== null) await Promise.all([data, passwordFile].map((path) => chown(path, user.uid, user.gid)))
@@ -37,31 +87,47 @@ export async function postgresByHand(programs?: string): Promise<PostgresByHand>
     ...['--encoding=UTF8', '--locale=C', '--no-sync'],
   ])
   if ((await ended(initdb)) !== 0) throw new Error('initdb failed')
+}
 
+interface RunningPostgres extends AsyncDisposable {
+  readonly port: number
+  readonly url: string
+  stop(): Promise<void>
+}
+
+async function startServer(bin: string, data: string, settings: readonly string[] = []): Promise<RunningPostgres> {
   const port = await freePort()
   const server = start(join(bin, 'postgres'), [
     ...['-D', data, '-p', String(port), '-k', data, '-c', 'listen_addresses=127.0.0.1', '-c', 'fsync=off'],
+    ...settings,
   ])
-  cleanup.defer(async () => {
+  const stop = async () => {
     server.kill('SIGINT')
     await ended(server)
-  })
-  const url = `postgresql://admin:an%20administrator@127.0.0.1:${port}/postgres`
-  await untilAnswering(url, server)
-  const owned = cleanup.move()
-  return {
-    url,
-    async query(text) {
-      const client = new pg.Client(url)
-      await client.connect()
-      try {
-        return (await client.query({ text, rowMode: 'array' })).rows
-      } finally {
-        await client.end()
-      }
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
+  const url = `postgresql://admin:an%20administrator@127.0.0.1:${port}/postgres`
+  try {
+    await untilAnswering(url, server)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { port, url, stop, [Symbol.asyncDispose]: stop }
+}
+
+async function queryAt(url: string, text: string): Promise<unknown[][]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query({ text, rowMode: 'array' })).rows
+  } finally {
+    await client.end()
+  }
+}
+
+async function chownAll(directory: string, owner: { uid: number; gid: number }): Promise<void> {
+  const names = await readdir(directory, { recursive: true })
+  for (const name of ['', ...names]) await chown(join(directory, name), owner.uid, owner.gid)
 }
 
 async function shippedPrograms(copyTo: string): Promise<string> {

@@ -2,6 +2,7 @@ import { Kysely, type Transaction as KyselyTransaction, PostgresDialect, sql } f
 import { type Migration, Migrator } from 'kysely/migration'
 import { Pool, type PoolConfig } from 'pg'
 import type { Logger } from './logger.ts'
+import { type Migrations, oldestServerAfter, pendingMigrations } from './migrations/schema.ts'
 
 /** The database without any table types. A feature gets those of its own tables by `db.withTables<ItsTables>()`. */
 // biome-ignore lint/complexity/noBannedTypes: Kysely's own notation for "no tables".
@@ -34,22 +35,39 @@ export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHand
   return { db, pool, close }
 }
 
+/** The key of `settings` under which a database keeps the oldest servers that work on it. */
+export const oldestServerKey = 'oldest_server'
+
 /**
- * Brings the schema up to date. Many servers may do so at once: an advisory lock lets one through at a time. Rejects with
- * what to do when a newer version of Fairlead has changed the schema already.
+ * Brings the schema up to date. Many servers may do so at once: an advisory lock lets one through at a time. Who may work on
+ * the new schema is recorded with each step. Rejects when the database has a migration that this version does not know;
+ * `prepareSchema` is for databases that may.
  */
-export async function migrate(db: Database, migrations: Readonly<Record<string, Migration>>): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } })
+export async function migrate(db: Database, migrations: Migrations): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => recording(migrations) } })
   const { error } = await migrator.migrateToLatest()
   if (error === undefined) return
   const unknown = /previously executed migration (\S+) is missing/.exec(
     error instanceof Error ? error.message : '',
   )?.[1]
   if (unknown === undefined) throw error
-  throw new Error(
-    `The database is newer than this version of Fairlead: it has the migration ${unknown}. Start the version that made it, or restore a backup from before the update.`,
-    { cause: error },
-  )
+  pendingMigrations(migrations, { applied: [unknown], oldestServer: undefined })
+}
+
+/** Returns the same migrations; each also records the oldest servers that work after it. */
+function recording(migrations: Migrations): Record<string, Migration> {
+  const entries = Object.entries(migrations).map(([name, { up }]): [string, Migration] => {
+    const upTo = Object.fromEntries(Object.entries(migrations).filter(([each]) => each <= name))
+    const oldest = oldestServerAfter(upTo)
+    const record = async (db: Kysely<unknown>) => {
+      await up(db)
+      if (oldest === undefined) return
+      await sql`insert into settings (key, value) values (${oldestServerKey}, ${Buffer.from(oldest)})
+        on conflict (key) do update set value = excluded.value`.execute(db)
+    }
+    return [name, { up: record }]
+  })
+  return Object.fromEntries(entries)
 }
 
 /**

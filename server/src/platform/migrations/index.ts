@@ -1,4 +1,3 @@
-import type { Migration } from 'kysely/migration'
 import { foundation } from './0001-foundation.ts'
 import { accounts } from './0002-accounts.ts'
 import { deployments } from './0003-deployments.ts'
@@ -13,9 +12,13 @@ import { databaseRestrictions } from './0011-database-restrictions.ts'
 import { pendingFiles } from './0012-pending-files.ts'
 import { servers } from './0013-servers.ts'
 import { requestState } from './0014-request-state.ts'
+import type { Migrations } from './schema.ts'
 
-/** All steps of the schema, applied in the order of their names. A released one is never edited. */
-export const migrations: Readonly<Record<string, Migration>> = {
+/**
+ * All steps of the schema, applied in the order of their names. A released one is never edited. `oldestServer` of a step says
+ * who can work on the schema after it (`schema.ts`).
+ */
+export const migrations: Migrations = {
   '0001-foundation': foundation,
   '0002-accounts': accounts,
   '0003-deployments': deployments,
@@ -29,5 +32,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0011-database-restrictions': databaseRestrictions,
   '0012-pending-files': pendingFiles,
   '0013-servers': servers,
-  '0014-request-state': requestState,
+  // Versions before this step refuse every schema that they do not know.
+  '0014-request-state': { ...requestState, oldestServer: '0014-request-state' },
 }

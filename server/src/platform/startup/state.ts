@@ -1,12 +1,15 @@
 import type { PoolConfig } from 'pg'
 import type { Config } from '../config.ts'
 import { connectionBudget } from '../database/connection-budget.ts'
-import { type DatabaseHandle, migrate, openDatabase } from '../database.ts'
+import { connectionTo } from '../database/hosts.ts'
+import { type Database, type DatabaseHandle, openDatabase } from '../database.ts'
 import type { Logger } from '../logger.ts'
 import { migrations } from '../migrations/index.ts'
+import { SchemaError } from '../migrations/schema.ts'
 import { type CloseOptions, openCluster } from '../postgres/cluster.ts'
 import type { OsUser } from '../users.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
+import { prepareSchema } from './schema.ts'
 
 /** Requests and the work in the background share one pool. */
 const poolSize = connectionBudget.requests.poolSize + connectionBudget.leader.poolSize
@@ -35,8 +38,8 @@ export function isRoot(): boolean {
 }
 
 /**
- * Opens the data directory and the database in it (or the operator's), with the schema brought up to date.
- * Any number of processes may have them open at once.
+ * Opens the data directory and the database in it (or the operator's), with a schema that this version works
+ * on: see `prepareSchema`. Any number of processes may have them open at once.
  */
 export async function openState(options: {
   readonly config: Config
@@ -48,12 +51,14 @@ export async function openState(options: {
   const { config, logger, supervise, signal } = options
   const user = clusterUser(config)
   const directory = await openDataDirectory(config.dataDirectory, user)
+  const prepare = (db: Database) =>
+    prepareSchema({ db, migrations, logger, signal, program: supervise ? 'server' : 'command' })
   if (config.databaseUrl !== undefined) {
-    const connection = { connectionString: config.databaseUrl }
+    const connection = connectionTo(config.databaseUrl)
     const handle = openDatabase({ ...connection, max: poolSize }, logger)
-    await migrate(handle.db, migrations).catch(async (error: unknown) => {
+    await prepare(handle.db).catch(async (error: unknown) => {
       await handle.close()
-      throw unusableDatabase(error)
+      throw error instanceof SchemaError ? error : unusableDatabase(error)
     })
     return { ...handle, directory, connection }
   }
@@ -71,7 +76,7 @@ export async function openState(options: {
     await cluster.close(options)
   }
   try {
-    await migrate(handle.db, migrations)
+    await prepare(handle.db)
   } catch (error) {
     await close()
     throw error
