@@ -1,35 +1,21 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createClient, type GatewayClient } from '../../server/src/gateway/client.ts'
-import { createChannel } from '../../server/src/gateway/control/channel.ts'
+import type { GatewayClient } from '../../server/src/gateway/client.ts'
 import type { ToEngine } from '../../server/src/gateway/control/protocol.ts'
-import { createEngine } from '../../server/src/gateway/engine/engine.ts'
-import { serveCalls } from '../../server/src/gateway/engine/serve-calls.ts'
-import { createGateway } from '../../server/src/gateway/gateway.ts'
 import { freePort } from '../harness/ports.ts'
+import { createGateway } from './channel.ts'
 import { ask, createScope, HOST, silent, startApp, startGateway, upstreamAt } from './harness.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** A gateway whose messages are carried as text, as between two processes. Those that it is sent are recorded. */
-function startOverText(): { gateway: GatewayClient; sent: ToEngine[] } {
+/** A gateway with the messages that it is sent. */
+function startRecorded(): { gateway: GatewayClient; sent: ToEngine[] } {
   const sent: ToEngine[] = []
-  const { client, engine } = createChannel()
-  const asText = <Message>(post: (message: Message) => void) => {
-    return (message: Message) => post(JSON.parse(JSON.stringify(message)))
-  }
-  const enginePort = { ...engine, post: asText(engine.post) }
-  const options = { logger: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy: () => false } as const
-  serveCalls(enginePort, createEngine(options, enginePort.post))
-  const post = asText(client.post)
-  const gateway = createClient({
-    ...client,
-    post(message) {
-      sent.push(message)
-      post(message)
-    },
+  const options = { log: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy: () => false } as const
+  const gateway = createGateway(options, (message) => {
+    if (message.type === 'request' || message.type === 'cancel') sent.push(message)
   })
   scope.defer(() => gateway.stop({ timeoutMs: 0 }))
   return { gateway, sent }
@@ -46,26 +32,8 @@ async function startHolding() {
 }
 
 describe('the channel', () => {
-  it('delivers copies, later and in order, and refuses a message that is not data', async () => {
-    const { client, engine } = createChannel()
-    const arrived: ToEngine[] = []
-    engine.receive((message) => arrived.push(message))
-    const parameters = { appId: 'app', upstream: upstreamAt(1) }
-    for (const id of [1, 2, 3]) client.post({ type: 'request', id, name: 'route', parameters })
-    expect(arrived).toEqual([])
-    await new Promise(setImmediate)
-    expect(arrived.map((message) => message.id)).toEqual([1, 2, 3])
-    expect(arrived[0]).toEqual({ type: 'request', id: 1, name: 'route', parameters })
-    expect(arrived[0]).not.toHaveProperty(
-      'parameters',
-      expect.toSatisfy((given) => given === parameters),
-    )
-    const notData = { appId: 'app', deploymentId: 'dep', endpoint: { host: HOST, port: 1, close() {} } }
-    expect(() => engine.post({ type: 'refused', ...notData })).toThrow('could not be cloned')
-  })
-
   it('lets calls take effect in the order in which they are made', async () => {
-    const { gateway } = startOverText()
+    const { gateway } = startRecorded()
     const port = await freePort()
     const [one, two] = [upstreamAt(1), upstreamAt(2)]
     const results = await Promise.all([
@@ -123,7 +91,7 @@ describe('a drain', () => {
   })
 
   it('sends no cancellation for a signal that aborts after it has ended', async () => {
-    const { gateway, sent } = startOverText()
+    const { gateway, sent } = startRecorded()
     const cancellation = new AbortController()
     await gateway.drain(upstreamAt(1), { timeoutMs: 0, signal: cancellation.signal })
     cancellation.abort()
@@ -144,21 +112,9 @@ describe('an address', () => {
     expect(await gateway.isFree({ port: taken })).toBe(true)
   })
 
-  it('that is a port stays free for all that look at the same time, and can be opened at once', async () => {
-    const { gateway } = await startGateway(scope)
-    const port = await freePort()
-    const [one, two] = await Promise.all([
-      gateway.isFree({ port }),
-      gateway.isFree({ port }),
-      gateway.open('other', { port }),
-    ])
-    expect([one, two]).toEqual([true, true])
-    expect((await ask(port)).status).toBe(503)
-  })
-
   it('that is a host name is free when no app has it', async () => {
     const apps = { mode: 'hostnames', port: await freePort(), scheme: 'http' } as const
-    const gateway = createGateway({ logger: silent, host: HOST, apps, isTrustedProxy: () => false })
+    const gateway = createGateway({ log: silent, host: HOST, apps, isTrustedProxy: () => false })
     await gateway.open('app', { hostname: 'a.example' })
     expect(await gateway.isFree({ hostname: 'A.example.' })).toBe(false)
     expect(await gateway.isFree({ hostname: 'b.example' })).toBe(true)

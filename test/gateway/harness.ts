@@ -17,8 +17,8 @@ import {
 } from 'node:net'
 import { type Logger, pino } from 'pino'
 import type { Upstream } from '../../server/src/gateway/client.ts'
-import { createGateway } from '../../server/src/gateway/gateway.ts'
 import { freePort } from '../harness/ports.ts'
+import { createGateway } from './channel.ts'
 
 export const HOST = '127.0.0.1'
 
@@ -107,7 +107,7 @@ export async function startGateway(
     logger = silent,
   }: { upstream?: Upstream | null; isTrustedProxy?: () => boolean; logger?: Logger } = {},
 ): Promise<TestGateway> {
-  const gateway = createGateway({ logger, host: HOST, apps: { mode: 'ports' }, isTrustedProxy })
+  const gateway = createGateway({ log: logger, host: HOST, apps: { mode: 'ports' }, isTrustedProxy })
   const port = await freePort()
   await gateway.open('app', { port })
   scope.defer(() => gateway.stop({ timeoutMs: 0 }))

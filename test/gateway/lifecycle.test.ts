@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { createGateway } from '../../server/src/gateway/gateway.ts'
 import { freePort } from '../harness/ports.ts'
+import { createGateway } from './channel.ts'
 import { ask, createScope, HOST, rawClient, silent, startApp, startGateway } from './harness.ts'
 
 const scope = createScope()
@@ -11,7 +11,7 @@ afterEach(() => scope.end())
 async function startHostnames(scheme: 'http' | 'https' = 'http') {
   const port = await freePort()
   const gateway = createGateway({
-    logger: silent,
+    log: silent,
     host: HOST,
     apps: { mode: 'hostnames', port, scheme },
     isTrustedProxy: () => false,
@@ -70,12 +70,22 @@ it('says that a port is taken, and can open the app elsewhere then', async () =>
 })
 
 it('refuses addresses of the other kind and routes of unknown apps, and leaves an open app as it is', async () => {
-  const { gateway } = await startGateway(scope)
+  const { gateway, port } = await startGateway(scope)
   await expect(gateway.open('x', { hostname: 'a' })).rejects.toThrow('ports')
-  await gateway.open('app', { port: 1 })
+  await gateway.open('app', { port })
   await expect(gateway.route('unknown', null)).rejects.toThrow('not open')
   expect(gateway.current('unknown')).toBeNull()
   await gateway.close('unknown')
+})
+
+it('moves an app that is opened at another address, with its route', async () => {
+  const app = await startApp(scope, (_, res) => res.end('hi'))
+  const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+  const other = await freePort()
+  await gateway.open('app', { port: other })
+  expect((await ask(other)).body).toBe('hi')
+  expect(gateway.current('app')).toEqual(app.upstream)
+  await expect(ask(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })
 
 it('closes an app: no new connections, running requests get their time, kept connections end at once', async () => {

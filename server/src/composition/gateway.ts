@@ -17,7 +17,7 @@ export async function composeGateway(
     config.apps.mode === 'ports'
       ? ({ mode: 'ports' } as const)
       : ({ mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme } as const)
-  const gateway = createGateway({ logger, host: config.host, apps, isTrustedProxy: proxyRule(config) })
+  const gateway = createGateway({ log: logger, host: config.host, apps, isTrustedProxy: proxyRule(config) })
   const count = async () => traffic.add(await gateway.takeTraffic())
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })
   stack.defer('gateway', async () => {

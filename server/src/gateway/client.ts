@@ -1,17 +1,16 @@
-import type { ClientPort } from './control/channel.ts'
-import type {
-  AppTraffic,
-  CallError,
-  CallName,
-  Calls,
-  FromEngine,
-  PublicAddress,
-  RefusedEndpoint,
-  ToEngine,
-  Upstream,
+import { createServer } from 'node:net'
+import type { Call } from './control/calls.ts'
+import {
+  type AppTraffic,
+  isSameUpstream,
+  type OpenApp,
+  type PublicAddress,
+  type RefusedEndpoint,
+  type Upstream,
 } from './control/protocol.ts'
+import { hostnameOf } from './http1/target.ts'
 
-export type { AppTraffic, Endpoint, PublicAddress, RefusedEndpoint, Upstream } from './control/protocol.ts'
+export type { AppTraffic, Endpoint, OpenApp, PublicAddress, RefusedEndpoint, Upstream } from './control/protocol.ts'
 
 export interface DrainOptions {
   /** After this time the requests that still run are cut. */
@@ -26,11 +25,12 @@ export interface DrainOptions {
  */
 export interface Gateway {
   /**
-   * Starts to answer for an app: 503 until a release is routed. Does nothing for one that is open already.
-   * Rejects with code `EADDRINUSE` when somebody else holds the address.
+   * Starts to answer for an app: 503 until a release is routed. Does nothing for one that is open already at this address;
+   * one that is open at another address moves with its route. Rejects with code `EADDRINUSE` when somebody else holds the
+   * address.
    */
   open(appId: string, address: PublicAddress): Promise<void>
-  /** True when nobody else holds the address. For a port the gateway listens on it for a moment. */
+  /** True when nobody else holds the address. For a port this process listens on it for a moment. */
   isFree(address: PublicAddress): Promise<boolean>
   /**
    * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves when the gateway has confirmed the
@@ -58,78 +58,113 @@ export interface Gateway {
 }
 
 /** A gateway with the call that opens the port that all apps share. Resolves at once when every app has its own port. */
-export type GatewayClient = Gateway & { listen(): Promise<void> }
+export interface GatewayClient extends Gateway {
+  listen(): Promise<void>
+  /** The apps that are open, as the gateway confirmed last. */
+  apps(): readonly OpenApp[]
+}
 
-/** Creates the server's side of the channel: sends calls, waits for their replies and remembers the confirmed routes. */
-export function createClient(port: ClientPort): GatewayClient {
-  const routes = new Map<string, Upstream>()
-  const listeners = new Set<(refused: RefusedEndpoint) => void>()
-  const { call, settle } = createCalls(port.post)
+export interface ClientOptions {
+  readonly call: Call
+  readonly onRefused: Gateway['onRefused']
+  /** The apps that are open at the beginning. The client changes it with each confirmed call. */
+  readonly known: Map<string, OpenApp>
+  /** The address that the gateway listens on. */
+  readonly host: string
+}
 
-  port.receive((message) => {
-    if (message.type === 'refused') {
-      const { type: _, ...refused } = message
-      for (const listener of listeners) listener(refused)
-    } else if (message.type === 'routed') {
-      if (message.upstream === null) routes.delete(message.appId)
-      else routes.set(message.appId, message.upstream)
-    } else settle(message)
-  })
+/** Creates the server's side of a gateway: makes calls, waits for their replies and remembers what was confirmed. */
+export function createClient({ call, onRefused, known, host }: ClientOptions): GatewayClient {
+  const opening = new Map<string, PublicAddress>()
+  /** The number of times that an app was closed: what was confirmed for it before that is not remembered. */
+  const closings = new Map<string, number>()
+  let lastTraffic: readonly AppTraffic[] = []
+
+  /** Remembers what a call has confirmed, unless the app was closed in the meantime. */
+  async function remembering<Result>(
+    appId: string,
+    work: Promise<Result>,
+    change: (app: OpenApp | undefined) => OpenApp | undefined,
+  ): Promise<Result> {
+    const before = closings.get(appId)
+    const result = await work
+    const app = closings.get(appId) === before ? change(known.get(appId)) : undefined
+    if (app !== undefined) known.set(appId, app)
+    return result
+  }
+
+  const forget = (appId: string) => {
+    known.delete(appId)
+    closings.set(appId, (closings.get(appId) ?? 0) + 1)
+  }
+
+  const close: Gateway['close'] = async (appId, { timeoutMs } = { timeoutMs: 0 }) => {
+    forget(appId)
+    await call('close', { appId, timeoutMs })
+  }
+
+  const open: Gateway['open'] = async (appId, address) => {
+    opening.set(appId, address)
+    try {
+      await remembering(appId, call('open', { appId, address }), (app) => ({
+        appId,
+        address,
+        upstream: app?.upstream ?? null,
+      }))
+    } finally {
+      opening.delete(appId)
+    }
+  }
+
+  const route: Gateway['route'] = async (appId, upstream) => {
+    const confirmed = known.get(appId)?.upstream ?? null
+    const before = await remembering(appId, call('route', { appId, upstream }), (app) => app && { ...app, upstream })
+    // The call was repeated because the connection broke, and the first one had taken effect.
+    const isRepetition = before !== null && upstream !== null && isSameUpstream(before, upstream)
+    return isRepetition ? confirmed : before
+  }
 
   return {
     listen: async () => void (await call('listen', null)),
-    open: async (appId, address) => void (await call('open', { appId, address })),
-    isFree: (address) => call('isFree', { address }),
-    route: (appId, upstream) => call('route', { appId, upstream }),
-    current: (appId) => routes.get(appId) ?? null,
+    async open(appId, address) {
+      const app = known.get(appId)
+      if (app === undefined || isSameAddress(app.address, address)) return open(appId, address)
+      await close(appId)
+      await open(appId, address)
+      if (app.upstream !== null) await route(appId, app.upstream)
+    },
+    isFree: (address) => isFree(address, [...opening.values(), ...[...known.values()].map((app) => app.address)], host),
+    route,
+    current: (appId) => known.get(appId)?.upstream ?? null,
+    apps: () => [...known.values()],
     drain: async (upstream, { timeoutMs, signal }) => void (await call('drain', { upstream, timeoutMs }, signal)),
-    close: async (appId, { timeoutMs } = { timeoutMs: 0 }) => void (await call('close', { appId, timeoutMs })),
-    takeTraffic: async () => [...(await call('takeTraffic', null))],
-    onRefused(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
+    close,
+    async takeTraffic() {
+      const last = lastTraffic
+      lastTraffic = []
+      return [...last, ...(await call('takeTraffic', null))]
     },
-    stop: async ({ timeoutMs }) => void (await call('stop', { timeoutMs })),
-  }
-}
-
-type Settlement = Extract<FromEngine, { type: 'reply' | 'failure' }>
-
-/** Gives each call an id by which its reply is found. When `signal` aborts, the call is cancelled and the engine replies. */
-function createCalls(post: (message: ToEngine) => void): {
-  call<Name extends CallName>(
-    name: Name,
-    parameters: Calls[Name]['parameters'],
-    signal?: AbortSignal,
-  ): Promise<Calls[Name]['result']>
-  settle(message: Settlement): void
-} {
-  const pending = new Map<number, (message: Settlement) => void>()
-  let lastId = 0
-
-  return {
-    call(name, parameters, signal) {
-      lastId += 1
-      const id = lastId
-      const cancel = () => post({ type: 'cancel', id })
-      return new Promise((resolve, reject) => {
-        post({ type: 'request', id, name, parameters } as ToEngine)
-        pending.set(id, (message) => {
-          signal?.removeEventListener('abort', cancel)
-          if (message.type === 'failure') reject(errorOf(message.error))
-          else resolve(message.result as Calls[typeof name]['result'])
-        })
-        if (signal?.aborted) cancel()
-        else signal?.addEventListener('abort', cancel, { once: true })
-      })
-    },
-    settle(message) {
-      pending.get(message.id)?.(message)
-      pending.delete(message.id)
+    onRefused,
+    async stop({ timeoutMs }) {
+      for (const appId of known.keys()) forget(appId)
+      lastTraffic = await call('stop', { timeoutMs })
     },
   }
 }
 
-function errorOf({ message, code }: CallError): Error {
-  return code === null ? new Error(message) : Object.assign(new Error(message), { code })
+function isSameAddress(a: PublicAddress, b: PublicAddress): boolean {
+  return 'port' in a
+    ? 'port' in b && a.port === b.port
+    : 'hostname' in b && hostnameOf(a.hostname) === hostnameOf(b.hostname)
+}
+
+/** True when nobody holds the address. Listens on a port for a moment to find out. */
+async function isFree(address: PublicAddress, taken: readonly PublicAddress[], host: string): Promise<boolean> {
+  if (taken.some((each) => isSameAddress(each, address))) return false
+  if ('hostname' in address) return true
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+  const probe = createServer()
+  probe.on('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error)))
+  probe.listen({ host, port: address.port }, () => probe.close(() => resolve(true)))
+  return promise
 }

@@ -1,14 +1,18 @@
 import { createClient, type GatewayClient } from './client.ts'
-import { createChannel } from './control/channel.ts'
+import type { Call } from './control/calls.ts'
+import { createRefusals } from './control/refusals.ts'
 import { createEngine, type EngineOptions } from './engine/engine.ts'
-import { serveCalls } from './engine/serve-calls.ts'
 
-/**
- * Creates a gateway whose engine runs in this process. Client and engine share nothing but the channel between them.
- * `listen()` opens the shared port; where every app has its own, there is nothing to open.
- */
-export function createGateway(options: EngineOptions): GatewayClient {
-  const channel = createChannel()
-  serveCalls(channel.engine, createEngine(options, channel.engine.post))
-  return createClient(channel.client)
+/** Creates a gateway whose engine runs in this process. */
+export function createGateway(options: Omit<EngineOptions, 'onRefused'>): GatewayClient {
+  const { emit, onRefused } = createRefusals()
+  const { handlers } = createEngine({ ...options, onRefused: emit })
+  const call = ((name, parameters, signal = new AbortController().signal) =>
+    (handlers[name] as (parameters: unknown, signal: AbortSignal) => Promise<never>)(parameters, signal)) as Call
+  return createClient({
+    call,
+    onRefused,
+    known: new Map(),
+    host: options.host,
+  })
 }

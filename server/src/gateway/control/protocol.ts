@@ -28,8 +28,15 @@ export interface RefusedEndpoint {
   readonly endpoint: Endpoint
 }
 
+/** An app that the gateway answers for, with the upstream that is routed; null when none is. */
+export interface OpenApp {
+  readonly appId: string
+  readonly address: PublicAddress
+  readonly upstream: Upstream | null
+}
+
 /**
- * The calls that the engine answers: for each its parameters and its result. All of it is plain data that survives JSON,
+ * The calls that a gateway answers: for each its parameters and its result. All of it is plain data that survives JSON,
  * so `null` stands for "nothing". `client.ts` says what each call does.
  */
 export interface Calls {
@@ -38,7 +45,6 @@ export interface Calls {
     readonly parameters: { readonly appId: string; readonly address: PublicAddress }
     readonly result: null
   }
-  readonly isFree: { readonly parameters: { readonly address: PublicAddress }; readonly result: boolean }
   readonly route: {
     readonly parameters: { readonly appId: string; readonly upstream: Upstream | null }
     /** The upstream that answered before. */
@@ -53,17 +59,29 @@ export interface Calls {
     readonly result: null
   }
   readonly takeTraffic: { readonly parameters: null; readonly result: readonly AppTraffic[] }
-  readonly stop: { readonly parameters: { readonly timeoutMs: number }; readonly result: null }
+  /** Results in the requests since the traffic was last taken. */
+  readonly stop: { readonly parameters: { readonly timeoutMs: number }; readonly result: readonly AppTraffic[] }
 }
 
-export type CallName = keyof Calls
+/** Calls between the processes of one gateway. A listening socket may travel with `adopt`. */
+export interface InnerCalls extends Calls {
+  /** Opens an app with its route in one step, or for null the port that all apps share. */
+  readonly adopt: { readonly parameters: { readonly app: OpenApp | null }; readonly result: null }
+  /**
+   * Accepts no new connection, ends the others with their next answer, and cuts those that are left after `timeoutMs`.
+   * Replies when none is left.
+   */
+  readonly retire: { readonly parameters: { readonly timeoutMs: number }; readonly result: null }
+}
 
-/** One call. The id is chosen by the client and comes back in the reply. */
+export type CallName = keyof InnerCalls
+
+/** One call. The id is chosen by the caller and comes back in the reply. */
 export interface CallRequest<Name extends CallName = CallName> {
   readonly type: 'request'
   readonly id: number
   readonly name: Name
-  readonly parameters: Calls[Name]['parameters']
+  readonly parameters: InnerCalls[Name]['parameters']
 }
 
 /** Ends the waiting of a drain early; its reply follows. Ignored for a call that has been answered already. */
@@ -72,7 +90,7 @@ export interface CallCancellation {
   readonly id: number
 }
 
-/** A message from the client to the engine. */
+/** A message from a caller to a gateway. */
 export type ToEngine = { [Name in CallName]: CallRequest<Name> }[CallName] | CallCancellation
 
 /** An error as data. `code` is that of the system, such as `EADDRINUSE`; null when the error has none. */
@@ -81,13 +99,15 @@ export interface CallError {
   readonly code: string | null
 }
 
-/** A message from the engine to the client. */
-export type FromEngine =
-  | { readonly type: 'reply'; readonly id: number; readonly result: Calls[CallName]['result'] }
+/** The end of a call. */
+export type Settlement =
+  | { readonly type: 'reply'; readonly id: number; readonly result: InnerCalls[CallName]['result'] }
   | { readonly type: 'failure'; readonly id: number; readonly error: CallError }
-  /** The upstream of an app has changed; null when none answers any more. Sent before the reply of the call that caused it. */
-  | { readonly type: 'routed'; readonly appId: string; readonly upstream: Upstream | null }
-  | ({ readonly type: 'refused' } & RefusedEndpoint)
+
+export type Refusal = { readonly type: 'refused' } & RefusedEndpoint
+
+/** A message from a gateway to its caller. */
+export type FromEngine = Settlement | Refusal
 
 /** True when both name the same deployment at the same endpoints. */
 export function isSameUpstream(a: Upstream, b: Upstream): boolean {

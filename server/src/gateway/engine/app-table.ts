@@ -1,4 +1,4 @@
-import type { Logger } from 'pino'
+import type { Log } from '../control/log.ts'
 import {
   type Endpoint,
   isSameUpstream,
@@ -20,13 +20,14 @@ export interface App extends Route {
   readonly listener: Listener | null
   backend: Backend | null
   closing: boolean
+  leaving: boolean
 }
 
 /** Creates an app without a route. */
-export function createApp(address: PublicAddress, proxy: AppProxy, logger: Logger): App {
+export function createApp(address: PublicAddress, proxy: AppProxy, log: Log): App {
   const listener =
     'port' in address
-      ? createListener({ logger, handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
+      ? createListener({ log, handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
       : null
   const app: App = {
     address,
@@ -35,6 +36,7 @@ export function createApp(address: PublicAddress, proxy: AppProxy, logger: Logge
     traffic: { requests: 0, errors: 0 },
     backend: null,
     closing: false,
+    leaving: false,
   }
   return app
 }
@@ -78,7 +80,6 @@ export interface AppTable {
   /** Throws with code `EADDRINUSE` when another app has the host name. */
   add(appId: string, app: App): void
   remove(appId: string): void
-  hasHostname(hostname: string): boolean
 }
 
 export function createAppTable(): AppTable {
@@ -88,7 +89,6 @@ export function createAppTable(): AppTable {
     get: (appId) => apps.get(appId),
     all: () => apps,
     byAuthority: (authority) => byHostname.get(hostnameOf(authority)),
-    hasHostname: (hostname) => byHostname.has(hostnameOf(hostname)),
     add(appId, app) {
       if ('hostname' in app.address) {
         const hostname = hostnameOf(app.address.hostname)

@@ -1,18 +1,21 @@
-import type { Logger } from 'pino'
+import type { Server as NetServer } from 'node:net'
+import type { Log } from '../control/log.ts'
 import {
   type AppTraffic,
   type Calls,
-  type FromEngine,
   isSameUpstream,
+  type OpenApp,
   type PublicAddress,
+  type RefusedEndpoint,
 } from '../control/protocol.ts'
+import type { Handlers } from '../control/serve-calls.ts'
 import { createProxy } from '../exchange/proxy.ts'
 import { takeTraffic } from '../exchange/traffic.ts'
 import { answerUnknownHost } from '../http1/answers.ts'
 import { parseTarget } from '../http1/target.ts'
 import { createRetiredBackends, type RetiredBackends } from '../upstream/backend.ts'
 import { type App, type AppTable, createApp, createAppTable, routeApp } from './app-table.ts'
-import { createListener } from './listener.ts'
+import { createListener, type Listener } from './listener.ts'
 
 /** Tells apps apart: each by a port of its own, or all behind one port by their host names. */
 export type AppAddresses =
@@ -25,33 +28,34 @@ export type AppAddresses =
     }
 
 export interface EngineOptions {
-  readonly logger: Logger
+  readonly log: Log
   /** The address that the gateway listens on. */
   readonly host: string
   readonly apps: AppAddresses
   /** True for peers whose X-Forwarded-* headers are believed. */
   readonly isTrustedProxy: (address: string) => boolean
+  readonly onRefused: (refused: RefusedEndpoint) => void
 }
 
-/** Answers one call of each name. `signal` aborts when the client cancels the call. */
-export type Engine = {
-  readonly [Name in keyof Calls]: (
-    parameters: Calls[Name]['parameters'],
-    signal: AbortSignal,
-  ) => Promise<Calls[Name]['result']>
+/** What listens, routes, counts and drains, in one process. */
+export interface Engine {
+  readonly handlers: Handlers<NetServer>
+  /** The open apps, with the listening socket of each that has one. */
+  apps(): { readonly app: OpenApp; readonly socket: NetServer | null }[]
+  /** The listening socket that all apps share; null when there is none. */
+  sharedSocket(): NetServer | null
 }
 
-/** Creates the engine: it listens, routes, counts and drains. `post` sends notifications to the client. */
-export function createEngine(options: EngineOptions, post: (message: FromEngine) => void): Engine {
-  const { logger, host, apps: addresses } = options
+export function createEngine(options: EngineOptions): Engine {
+  const { log, host, apps: addresses } = options
   const scheme = addresses.mode === 'hostnames' ? addresses.scheme : 'http'
-  const proxy = createProxy({ logger, scheme, isTrustedProxy: options.isTrustedProxy })
+  const proxy = createProxy({ log, scheme, isTrustedProxy: options.isTrustedProxy })
   const table = createAppTable()
   const retired = createRetiredBackends()
   const closedTraffic: AppTraffic[] = []
 
   const shared = createListener({
-    logger,
+    log,
     handle: (req, res, upgradeHead) => {
       const authority = parseTarget(req.url ?? '')?.authority ?? req.headers.host ?? ''
       const app = table.byAuthority(authority)
@@ -60,79 +64,98 @@ export function createEngine(options: EngineOptions, post: (message: FromEngine)
     },
   })
 
-  const close = async (appId: string, timeoutMs: number): Promise<void> => {
-    const app = table.get(appId)
-    if (app === undefined) return
-    table.remove(appId)
-    stopRouting(app, retired)
-    post({ type: 'routed', appId, upstream: null })
-    const finish = () => app.running.finish({ timeoutMs })
-    await (app.listener === null ? finish() : app.listener.close(finish))
-    closedTraffic.push(...takeTraffic(appId, app.traffic))
-  }
+  const routing = { retired, onRefused: options.onRefused }
+  const closing = createClosing(table, retired, closedTraffic)
 
   return {
-    async listen() {
-      if (addresses.mode === 'hostnames') await shared.listen({ host, port: addresses.port })
-      return null
-    },
+    handlers: {
+      async listen() {
+        if (addresses.mode === 'hostnames' && shared.socket() === null)
+          await shared.listen({ host, port: addresses.port })
+        return null
+      },
 
-    async open({ appId, address }) {
-      if (table.get(appId) !== undefined) return null
-      assertMode(addresses, address)
-      await openApp(table, appId, createApp(address, proxy, logger), host)
-      return null
-    },
+      async open({ appId, address }) {
+        if (table.get(appId) !== undefined) return null
+        assertMode(addresses, address)
+        await openApp(table, appId, createApp(address, proxy, log), host)
+        return null
+      },
 
-    isFree: ({ address }) => isFree(table, address, host, logger),
-
-    async route({ appId, upstream }) {
-      const app = table.get(appId)
-      if (app === undefined) throw new Error(`${appId} is not open`)
-      const onRefused = (refused: Extract<FromEngine, { type: 'refused' }>) => post(refused)
-      const before = routeApp(app, appId, upstream, {
-        retired,
-        onRefused: (refused) => onRefused({ type: 'refused', ...refused }),
-      })
-      post({ type: 'routed', appId, upstream })
-      return before
-    },
-
-    async drain({ upstream, timeoutMs }, signal) {
-      for (const [, { backend }] of table.all()) {
-        if (backend !== null && isSameUpstream(backend.upstream, upstream)) {
-          throw new Error(`${upstream.deploymentId} still gets requests: route the app elsewhere first`)
+      async adopt({ app }, _, socket) {
+        // All of it in one turn: a connection may be accepted right after it.
+        if (app === null) {
+          if (socket !== undefined) shared.adopt(socket)
+          return null
         }
-      }
-      await retired.drain(upstream, { timeoutMs, signal })
-      return null
-    },
+        const made = createApp(app.address, proxy, log)
+        table.add(app.appId, made)
+        routeApp(made, app.appId, app.upstream, routing)
+        if (socket !== undefined) made.listener?.adopt(socket)
+        return null
+      },
 
-    async close({ appId, timeoutMs }) {
-      await close(appId, timeoutMs)
-      return null
-    },
+      async route({ appId, upstream }) {
+        const app = table.get(appId)
+        if (app === undefined) throw Object.assign(new Error(`${appId} is not open`), { code: notOpen })
+        return routeApp(app, appId, upstream, routing)
+      },
 
-    async takeTraffic() {
-      const open = [...table.all()].flatMap(([appId, { traffic }]) => takeTraffic(appId, traffic))
-      return [...closedTraffic.splice(0), ...open]
-    },
+      async drain({ upstream, timeoutMs }, signal) {
+        assertUnrouted(table, upstream)
+        await retired.drain(upstream, { timeoutMs, signal })
+        return null
+      },
 
-    async stop({ timeoutMs }) {
-      const all = [...table.all()]
-      for (const [, app] of all) stopRouting(app, retired)
-      const connections = shared.close(async () => {
-        await Promise.all(all.map(([, app]) => app.running.finish({ timeoutMs })))
-      })
-      await Promise.all([connections, ...all.map(([appId]) => close(appId, timeoutMs))])
-      return null
+      async close({ appId, timeoutMs }) {
+        await closing.close(appId, timeoutMs)
+        return null
+      },
+
+      async takeTraffic() {
+        const open = [...table.all()].flatMap(([appId, { traffic }]) => takeTraffic(appId, traffic))
+        return [...closedTraffic.splice(0), ...open]
+      },
+
+      async stop({ timeoutMs }) {
+        await closing.closeAll(shared, timeoutMs)
+        return closedTraffic.splice(0)
+      },
+
+      async retire({ timeoutMs }) {
+        const listeners = [shared]
+        for (const [, app] of table.all()) {
+          app.leaving = true
+          if (app.listener !== null) listeners.push(app.listener)
+        }
+        await Promise.all(listeners.map((listener) => listener.retire(timeoutMs)))
+        return null
+      },
     },
+    apps: () =>
+      [...table.all()].map(([appId, app]) => ({ app: stateOf(appId, app), socket: app.listener?.socket() ?? null })),
+    sharedSocket: shared.socket,
   }
+}
+
+/** The code of the error for an app that is not open. */
+export const notOpen = 'NOT_OPEN'
+
+function stateOf(appId: string, { address, backend }: App): OpenApp {
+  return { appId, address, upstream: backend?.upstream ?? null }
 }
 
 function assertMode(addresses: AppAddresses, address: PublicAddress): void {
   if ('port' in address === (addresses.mode === 'ports')) return
   throw new Error(`apps are told apart by ${addresses.mode} here`)
+}
+
+function assertUnrouted(table: AppTable, upstream: Calls['drain']['parameters']['upstream']): void {
+  for (const [, { backend }] of table.all()) {
+    if (backend !== null && isSameUpstream(backend.upstream, upstream)) {
+      throw new Error(`${upstream.deploymentId} still gets requests: route the app elsewhere first`)
+    }
+  }
 }
 
 async function openApp(table: AppTable, appId: string, app: App, host: string): Promise<void> {
@@ -146,18 +169,34 @@ async function openApp(table: AppTable, appId: string, app: App, host: string): 
   }
 }
 
-/** True when nobody else holds the address. Listens on a port for a moment to find out. */
-async function isFree(table: AppTable, address: PublicAddress, host: string, logger: Logger): Promise<boolean> {
-  if ('hostname' in address) return !table.hasHostname(address.hostname)
-  const listener = createListener({ logger, handle: (_, res) => answerUnknownHost(res) })
-  try {
-    await listener.listen({ host, port: address.port })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
-    throw error
+interface Closing {
+  /** Stops answering for an app at once; running requests get `timeoutMs` to finish. */
+  close(appId: string, timeoutMs: number): Promise<void>
+  closeAll(shared: Listener, timeoutMs: number): Promise<void>
+}
+
+/** Creates the ways to close apps. Their last counts go to `closedTraffic`. */
+function createClosing(table: AppTable, retired: RetiredBackends, closedTraffic: AppTraffic[]): Closing {
+  const close: Closing['close'] = async (appId, timeoutMs) => {
+    const app = table.get(appId)
+    if (app === undefined) return
+    table.remove(appId)
+    stopRouting(app, retired)
+    const finish = () => app.running.finish({ timeoutMs })
+    await (app.listener === null ? finish() : app.listener.close(finish))
+    closedTraffic.push(...takeTraffic(appId, app.traffic))
   }
-  await listener.close(async () => undefined)
-  return true
+  return {
+    close,
+    async closeAll(shared, timeoutMs) {
+      const all = [...table.all()]
+      for (const [, app] of all) stopRouting(app, retired)
+      const connections = shared.close(async () => {
+        await Promise.all(all.map(([, app]) => app.running.finish({ timeoutMs })))
+      })
+      await Promise.all([connections, ...all.map(([appId]) => close(appId, timeoutMs))])
+    },
+  }
 }
 
 function stopRouting(app: App, retired: RetiredBackends): void {

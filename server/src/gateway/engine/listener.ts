@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import type { Logger } from 'pino'
+import { Server as NetServer, type Socket } from 'node:net'
+import type { Log } from '../control/log.ts'
 import { faultOf } from '../exchange/faults.ts'
 
 /** Handles a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
@@ -10,16 +10,26 @@ export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgrade
 export interface Listener {
   /** Rejects with `code: 'EADDRINUSE'` when the port is taken. */
   listen(address: { host: string; port: number }): Promise<void>
+  /**
+   * Accepts on a socket that listens already, from another process: at once, because it is accepting connections from
+   * the moment in which it arrives.
+   */
+  adopt(socket: NetServer): void
+  /** The listening socket, for another process; null while there is none. */
+  socket(): NetServer | null
   /** Accepts nothing more, closes unused connections, and all others as soon as `finish` has resolved. */
   close(finish: () => Promise<void>): Promise<void>
+  /** Accepts nothing more, and waits until the clients have ended their connections; cuts the rest after `timeoutMs`. */
+  retire(timeoutMs: number): Promise<void>
 }
 
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 const TCP_KEEP_ALIVE_MS = 60_000
 
-export function createListener({ handle, logger }: { handle: RequestHandler; logger: Logger }): Listener {
+export function createListener({ handle, log }: { handle: RequestHandler; log: Log }): Listener {
   const sockets = new Set<Socket>()
+  let whenUnused: (() => void) | null = null
 
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -39,7 +49,10 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
 
   server.on('connection', (socket) => {
     sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
+    socket.on('close', () => {
+      sockets.delete(socket)
+      if (sockets.size === 0) whenUnused?.()
+    })
   })
   server.on('request', onRequest)
   // The app decides whether the client should send its body.
@@ -78,7 +91,7 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
     try {
       handle(req, res, upgradeHead)
     } catch (error) {
-      logger.error({ fault: faultOf(error) }, 'a request was cut: the gateway failed on it')
+      log.error({ fault: faultOf(error) }, 'a request was cut: the gateway failed on it')
       req.socket.destroy()
     }
   }
@@ -89,10 +102,27 @@ export function createListener({ handle, logger }: { handle: RequestHandler; log
         server.once('error', reject)
         server.listen({ host, port }, () => {
           server.off('error', reject)
-          server.on('error', (error) => logger.error({ err: error, port }, 'the listener failed'))
+          server.on('error', (error) => log.error({ fault: faultOf(error), port }, 'a listener failed'))
           resolve()
         })
       }),
+    adopt(socket) {
+      server.on('error', (error) => log.error({ fault: faultOf(error) }, 'a listener failed'))
+      server.listen(socket)
+    },
+    socket: () => (server.listening ? server : null),
+    async retire(timeoutMs) {
+      // The method of HTTP servers would also close connections whose first request has not been read yet.
+      if (server.listening) NetServer.prototype.close.call(server)
+      if (sockets.size === 0) return
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy()
+      }, timeoutMs)
+      await new Promise<void>((resolve) => {
+        whenUnused = resolve
+      })
+      clearTimeout(cut)
+    },
     async close(finish) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await finish()

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Logger } from 'pino'
+import type { Log } from '../control/log.ts'
 import { answer } from '../http1/answers.ts'
 import type { Backend, Instance } from '../upstream/backend.ts'
 import type { OutgoingHead } from '../upstream/connections.ts'
@@ -21,7 +21,7 @@ export interface ExchangeRequest {
   /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
-  readonly logger: Logger
+  readonly log: Log
 }
 
 /**
@@ -33,7 +33,7 @@ export function beginExchange(request: ExchangeRequest): void {
   const { route, backend, instance, req, res } = request
   const guarded = createGuard((error) => {
     const { deploymentId } = exchange.backend.upstream
-    exchange.logger.error({ fault: faultOf(error), deploymentId }, 'the exchange failed')
+    exchange.log.error({ fault: faultOf(error), deploymentId }, 'the exchange failed')
     cut(exchange)
   })
   const cutThis = () => cut(exchange)
@@ -44,7 +44,7 @@ export function beginExchange(request: ExchangeRequest): void {
     client: req.socket,
     upgradeHead: request.upgradeHead,
     head: request.head,
-    logger: request.logger,
+    log: request.log,
     guarded,
     onClientGone: guarded(() => void exchange.outgoing?.request.destroy()),
     attempt: (next, nextInstance, options) => attempt(exchange, next, nextInstance, options, cutThis),

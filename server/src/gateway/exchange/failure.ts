@@ -8,29 +8,26 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /** Answers with 502 to an answer of the app that cannot be passed on, and of which nothing was passed on. */
 export function refuseAnswer(exchange: Exchange, reason: string): void {
-  const { logger, backend, outgoing, res } = exchange
-  logger.warn(
-    { reason, deploymentId: backend.upstream.deploymentId },
-    'the app gave an answer that cannot be passed on',
-  )
+  const { log, backend, outgoing, res } = exchange
+  log.warn({ reason, deploymentId: backend.upstream.deploymentId }, 'the app gave an answer that cannot be passed on')
   outgoing?.request.destroy()
   answerBadGateway(res)
 }
 
 /** Sends the request again, answers with 502, or cuts an answer that broke off. */
 export function onUpstreamError(exchange: Exchange, error: Error): void {
-  const { res, logger, backend, instance, outgoing } = exchange
+  const { res, log, backend, instance, outgoing } = exchange
   // The client has all it will get, or has gone: then the gateway itself has ended the request.
   if (res.writableEnded || res.destroyed) return
   const { deploymentId } = backend.upstream
   if (exchange.answered) {
-    logger.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
+    log.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
     cut(exchange)
     return
   }
   if (outgoing?.unconnected() === true && faultOf(error).code === 'ECONNREFUSED') backend.refused(instance)
   if (sendAgain(exchange)) return
-  logger.warn({ fault: faultOf(error), deploymentId }, 'the app did not answer')
+  log.warn({ fault: faultOf(error), deploymentId }, 'the app did not answer')
   answerBadGateway(res)
 }
 

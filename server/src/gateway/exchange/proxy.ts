@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Logger } from 'pino'
+import type { Log } from '../control/log.ts'
 import { answer, answerUnavailable } from '../http1/answers.ts'
 import { type Peer, requestHead } from '../http1/request-head.ts'
 import { parseTarget } from '../http1/target.ts'
@@ -11,14 +11,14 @@ import { countAnswer } from './traffic.ts'
 export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
 export interface ProxyOptions {
-  readonly logger: Logger
+  readonly log: Log
   readonly scheme: 'http' | 'https'
   /** True for peers whose X-Forwarded-* headers are believed. */
   readonly isTrustedProxy: (address: string) => boolean
 }
 
 /** Answers a request itself, or begins an exchange with the app of its route. */
-export function createProxy({ logger, scheme, isTrustedProxy }: ProxyOptions): AppProxy {
+export function createProxy({ log, scheme, isTrustedProxy }: ProxyOptions): AppProxy {
   const peers = new WeakMap<Socket, Peer>()
 
   /** Looked up once for each connection: searching the list of proxies takes as long as everything else here. */
@@ -41,7 +41,7 @@ export function createProxy({ logger, scheme, isTrustedProxy }: ProxyOptions): A
     }
     route.traffic.requests += 1
     // An exchange counts its answer by itself, at its end.
-    if (!begin(route, peer, req, res, upgradeHead, logger)) countAnswer(route.traffic, res)
+    if (!begin(route, peer, req, res, upgradeHead, log)) countAnswer(route.traffic, res)
   }
 }
 
@@ -52,11 +52,11 @@ function begin(
   req: IncomingMessage,
   res: ServerResponse,
   upgradeHead: Buffer | null,
-  logger: Logger,
+  log: Log,
 ): boolean {
   const { method = 'GET', url = '' } = req
   const { backend } = route
-  if (route.closing) res.shouldKeepAlive = false
+  if (route.closing || route.leaving) res.shouldKeepAlive = false
   if (route.closing || backend === null) {
     answerUnavailable(res)
     return false
@@ -89,6 +89,6 @@ function begin(
     return false
   }
   const outgoing = { method, path: target.path, headers: head.headers, hasBody: head.hasBody }
-  beginExchange({ route, backend, instance, req, res, upgradeHead, head: outgoing, logger })
+  beginExchange({ route, backend, instance, req, res, upgradeHead, head: outgoing, log })
   return true
 }

@@ -35,7 +35,7 @@ export function onResponse(exchange: Exchange, incoming: IncomingMessage): void 
   // Node has parsed already what stood behind a message that the gateway refused.
   if (isOver(exchange)) return
   exchange.answered = true
-  if (route.closing) res.shouldKeepAlive = false
+  if (route.closing || route.leaving) res.shouldKeepAlive = false
   let length: number | null
   try {
     // To Node a switch of protocols without an Upgrade header is an answer like any other.

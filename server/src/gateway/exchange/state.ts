@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Logger } from 'pino'
+import type { Log } from '../control/log.ts'
 import type { Backend, Instance } from '../upstream/backend.ts'
 import type { Outgoing, OutgoingHead } from '../upstream/connections.ts'
 import type { InFlight } from '../upstream/in-flight.ts'
@@ -12,8 +12,10 @@ export interface Route {
   readonly backend: Backend | null
   readonly running: InFlight
   readonly traffic: Traffic
-  /** True when the app is being closed: client connections end with the answers that are still owed. */
+  /** True when the app is being closed: new requests get 503, and client connections end with the next answer. */
   readonly closing: boolean
+  /** True when another process accepts the connections from now on: those of this one end with their next answer. */
+  readonly leaving: boolean
 }
 
 /** One request until its last byte has gone either way. */
@@ -25,7 +27,7 @@ export interface Exchange {
   /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
-  readonly logger: Logger
+  readonly log: Log
   /** Every event callback is wrapped in it: an error in one cuts this exchange and nothing else. */
   readonly guarded: Guard
   readonly onClientGone: () => void
