@@ -4,23 +4,34 @@ import {
   type ConnectionBudget,
   checkedBudget,
   connectionBudget,
+  connectionsOf,
 } from '../../server/src/platform/database/connection-budget.ts'
+import { initdbArguments } from '../../server/src/platform/postgres/initialise.ts'
 
-it('the budget of the server uses its whole pool', () => {
-  const { poolSize, requests, reservedForReads, lanes } = connectionBudget
-  expect(Object.keys(lanes).length + requests.concurrency + reservedForReads).toBe(poolSize)
+it('requests use their whole pool', () => {
+  const { poolSize, requests, reservedForReads } = connectionBudget.requests
+  expect(requests.concurrency + reservedForReads).toBe(poolSize)
+})
+
+it('three servers fit into the embedded cluster', () => {
+  const [, most] = /--set=max_connections=(\d+)/.exec(initdbArguments('linux', 18).join(' ')) ?? []
+  // Three servers with 16 connections for requests and 5 outside the pools, the leader's 20, and 10 for commands.
+  expect(connectionsOf(3)).toBe(3 * 21 + 20 + 10)
+  // PostgreSQL keeps 3 for superusers, as which the servers connect; they are left to an operator.
+  expect(connectionsOf(3)).toBeLessThanOrEqual(Number(most) - 3)
 })
 
 it('a pool that is too small is refused with the numbers', () => {
-  expect(() => checkedBudget({ ...connectionBudget, poolSize: 19 })).toThrow(
-    '4 listeners of job lanes, 10 transactions of requests and 6 reserved for reads need 20 connections, and the pool has 19',
+  expect(() => checkedBudget({ ...connectionBudget.requests, poolSize: 15 })).toThrow(
+    '0 listeners of job lanes, 10 transactions of requests and 6 reserved for reads need 16 connections, and the pool has 15',
   )
 })
 
 it('jobs that hold a second connection are refused, because the pool could deadlock', () => {
-  const lanes = { ...connectionBudget.lanes, databases: { concurrency: 10, connectionsEach: 2 } }
-  expect(() => checkedBudget({ ...connectionBudget, lanes })).toThrow(
-    '20 connections that may be held while another one is waited for (requests 10, databases 10)',
+  const { leader } = connectionBudget
+  const lanes = { ...leader.lanes, databases: { concurrency: 16, connectionsEach: 2 } }
+  expect(() => checkedBudget({ ...leader, lanes })).toThrow(
+    '16 connections that may be held while another one is waited for (databases 16)',
   )
 })
 

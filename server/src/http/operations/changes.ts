@@ -20,7 +20,7 @@ export interface ChangesDependencies {
 
 export function createChanges({ database, secrets }: ChangesDependencies): Changes {
   // Each transaction holds a connection, so there are fewer of them than connections.
-  const slots = createSlots(connectionBudget.requests.concurrency)
+  const slots = createSlots(connectionBudget.requests.requests.concurrency)
   const idempotency = createIdempotency({ secrets })
   return ({ id, claim }, change) => {
     const transact = (inside: (transaction: Transaction) => Promise<Answer>) =>

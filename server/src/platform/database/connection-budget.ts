@@ -1,5 +1,5 @@
 /*
- * The connections of the server's pool, and who may hold how many of them at once. Everything that sets a pool size or a
+ * The connections of the server's pools, and who may hold how many of them at once. Everything that sets a pool size or a
  * concurrency takes it from here, so that the numbers fit together.
  */
 
@@ -57,18 +57,40 @@ export function checkedBudget<Lane extends string>(budget: ConnectionBudget<Lane
   return budget
 }
 
-/** The budget of a server. A start with numbers that do not fit fails with the reason. */
-export const connectionBudget = checkedBudget({
-  poolSize: 20,
-  // A change of a project counts its deployments, databases and files in batched reads beside its transaction.
-  requests: { concurrency: 10, connectionsEach: 2 },
-  reservedForReads: 6,
-  lanes: {
-    /** Deployments. Their builds wait for build slots, of which there are fewer. */
-    deploy: { concurrency: 20, connectionsEach: 1 },
-    /** Starts of existing releases, in a lane of their own so that they wait for no build. */
-    start: { concurrency: 5, connectionsEach: 1 },
-    databases: { concurrency: 10, connectionsEach: 1 },
-    removal: { concurrency: 2, connectionsEach: 1 },
-  },
-})
+/**
+ * The two pools of a server. Every server has the one of requests, and the leader has another one for the work in the
+ * background. A start with numbers that do not fit fails with the reason.
+ */
+export const connectionBudget = {
+  requests: checkedBudget({
+    poolSize: 16,
+    // A change of a project counts its deployments, databases and files in batched reads beside its transaction.
+    requests: { concurrency: 10, connectionsEach: 2 },
+    reservedForReads: 6,
+    lanes: {},
+  }),
+  leader: checkedBudget({
+    poolSize: 20,
+    requests: { concurrency: 0, connectionsEach: 1 },
+    // The reconciler, webhooks and maintenance. Jobs share what these leave.
+    reservedForReads: 6,
+    lanes: {
+      /** Deployments. Their builds wait for build slots, of which there are fewer. */
+      deploy: { concurrency: 20, connectionsEach: 1 },
+      /** Starts of existing releases, in a lane of their own so that they wait for no build. */
+      start: { concurrency: 5, connectionsEach: 1 },
+      databases: { concurrency: 10, connectionsEach: 1 },
+      removal: { concurrency: 2, connectionsEach: 1 },
+    },
+  }),
+}
+
+/** Connections of each server outside the pools: the lock of the leadership, the membership in the cluster, listeners. */
+const outsidePools = 1 + 1 + 3
+/** Connections that commands beside the servers may use. */
+const forCommands = 10
+
+/** Returns the most connections that servers on one PostgreSQL use, of which one leads. */
+export function connectionsOf(servers: number): number {
+  return servers * (connectionBudget.requests.poolSize + outsidePools) + connectionBudget.leader.poolSize + forCommands
+}

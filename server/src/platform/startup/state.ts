@@ -45,7 +45,7 @@ export async function openState(options: {
   const directory = await openDataDirectory(config.dataDirectory, user)
   if (config.databaseUrl !== undefined) {
     const connection = { connectionString: config.databaseUrl }
-    const handle = openDatabase({ ...connection, max: connectionBudget.poolSize }, logger)
+    const handle = openDatabase({ ...connection, max: connectionBudget.requests.poolSize }, logger)
     await migrate(handle.db, migrations).catch(async (error: unknown) => {
       await handle.close()
       throw unusableDatabase(error)
@@ -60,7 +60,7 @@ export async function openState(options: {
     signal,
     supervise,
   })
-  const handle = openDatabase({ ...cluster.connection, max: connectionBudget.poolSize }, logger)
+  const handle = openDatabase({ ...cluster.connection, max: connectionBudget.requests.poolSize }, logger)
   const close = async () => {
     await handle.close()
     await cluster.close()
