@@ -47,6 +47,7 @@ export const innerRooms: readonly Room[] = [
   { path: 'http/application', imports: ['http/operations', 'http/dashboard', 'http/reference'] },
   { path: 'platform/machine', imports: [] },
   { path: 'platform/database', imports: [] },
+  { path: 'platform/leadership', imports: ['platform/database'] },
   { path: 'platform/migrations', imports: [] },
   { path: 'platform/secrets', imports: ['platform/database'] },
   { path: 'platform/postgres', imports: ['platform/machine'] },

@@ -26,7 +26,12 @@ export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHand
   // The same holds for a connection lost while it is checked out; a query on it rejects by itself.
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db: Database = new Kysely({ dialect: new PostgresDialect({ pool }) })
-  return { db, pool, close: () => db.destroy() }
+  const close = async () => {
+    await db.destroy()
+    // Kysely ends the pool only when it has run a query on it.
+    if (!pool.ending) await pool.end()
+  }
+  return { db, pool, close }
 }
 
 /**

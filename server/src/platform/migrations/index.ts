@@ -11,6 +11,7 @@ import { traffic } from './0009-traffic.ts'
 import { generations } from './0010-generations.ts'
 import { databaseRestrictions } from './0011-database-restrictions.ts'
 import { pendingFiles } from './0012-pending-files.ts'
+import { servers } from './0013-servers.ts'
 
 /** All steps of the schema, applied in the order of their names. A released one is never edited. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -26,4 +27,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0010-generations': generations,
   '0011-database-restrictions': databaseRestrictions,
   '0012-pending-files': pendingFiles,
+  '0013-servers': servers,
 }

@@ -1,0 +1,166 @@
+import { sql } from 'kysely'
+import { sleepUntilAborted } from '../abort.ts'
+import { type Database, lockByName, type Transaction } from '../database.ts'
+import type { Logger } from '../logger.ts'
+import { startPeriodic } from '../periodic.ts'
+import { pollMs } from './timing.ts'
+
+/** A server, as others see it. */
+export interface ServerIdentity {
+  /** A new one for each process. */
+  readonly id: string
+  readonly version: string
+  /** The name of the newest migration that it knows. */
+  readonly schema: string
+  readonly host: string
+  readonly pid: number
+  /** Its URL. */
+  readonly address: string
+  /** The id of its data directory, which servers that work together share. */
+  readonly dataDirectory: string
+}
+
+export interface LiveServer extends ServerIdentity {
+  readonly startedAt: Date
+  readonly seenAt: Date
+  readonly leads: boolean
+}
+
+// An interface would not fit Kysely's type of tables.
+type ServersTables = {
+  servers: {
+    id: string
+    version: string
+    schema: string
+    host: string
+    pid: number
+    address: string
+    data_directory: string
+    started_at: Date
+    seen_at: Date
+  }
+  leadership: { epoch: string; holder: string | null; renewed_at: Date; data_directory: string | null }
+}
+
+/** How often a server says that it lives. */
+const refreshMs = 2_000
+/** A server that was seen in this time may live, and keeps servers with another data directory away. */
+export const conflictMs = 10_000
+/** A server that was not seen for so long is forgotten. */
+const forgetMs = 30_000
+
+const ago = (ms: number) => sql<Date>`clock_timestamp() - make_interval(secs => ${ms / 1000}::float8)`
+
+/** The reason why this server cannot work beside those of another data directory. */
+export function aloneError(): Error {
+  return new Error(
+    'Another Fairlead server with another data directory is running on this database. Apps, files and logs are in the ' +
+      'data directory, so servers with different ones cannot share the work. Start this server on the same data ' +
+      'directory, give it a database of its own (DATABASE_URL), or stop the other one first.',
+  )
+}
+
+export interface RegistrationOptions {
+  readonly db: Database
+  readonly server: ServerIdentity
+  readonly logger: Logger
+  /** Aborts a registration that is under way. */
+  readonly signal: AbortSignal
+  /** Called when this server was stopped so long that others took it for dead, and one with another data directory began. */
+  readonly onConflict: (error: Error) => void
+}
+
+/**
+ * Registers a server as live, until `stop`. Rejects when a live server works with another data directory; one that was
+ * just killed is waited for.
+ */
+export async function registerServer(options: RegistrationOptions): Promise<{ stop(): Promise<void> }> {
+  const { server, logger, onConflict } = options
+  const db = options.db.withTables<ServersTables>()
+  await registerWhenAlone(options)
+  const refresh = async () => {
+    const { numUpdatedRows } = await db
+      .updateTable('servers')
+      .set({ seen_at: sql<Date>`clock_timestamp()` })
+      .where('id', '=', server.id)
+      .where('seen_at', '>', ago(conflictMs))
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n && (await register(options.db, server)) !== null) onConflict(aloneError())
+    await db.deleteFrom('servers').where('seen_at', '<', ago(forgetMs)).execute()
+  }
+  const periodic = startPeriodic({ name: 'the registration of this server', everyMs: refreshMs, work: refresh, logger })
+  return {
+    async stop() {
+      await periodic.stop()
+      await db.deleteFrom('servers').where('id', '=', server.id).execute()
+    },
+  }
+}
+
+/**
+ * The signs of life of a server that was killed stop, so it is given the time until its last one is old; any newer one
+ * shows that it lives.
+ */
+async function registerWhenAlone({ db, server, signal }: RegistrationOptions): Promise<void> {
+  const until = performance.now() + conflictMs + refreshMs
+  let before: string | undefined
+  for (;;) {
+    signal.throwIfAborted()
+    const sign = await register(db, server)
+    if (sign === null) return
+    if ((before !== undefined && sign !== before) || performance.now() > until) throw aloneError()
+    before = sign
+    await sleepUntilAborted(pollMs, signal)
+  }
+}
+
+/** Registers a server unless one with another data directory lives; returns the last sign of life of such a one. */
+function register(database: Database, server: ServerIdentity): Promise<string | null> {
+  return database.transaction().execute(async (trx) => {
+    await lockByName(trx, 'servers')
+    const sign = await lastSignOfOthers(trx, server.dataDirectory)
+    if (sign !== null) return sign
+    const { dataDirectory: data_directory, ...row } = server
+    const now = sql<Date>`clock_timestamp()`
+    await trx
+      .withTables<ServersTables>()
+      .insertInto('servers')
+      .values({ ...row, data_directory, started_at: now, seen_at: now })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ seen_at: now }))
+      .execute()
+    return null
+  })
+}
+
+/** Lists the servers that were seen lately, the oldest first. */
+export async function listServers(database: Database): Promise<LiveServer[]> {
+  const rows = await database
+    .withTables<ServersTables>()
+    .selectFrom('servers')
+    .leftJoin('leadership', 'leadership.holder', 'servers.id')
+    .selectAll('servers')
+    .select(sql<boolean>`leadership.holder is not null`.as('leads'))
+    .where('seen_at', '>', ago(conflictMs))
+    .orderBy('started_at')
+    .orderBy('id')
+    .execute()
+  return rows.map(({ data_directory, started_at, seen_at, ...row }) => ({
+    ...row,
+    dataDirectory: data_directory,
+    startedAt: started_at,
+    seenAt: seen_at,
+  }))
+}
+
+/** Returns the last sign of life of servers and leader with another data directory; `null` when there is none. */
+async function lastSignOfOthers(database: Transaction, dataDirectory: string): Promise<string | null> {
+  const { rows } = await sql<{ sign: string | null }>`
+    select max(sign)::text as sign from (
+      select seen_at as sign from servers
+      where data_directory <> ${dataDirectory} and seen_at > ${ago(conflictMs)}
+      union all
+      select renewed_at from leadership
+      where data_directory <> ${dataDirectory} and holder is not null and renewed_at > ${ago(conflictMs)}
+    ) as signs`.execute(database)
+  return rows[0]?.sign ?? null
+}

@@ -1,0 +1,118 @@
+import type { ClientConfig } from 'pg'
+import type { Logger } from '../logger.ts'
+import { NotLeading } from './epoch.ts'
+import { type LockSession, winLock } from './lock-session.ts'
+import { renewMs, silentMs } from './timing.ts'
+
+/** The time in which a server leads: it holds the lock and renews its row. */
+export interface Tenure {
+  /** Resolves at once when the last renewal is recent, otherwise at the next one. Rejects with `NotLeading`. */
+  confirm(): Promise<void>
+  /** Gives the leadership up: another server may take it at once. */
+  release(): Promise<void>
+}
+
+export interface TenureOptions {
+  /** The session that has the lock. The tenure closes it. */
+  readonly session: LockSession
+  readonly epoch: number
+  readonly connection: ClientConfig
+  readonly logger: Logger
+  /** Called at most once, when a later epoch has begun. */
+  readonly onLost: (reason: NotLeading) => void
+}
+
+/**
+ * Renews until `release` or until another server has begun an epoch. A lost connection (the database was restarted) does
+ * not end the tenure: the lock is taken again, and the row decides.
+ */
+export function startTenure({ session, epoch, connection, logger, onLost }: TenureOptions): Tenure {
+  const releasing = new AbortController()
+  const { signal } = releasing
+  let current: LockSession | null = session
+  // The clock of this process, which goes on while it is stopped. Taken before the write, so that it errs to the safe side.
+  let renewedAt = performance.now()
+  let lost: NotLeading | undefined
+  let next = nextRenewal()
+
+  const renew = async (holding: LockSession): Promise<'renewed' | 'lost' | 'disconnected'> => {
+    const began = performance.now()
+    try {
+      const rows = await holding.query(
+        'update leadership set renewed_at = clock_timestamp() where epoch = $1 returning epoch',
+        [epoch],
+      )
+      if (rows.length === 0) return 'lost'
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ err: error }, 'the connection that holds the leadership was lost')
+      return 'disconnected'
+    }
+    renewedAt = began
+    next.resolve()
+    next = nextRenewal()
+    return 'renewed'
+  }
+
+  /** Takes the lock again, unless a later epoch has begun. */
+  const retake = async (): Promise<LockSession | null> => {
+    let unreachable = false
+    const taken = await winLock(
+      {
+        connection,
+        onRefused: (attempt) => attempt.epoch <= epoch,
+        onError: (error) => {
+          if (!unreachable) logger.warn({ err: error }, 'cannot take the leadership again yet')
+          unreachable = true
+        },
+      },
+      signal,
+    )
+    await taken?.query('set synchronous_commit = off').catch(() => undefined)
+    return taken
+  }
+
+  const keep = async (): Promise<void> => {
+    while (!signal.aborted && current !== null) {
+      const outcome = await renew(current)
+      if (outcome === 'renewed') {
+        await current.wait(renewMs, signal)
+        continue
+      }
+      await current.close()
+      current = outcome === 'lost' ? null : await retake()
+    }
+    if (signal.aborted) return
+    lost = new NotLeading(epoch, 'a later epoch has begun')
+    next.reject(lost)
+    onLost(lost)
+  }
+  const keeping = keep()
+
+  return {
+    async confirm() {
+      if (lost !== undefined) throw lost
+      if (performance.now() - renewedAt >= silentMs) await next.promise
+    },
+    async release() {
+      releasing.abort()
+      await keeping
+      lost ??= new NotLeading(epoch, 'it gave the leadership up')
+      next.reject(lost)
+      try {
+        await current?.query('update leadership set holder = null where epoch = $1', [epoch])
+        await current?.unlock()
+      } catch {
+        // The end of the connection releases the lock too.
+      }
+      await current?.close()
+      current = null
+    },
+  }
+}
+
+function nextRenewal() {
+  const renewal = Promise.withResolvers<void>()
+  // Nobody may be waiting for it.
+  renewal.promise.catch(() => undefined)
+  return renewal
+}
