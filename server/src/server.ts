@@ -1,9 +1,13 @@
-import { compose } from './composition/compose.ts'
+import { composeRequests } from './composition/compose.ts'
 import { proxyRule, type ServerOptions } from './composition/composition.ts'
+import { readiness } from './composition/health.ts'
+import { startLeading } from './composition/lead.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
+import { connectionBudget } from './platform/database/connection-budget.ts'
+import { openDatabase } from './platform/database.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
@@ -82,7 +86,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       given: config.secretKey,
       file: state.directory.secretKeyFile,
     })
-    await compose({
+    const composition = {
       ...options,
       state,
       secrets,
@@ -90,7 +94,14 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       metrics,
       stack,
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
-    })
+    }
+    const shared = await composeRequests(composition)
+    const leader = openDatabase({ ...state.connection, max: connectionBudget.leader.poolSize }, logger)
+    stack.defer('database of the leader', () => leader.close())
+    const { db, pool } = leader
+    const leading = await startLeading({ ...composition, state: { ...state, db, pool } }, shared, stack.signal)
+    stack.defer('leading', (scope) => leading.stop(scope))
+    application.setReadiness(readiness(state, leading, logger))
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
     presence.update({ state: 'ready' })

@@ -14,6 +14,7 @@ import { createDiskStore } from '../../server/src/storage/disk/disk-store.ts'
 import { createFiles, type Files } from '../../server/src/storage/files.ts'
 import type { StorageParts } from '../../server/src/storage/parts.ts'
 import { createPendingFiles } from '../../server/src/storage/pending.ts'
+import { removeProjectFiles } from '../../server/src/storage/removal.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { filesOnDisk, form } from '../harness/storage.ts'
@@ -143,8 +144,7 @@ it('keeps a file whose commit succeeded although its answer was lost', async () 
   expect(await filesOnDisk(server.dataDirectory)).toEqual([row?.id])
   expect(await server.database.query('select file_id from pending_files')).toEqual([])
 
-  const files = createFiles(parts)
-  await files.removeProject(project.id)
-  await files.removeProject(project.id)
+  await removeProjectFiles(parts, project.id)
+  await removeProjectFiles(parts, project.id)
   await vi.waitFor(nothingIsThere, 30_000)
 })

@@ -2,7 +2,6 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccounts } from '../../server/src/accounts/accounts.ts'
 import { type Apps, createApps } from '../../server/src/apps/apps.ts'
-import type { PublicAddress } from '../../server/src/gateway/client.ts'
 import type { AppsConfig } from '../../server/src/platform/config.ts'
 import { type Database, openDatabase, type Transaction } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
@@ -37,8 +36,8 @@ async function newProject(): Promise<string> {
   return id
 }
 
-const isFree = async (address: PublicAddress) => !('port' in address && taken.includes(address.port))
-const appsWith = (config: AppsConfig): Apps => createApps({ database: db, gateway: { isFree }, config })
+const isPortFree = async (port: number) => !taken.includes(port)
+const appsWith = (config: AppsConfig): Apps => createApps({ database: db, isPortFree, config })
 const apps = () => appsWith({ mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 29_999 } })
 const inTransaction = <T>(run: (transaction: Transaction) => Promise<T>): Promise<T> => db.transaction().execute(run)
 

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { createAccounts } from '../../server/src/accounts/accounts.ts'
 import { createApps } from '../../server/src/apps/apps.ts'
 import { createTeardown } from '../../server/src/deployments/job/teardown.ts'
-import { createRemoveProject } from '../../server/src/deployments/owners/remove.ts'
+import { createRemoveProject } from '../../server/src/deployments/reconciler/remove.ts'
 import { createDeploymentLocks } from '../../server/src/deployments/state/lock.ts'
 import { createDeploymentStore } from '../../server/src/deployments/state/store.ts'
 import { createLogStore } from '../../server/src/logs/file-log-store.ts'
@@ -29,7 +29,7 @@ it('removing a project removes everything of it, also after a failed attempt, an
   const closed: string[] = []
   const folder = (...names: string[]) => join(directory.path, ...names)
   const config = { mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 29_999 } } as const
-  const apps = createApps({ database: db, gateway: { isFree: async () => true }, config })
+  const apps = createApps({ database: db, isPortFree: async () => true, config })
   const store = createDeploymentStore({ database: db, apps })
   const locks = createDeploymentLocks()
   const logs = createLogStore({ directory: folder('logs') })

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { ApiError } from '../contract/errors.ts'
-import type { Gateway, PublicAddress } from '../gateway/client.ts'
+import type { PublicAddress } from '../gateway/client.ts'
 import type { AppsConfig } from '../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
@@ -46,10 +46,11 @@ const fields = ['id', 'name', 'number', 'port', 'hostname'] as const
 
 export function createApps(dependencies: {
   readonly database: Database
-  readonly gateway: Pick<Gateway, 'isFree'>
+  /** False when another program listens on this port. */
+  readonly isPortFree: (port: number) => Promise<boolean>
   readonly config: AppsConfig
 }): Apps {
-  const { database, gateway, config } = dependencies
+  const { database, isPortFree, config } = dependencies
   const db = tablesOf(database)
 
   return {
@@ -61,8 +62,9 @@ export function createApps(dependencies: {
       const meanwhile = await find(transaction, project.id, name)
       if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
       await assertRoom(transaction, project)
+      const taken = await takenPorts(transaction)
       for (const address of candidates(config, project.id, name)) {
-        if (!(await gateway.isFree(address))) continue
+        if ('port' in address && (taken.has(address.port) || !(await isPortFree(address.port)))) continue
         const app = await insert(transaction, project.id, name, address)
         if (app !== undefined) return { app, isNew: true }
       }
@@ -120,6 +122,12 @@ async function find(transaction: Transaction, projectId: string, name: string): 
     .forUpdate()
     .executeTakeFirst()
   return row && appOf(row)
+}
+
+/** The ports of all apps. They are not probed: the gateway may listen there. */
+async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
+  const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
+  return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))
 }
 
 async function assertRoom(transaction: Transaction, { id, plan, mostApps }: ProjectOfApp): Promise<void> {

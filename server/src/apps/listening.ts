@@ -10,6 +10,8 @@ export interface Listening {
   retry(): Promise<void>
   isOpen(appId: string): boolean
   close(appId: string): Promise<void>
+  /** Opens the addresses of listed apps that are not open yet, and closes those of apps that are gone. */
+  keepOnly(listApps: () => Promise<readonly App[]>): Promise<void>
 }
 
 export function createListening({
@@ -20,8 +22,11 @@ export function createListening({
   readonly logger: Logger
 }): Listening {
   const taken = new Map<string, App>()
+  /** The apps whose addresses were opened, or could not be. */
+  const known = new Set<string>()
 
   const open = async (app: App): Promise<void> => {
+    known.add(app.id)
     try {
       await gateway.open(app.id, app.address)
       taken.delete(app.id)
@@ -33,15 +38,26 @@ export function createListening({
     }
   }
 
+  const close = async (appId: string): Promise<void> => {
+    known.delete(appId)
+    taken.delete(appId)
+    await gateway.close(appId)
+  }
+
   return {
     open,
+    close,
     async retry() {
       for (const app of [...taken.values()]) await open(app)
     },
     isOpen: (appId) => !taken.has(appId),
-    async close(appId) {
-      taken.delete(appId)
-      await gateway.close(appId)
+    async keepOnly(listApps) {
+      // Read before the list: an app that is made meanwhile may be open and not listed.
+      const before = [...known]
+      const apps = await listApps()
+      const kept = new Set(apps.map(({ id }) => id))
+      for (const id of before) if (!kept.has(id)) await close(id)
+      for (const app of apps) if (!known.has(app.id)) await open(app)
     },
   }
 }

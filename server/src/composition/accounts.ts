@@ -25,6 +25,10 @@ export interface AccountsFeature {
   readonly audit: AuditLog['write']
   /** Reads the tier of an account in the transaction of a change. */
   readonly tierOf: (transaction: Transaction, accountId: string) => Promise<Tier>
+}
+
+/** The work of the leader on accounts. */
+export interface AccountsWork {
   /** Removes sessions, setup links and audit entries that are too old. */
   forget(): Promise<void>
   /** Logs the link that makes the first user, while there is none. */
@@ -32,7 +36,7 @@ export interface AccountsFeature {
 }
 
 export async function composeAccounts(composition: Composition, tenancy: Tenancy): Promise<AccountsFeature> {
-  const { config, logger, state, publicOrigin } = composition
+  const { config, state } = composition
   const database = state.db
   const accounts = createAccounts({ database })
   const operatorId = await accounts.ensureOperator()
@@ -57,7 +61,16 @@ export async function composeAccounts(composition: Composition, tenancy: Tenancy
     dashboard: { authenticate: sessions.authenticate, handlers: createSignIn(signIn) },
     audit: auditLog.write,
     tierOf: (transaction, accountId) => tierOf(accounts, transaction, accountId),
+  }
+}
 
+export async function leadAccounts({ config, logger, state, publicOrigin }: Composition): Promise<AccountsWork> {
+  const database = state.db
+  const operatorId = await createAccounts({ database }).ensureOperator()
+  const users = createUsers({ database })
+  const sessions = createSessions({ database })
+  const auditLog = createAuditLog({ database })
+  return {
     async forget() {
       await sessions.forget()
       await users.forget()

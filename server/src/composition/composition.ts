@@ -1,4 +1,6 @@
+import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application/application.ts'
+import type { LogStore } from '../logs/log-store.ts'
 import type { Config } from '../platform/config.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
@@ -20,15 +22,28 @@ export interface ServerOptions {
   readonly strictResponses?: boolean
 }
 
-/** The parts that every composer works with. */
-export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | 'strictResponses'> {
-  readonly state: State
+/**
+ * The parts that every composer works with. Requests and the work of the leader have a state and a stack each: the leader's
+ * database refuses its writes as soon as another server leads, and its stack ends its work while requests go on.
+ */
+export interface Composition extends Pick<ServerOptions, 'config' | 'logger'> {
+  readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
-  readonly application: Application
-  readonly metrics: Metrics
   readonly stack: ShutdownStack
   /** The address at which others reach the server, without a path. */
   readonly publicOrigin: string
+}
+
+/** The parts that composers of requests work with. */
+export interface RequestComposition extends Composition, Pick<ServerOptions, 'strictResponses'> {
+  readonly application: Application
+  readonly metrics: Metrics
+}
+
+/** The parts of a process that its requests and its work as the leader share. */
+export interface SharedParts {
+  readonly engine: Engine
+  readonly logs: LogStore
 }
 
 /** The time that requests and jobs may take to end when the server stops, in milliseconds. */

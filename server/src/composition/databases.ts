@@ -18,7 +18,7 @@ import { databasesUser } from '../platform/startup/state.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { announce } from '../webhooks/outbox.ts'
 import type { AccountsFeature } from './accounts.ts'
-import type { Composition } from './composition.ts'
+import type { Composition, SharedParts } from './composition.ts'
 
 /** The host in connection strings of the embedded engine, whose clusters listen on loopback alone. */
 const embeddedHost = '127.0.0.1'
@@ -28,35 +28,45 @@ export interface DatabasesFeature {
   readonly handlers: HandlersOf<'databases' | 'snapshots'>
   /** Counts the databases of a project. */
   readonly count: (projectId: string) => Promise<number>
+}
+
+/** The work of the leader on databases. */
+export interface DatabasesWork {
   readonly tasks: Readonly<Record<string, Task>>
   readonly removeProject: DatabaseReconciler['removeProject']
   /** Opens the engines of all databases, and begins to check them. */
   start(): Promise<void>
 }
 
-export async function composeDatabases(
+export function composeDatabases(
   composition: Composition,
   { tierOf }: Pick<AccountsFeature, 'tierOf'>,
-  tenancy: Pick<Tenancy, 'accountOf'>,
-): Promise<DatabasesFeature> {
-  const { config, logger, state, secrets, stack } = composition
-  const { plans } = config
+  { engine }: Pick<SharedParts, 'engine'>,
+): DatabasesFeature {
+  const { config, state, secrets } = composition
   const database = state.db
-  const engine = await databaseEngine(composition)
   const databases = createDatabases({
     database,
     secrets,
     engine,
-    plans,
+    plans: config.plans,
     retentionMs: config.databases.retentionMs,
     tierOf,
     autonomous: autonomousConnection(composition),
   })
+  return { handlers: databaseHandlers(databases, createSnapshots({ database })), count: databases.count }
+}
+
+export function leadDatabases(
+  { config, logger, state, secrets, stack }: Composition,
+  tenancy: Pick<Tenancy, 'accountOf'>,
+  { engine }: Pick<SharedParts, 'engine'>,
+): DatabasesWork {
+  const { plans } = config
+  const database = state.db
   const announce = databaseAnnouncements(tenancy)
   const reconciler = createDatabaseReconciler({ database, secrets, engine, plans, announce, logger })
   return {
-    handlers: databaseHandlers(databases, createSnapshots({ database })),
-    count: databases.count,
     tasks: {
       [reconcileTask]: (job, signal) => reconciler.reconcile(String(job['database_id']), signal),
       [dropTask]: (job, signal) => reconciler.drop(String(job['database_id']), signal),
@@ -73,8 +83,11 @@ export async function composeDatabases(
   }
 }
 
-/** Creates the engine of users' databases: clusters of the server's own, or the operator's PostgreSQL. */
-async function databaseEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
+/**
+ * Creates the engine of users' databases: clusters of the server's own, or the operator's PostgreSQL. Every server opens
+ * them for its requests; clusters are shared by the processes of a machine.
+ */
+export async function composeEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
   const { url, ports, registryEnvironment } = config.databases
   const { databases: directory, runtime, binaries } = state.directory
   const engine =

@@ -14,17 +14,17 @@ import type { Background } from '../platform/background.ts'
 import type { KeyedLock } from '../platform/keyed-lock.ts'
 import type { Runtimes } from '../runtimes/runtimes.ts'
 import type { Sources } from '../sources/sources.ts'
-import type { AppsFeature } from './apps.ts'
+import type { AppsWork } from './apps.ts'
 
-/** The parts of the server that deployments stand on. */
+/** The parts of the leader that deployments stand on. */
 export interface DeploymentServices {
-  readonly apps: AppsFeature
+  readonly apps: AppsWork
   readonly runtimes: Runtimes
   readonly logs: LogStore
   readonly sources: Sources
 }
 
-/** The parts that all rooms of deployments share. */
+/** The parts that the leader's rooms of deployments share. */
 export interface DeploymentCore {
   readonly store: DeploymentStore
   readonly secrets: DeploymentSecrets
@@ -37,7 +37,7 @@ export interface DeploymentCore {
   readonly background: Background
 }
 
-/** The parts of the deploy job that the reconciler and requests use, too. */
+/** The parts of the deploy job that the reconciler uses, too. */
 export interface DeployJobParts {
   readonly instances: InstanceControl
   readonly routes: Routes

@@ -1,42 +1,41 @@
+import { createDiskGuard } from '../deployments/job/disk.ts'
 import { createCreateDeployment } from '../deployments/owners/create.ts'
 import { createDeployments } from '../deployments/owners/deployments.ts'
 import { createDeploymentDetails } from '../deployments/owners/detail.ts'
 import { deploymentHandlers } from '../deployments/owners/handlers.ts'
 import { createLifecycle } from '../deployments/owners/lifecycle.ts'
 import { createLogs } from '../deployments/owners/logs.ts'
-import { createRemoveDeployment, createRemoveProject, type RemoveProject } from '../deployments/owners/remove.ts'
+import type { Announce } from '../deployments/state/announce.ts'
+import { createDeploymentSecrets } from '../deployments/state/secrets.ts'
+import type { DeploymentStore } from '../deployments/state/store.ts'
 import type { HandlersOf } from '../http/call.ts'
-import type { Composition } from './composition.ts'
-import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
+import type { AppsFeature } from './apps.ts'
+import type { Composition, SharedParts } from './composition.ts'
+import { preferredRuntime } from './runtimes.ts'
 
-/** Makes the parts of deployments that answer requests and remove what owners deleted. */
-export function composeRequests(
+/** Makes the handlers of deployments. They read and write rows, and notify the leader of changes. */
+export function composeDeploymentHandlers(
   { config, state, secrets, stack }: Composition,
-  { apps: { apps, listening, urlOf }, runtimes, logs, sources }: DeploymentServices,
-  { store, secrets: deploymentSecrets, locks, announce, background }: DeploymentCore,
-  { teardown, disk, removeApp }: DeployJobParts,
-): { readonly handlers: HandlersOf<'deployments'>; readonly removeProject: RemoveProject } {
+  { apps, urlOf }: AppsFeature,
+  store: DeploymentStore,
+  given: Pick<SharedParts, 'logs'> & { readonly announce: Announce },
+): HandlersOf<'deployments'> {
   const database = state.db
+  const deploymentSecrets = createDeploymentSecrets(secrets)
   const details = createDeploymentDetails({ store, apps, secrets: deploymentSecrets, urlOf })
-  const removal = { closeAddress: listening.close, teardown, removeApp, logs }
-  const remove = createRemoveDeployment(removal)
   const create = createCreateDeployment({
     store,
     findOrCreateApp: apps.findOrCreate,
-    open: listening.open,
     secrets: { box: secrets, ofDeployments: deploymentSecrets },
     plans: config.plans,
-    disk,
+    disk: createDiskGuard({ directory: state.directory.root, reserveBytes: config.deploys.reserveBytes }),
     urlOf,
     allowFile: config.localMode,
-    runtime: runtimes.preferred.name,
+    runtime: preferredRuntime,
   })
-  return {
-    handlers: deploymentHandlers({
-      deployments: createDeployments({ database, store, apps, details, create, urlOf }),
-      lifecycle: createLifecycle({ store, details, locks, teardown, remove, announce, urlOf, background }),
-      logs: createLogs({ database, store, secrets: deploymentSecrets, logs, stopping: stack.signal }),
-    }),
-    removeProject: createRemoveProject({ ...removal, database, store, apps, locks, sources }),
-  }
+  return deploymentHandlers({
+    deployments: createDeployments({ database, store, apps, details, create, urlOf }),
+    lifecycle: createLifecycle({ store, details, announce: given.announce, urlOf }),
+    logs: createLogs({ database, store, secrets: deploymentSecrets, logs: given.logs, stopping: stack.signal }),
+  })
 }

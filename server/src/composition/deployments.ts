@@ -1,6 +1,6 @@
 import type { Traffic } from '../apps/traffic.ts'
 import type { DeployJob } from '../deployments/job/job.ts'
-import type { RemoveProject } from '../deployments/owners/remove.ts'
+import { createRemoveProject, type RemoveProject } from '../deployments/reconciler/remove.ts'
 import type { Announce } from '../deployments/state/announce.ts'
 import { createDeploymentLocks } from '../deployments/state/lock.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
@@ -13,14 +13,14 @@ import { planNamed } from '../platform/plans.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { composeApps } from './apps.ts'
-import { type Composition, finishTimeoutMs } from './composition.ts'
+import { composeApps, leadApps } from './apps.ts'
+import { type Composition, finishTimeoutMs, type SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeploymentCore, DeploymentServices } from './deployment-parts.ts'
-import { composeRequests } from './deployment-requests.ts'
+import { composeDeploymentHandlers } from './deployment-requests.ts'
 import { composeGateway } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
-import { composeLogs, composeRuntimes } from './runtimes.ts'
+import { composeRuntimes } from './runtimes.ts'
 import { composeCaches, composeSources } from './sources.ts'
 
 /** The deployments feature, as other composers use it. */
@@ -28,35 +28,55 @@ export interface DeploymentsFeature {
   readonly handlers: HandlersOf<'deployments'>
   /** Counts the deployments of a project. */
   readonly count: (projectId: string) => Promise<number>
+}
+
+/** The work of the leader on deployments. */
+export interface DeploymentsWork {
   readonly deploy: DeployJob
   readonly removeProject: RemoveProject
   /** Starts or adopts the apps that should run, and keeps them running. */
   start(): Promise<void>
 }
 
-export async function composeDeployments(
+export function composeDeployments(composition: Composition, { logs }: Pick<SharedParts, 'logs'>): DeploymentsFeature {
+  const apps = composeApps(composition)
+  const store = createDeploymentStore({ database: composition.state.db, apps: apps.apps })
+  return {
+    handlers: composeDeploymentHandlers(composition, apps, store, { logs, announce: announceDeployment }),
+    count: store.ofProjects.count,
+  }
+}
+
+export async function leadDeployments(
   composition: Composition,
-  given: {
+  given: Pick<SharedParts, 'logs'> & {
     readonly tenancy: Pick<Tenancy, 'planOf'>
     readonly traffic: Pick<Traffic, 'add'>
     readonly outbound: Outbound
   },
-): Promise<DeploymentsFeature> {
+): Promise<DeploymentsWork> {
+  const { logs } = given
   const gateway = await composeGateway(composition, given.traffic)
   const caches = composeCaches(composition)
   const services: DeploymentServices = {
-    apps: composeApps(composition, gateway),
+    apps: leadApps(composition, gateway),
     runtimes: await composeRuntimes(composition, caches),
-    logs: composeLogs(composition),
+    logs,
     sources: await composeSources(composition, caches, given.outbound),
   }
   const core = composeCore(composition, services, given.tenancy)
   const parts = composeJobParts(composition, services, core, gateway)
-  const requests = composeRequests(composition, services, core, parts)
+  const removal = { closeAddress: services.apps.listening.close, ...parts, logs }
   return {
-    ...requests,
-    count: core.store.ofProjects.count,
     deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
+    removeProject: createRemoveProject({
+      ...removal,
+      database: composition.state.db,
+      store: core.store,
+      apps: services.apps.apps,
+      locks: core.locks,
+      sources: services.sources,
+    }),
     start: () => startReconciler(composition, services, core, parts, { gateway, caches }),
   }
 }

@@ -1,14 +1,19 @@
 import { countByStatus } from '../deployments/state/reads.ts'
 import { unlessAborted } from '../platform/abort.ts'
-import { countJobs, type Workers } from '../platform/jobs.ts'
+import { countJobs } from '../platform/jobs.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { State } from '../platform/startup/state.ts'
+import type { Leading } from './lead.ts'
 
 const readinessTimeoutMs = 5_000
 
 /** Returns the check behind `/readyz`: the reason why the server cannot work, without internal details. */
-export function readiness(state: State, workers: Workers, logger: Logger): () => Promise<string | undefined> {
+export function readiness(
+  state: Pick<State, 'pool'>,
+  leading: Pick<Leading, 'isWorking'>,
+  logger: Logger,
+): () => Promise<string | undefined> {
   return async () => {
     const late = AbortSignal.timeout(readinessTimeoutMs)
     try {
@@ -17,12 +22,12 @@ export function readiness(state: State, workers: Workers, logger: Logger): () =>
       logger.debug({ err: error }, 'not ready')
       return 'the database does not answer'
     }
-    return workers.isRunning() ? undefined : 'no jobs are being run'
+    return leading.isWorking() ? undefined : 'no jobs are being run'
   }
 }
 
 /** Registers the gauges that read the database. */
-export function registerGauges(metrics: Metrics, state: State): void {
+export function registerGauges(metrics: Metrics, state: Pick<State, 'db' | 'pool'>): void {
   metrics.gauge({
     name: 'fairlead_jobs',
     help: 'Jobs by state: waiting, running, failed for good.',

@@ -1,7 +1,7 @@
 import type { DeployJob } from '../deployments/job/job.ts'
 import { deployTask, startTask } from '../deployments/state/queue.ts'
 import { connectionBudget } from '../platform/database/connection-budget.ts'
-import { startWorkers, type Task, type Workers } from '../platform/jobs.ts'
+import { startWorkers, type Task, unlockDeadJobs, type Workers } from '../platform/jobs.ts'
 import { removeProject, removeProjectTask } from '../projects/removal.ts'
 import type { Composition } from './composition.ts'
 
@@ -21,6 +21,7 @@ export async function startJobs(
     const removers = given.removers.map((remover) => (id: string) => remover(id, signal))
     return removeProject({ database: state.db, removers }, String(job['project_id']))
   }
+  await unlockDeadJobs(state.pool)
   const workers = await startWorkers({
     pool: state.pool,
     logger,

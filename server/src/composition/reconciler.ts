@@ -1,11 +1,15 @@
 import { createDiskWatch } from '../deployments/reconciler/disk-watch.ts'
+import { type ChangeFollower, createChangeFollower } from '../deployments/reconciler/follow-changes.ts'
 import { createLiveness } from '../deployments/reconciler/liveness.ts'
 import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
 import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
+import { createRemoveDeployment } from '../deployments/reconciler/remove.ts'
 import { createRevive } from '../deployments/reconciler/revive.ts'
 import { createSweep } from '../deployments/reconciler/sweep.ts'
 import { createWaker } from '../deployments/reconciler/waker.ts'
+import { changesChannel } from '../deployments/state/changes.ts'
 import type { Gateway } from '../gateway/client.ts'
+import { listen } from '../platform/database/notifications.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
@@ -18,10 +22,11 @@ export async function startReconciler(
   parts: DeployJobParts,
   given: { readonly gateway: Gateway; readonly caches: Caches },
 ): Promise<void> {
-  const { config, logger, stack } = composition
+  const { config, logger, state, stack } = composition
   const { store, locks, background } = core
   const { routes, instances, disk, fail } = parts
-  const reconciler = composeReconciler(composition, services, core, parts, given.gateway)
+  const follower = composeFollower(composition, services, core, parts)
+  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower })
   const diskWatch = createDiskWatch({
     store,
     locks,
@@ -43,7 +48,32 @@ export async function startReconciler(
     await Promise.all(watches)
     if (scope === 'all') await reconciler.stopAll()
   })
+  const listener = listen({
+    connection: state.connection,
+    logger,
+    channels: { [changesChannel]: follower.changed },
+    onListening: reconciler.lookAgain,
+  })
+  stack.defer('listening for changes', () => listener.stop())
   logger.debug('apps are reconciled')
+}
+
+function composeFollower(
+  { state }: Composition,
+  { apps: { apps, listening }, logs }: DeploymentServices,
+  { store, locks, background }: DeploymentCore,
+  { teardown, removeApp }: DeployJobParts,
+): ChangeFollower {
+  return createChangeFollower({
+    database: state.db,
+    store,
+    apps,
+    locks,
+    openAddress: listening.open,
+    teardown,
+    remove: createRemoveDeployment({ closeAddress: listening.close, teardown, removeApp, logs }),
+    background,
+  })
 }
 
 function composeReconciler(
@@ -51,7 +81,7 @@ function composeReconciler(
   { apps: { apps, listening }, runtimes, logs }: DeploymentServices,
   { store, locks, secrets, releaseOf }: DeploymentCore,
   { instances, routes, checkHealth, lastLines, fail, teardown, removeApp }: DeployJobParts,
-  gateway: Gateway,
+  { gateway, follower }: { readonly gateway: Gateway; readonly follower: ChangeFollower },
 ): Reconciler {
   const waker = createWaker()
   const liveness = createLiveness(instances, waker.wake)
@@ -86,6 +116,7 @@ function composeReconciler(
   return createReconciler({
     listApps: apps.list,
     listening,
+    interruptOutdated: follower.interruptOutdated,
     sweep: createSweep({ database: state.db, store, apps, runtimes, logs, removeApp, locks, teardown, logger }),
     reconcileAll: createReconcileAll({ store, reconcile, liveness, logger }),
     waker,

@@ -4,9 +4,13 @@ import type { Caches } from '../platform/disk/caches.ts'
 import { isRoot } from '../platform/startup/state.ts'
 import { detectCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
+import { runtimeName } from '../runtimes/process/release/local-instance.ts'
 import { preparePrograms } from '../runtimes/process/toolchain/programs.ts'
 import { createRuntimes, type Runtimes } from '../runtimes/runtimes.ts'
 import type { Composition } from './composition.ts'
+
+/** The name of the runtime that builds and runs new releases. */
+export const preferredRuntime: string = runtimeName
 
 /** Makes the runtimes that build and run releases. */
 export async function composeRuntimes(
@@ -44,6 +48,6 @@ export async function composeRuntimes(
   return createRuntimes(runtime)
 }
 
-export function composeLogs({ state }: Composition): LogStore {
+export function composeLogs({ state }: Pick<Composition, 'state'>): LogStore {
   return createLogStore({ directory: state.directory.logs })
 }

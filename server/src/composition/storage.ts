@@ -3,6 +3,7 @@ import type { Api } from '../http/application/application.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { startPeriodic } from '../platform/periodic.ts'
+import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/address.ts'
 import { createDiskStore } from '../storage/disk/disk-store.ts'
@@ -12,6 +13,7 @@ import { storageHandlers } from '../storage/handlers.ts'
 import { settleOldMarkers } from '../storage/old-markers.ts'
 import type { StorageParts } from '../storage/parts.ts'
 import { createPendingFiles, maintenanceMs } from '../storage/pending.ts'
+import { removeProjectFiles } from '../storage/removal.ts'
 import { openServerId } from '../storage/server-id.ts'
 import type { FileStore } from '../storage/store.ts'
 import { announce } from '../webhooks/outbox.ts'
@@ -22,7 +24,6 @@ export interface StorageFeature {
   readonly handlers: HandlersOf<'storage'>
   readonly downloads: Api['downloads']
   readonly storedBytes: Files['storedBytes']
-  readonly removeProject: Files['removeProject']
 }
 
 export async function composeStorage(
@@ -44,9 +45,18 @@ export async function composeStorage(
     handlers: storageHandlers(files),
     downloads: downloads({ store: parts.store, byAddress: files.byAddress }),
     storedBytes: files.storedBytes,
-    removeProject: files.removeProject,
   }
 }
+
+/** Returns the function by which the leader removes the files of a project. */
+export async function leadStorage({ logger, state }: Composition): Promise<(projectId: string) => Promise<void>> {
+  const { db: database, directory } = state
+  const store = await createDiskStore({ directory: directory.files })
+  const pending = createPendingFiles({ database, store, serverId: await serverIdOf(directory), logger })
+  return (projectId) => removeProjectFiles({ database, pending }, projectId)
+}
+
+const serverIdOf = (directory: DataDirectory): Promise<string> => openServerId(join(directory.root, 'server-id'))
 
 /** Opens the store and removes what interrupted uploads and deletions left in it. */
 async function storageParts(
@@ -55,7 +65,7 @@ async function storageParts(
 ): Promise<StorageParts> {
   const { config, logger, state, secrets, stack, publicOrigin } = composition
   const store = await openStore(composition)
-  const serverId = await openServerId(join(state.directory.root, 'server-id'))
+  const serverId = await serverIdOf(state.directory)
   const pending = createPendingFiles({ database: state.db, store, serverId, logger })
   await pending.recover()
   const maintenance = startPeriodic({

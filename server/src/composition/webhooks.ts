@@ -29,7 +29,7 @@ export function composeWebhooks(
 }
 
 /** Starts to deliver events. */
-export function startWebhooks({ config, logger, state, secrets, stack }: Composition, outbound: Outbound): void {
+export function leadWebhooks({ config, logger, state, secrets, stack }: Composition, outbound: Outbound): void {
   const sending = startSending({
     database: state.db,
     connection: state.connection,

@@ -57,17 +57,31 @@ export async function keysWithoutJob(db: Database, keys: readonly string[]): Pro
   return keys.filter((key) => !alive.has(key))
 }
 
-/**
- * Creates the tables of the queue, and unlocks the jobs of dead workers. The caller holds the lock of the one server on
- * this database, so every worker that still locks a job is dead; the queue by itself would wait four hours for it.
- */
+/** The name of the lock under which one server at a time creates or changes the tables of the queue. */
+const migrationLock = 'fairlead jobs'
+
+/** Creates the tables of the queue, or brings them up to date. Many servers may do so at once. */
 export async function prepareJobs(pool: Pool, logger: Logger): Promise<void> {
-  const utils = await makeWorkerUtils({ pgPool: pool, logger: graphileLogger(logger) })
+  const client = await pool.connect()
   try {
-    await utils.migrate()
+    await client.query('select pg_advisory_lock(hashtextextended($1, 0))', [migrationLock])
+    const utils = await makeWorkerUtils({ pgPool: pool, logger: graphileLogger(logger) })
+    try {
+      await utils.migrate()
+    } finally {
+      await utils.release()
+    }
   } finally {
-    await utils.release()
+    // Ends the session, and with it the lock.
+    client.release(true)
   }
+}
+
+/**
+ * Unlocks the jobs of dead workers. The caller is the one server that runs jobs, and has not begun, so every worker that
+ * still locks a job is dead; the queue by itself would wait four hours for it.
+ */
+export async function unlockDeadJobs(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ id: string }>(
     `select distinct locked_by as id from graphile_worker._private_jobs where locked_by is not null
      union select distinct locked_by from graphile_worker._private_job_queues where locked_by is not null`,

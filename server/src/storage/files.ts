@@ -5,7 +5,7 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
 import type { StorageParts } from './parts.ts'
 import { createFileQueries, type StoredFile } from './queries.ts'
-import { deleteFile, removeProjectFiles } from './removal.ts'
+import { deleteFile } from './removal.ts'
 import { storedBytes } from './rows.ts'
 import { createSpace } from './space.ts'
 import { type Upload, uploadFile } from './upload/upload.ts'
@@ -22,8 +22,6 @@ export interface Files {
   byAddress(id: string, token: string): Promise<StoredFile | undefined>
   /** Returns how many bytes the files of a project take. */
   storedBytes(projectId: string): Promise<number>
-  /** Removes all files of a project to which nothing can be uploaded any more. May be repeated until it resolves. */
-  removeProject(projectId: string): Promise<void>
 }
 
 export function createFiles(parts: StorageParts): Files {
@@ -34,6 +32,5 @@ export function createFiles(parts: StorageParts): Files {
     upload: (upload) => uploadFile(parts, space, upload),
     delete: (transaction, project, id) => deleteFile(parts, space, { transaction, projectId: project.id, id }),
     storedBytes: stored,
-    removeProject: (projectId) => removeProjectFiles(parts, projectId),
   }
 }

@@ -35,7 +35,8 @@ describe('POST /projects/:project_id/deployments', () => {
     expect(Object.keys(body).sort()).toEqual(['created_at', 'id', 'name', 'status', 'url'])
     expect(body).toMatchObject({ name: 'web', status: 'building' })
     expect(response.headers.get('location')).toBe(`/v1/projects/${projectId}/deployments/${body['id']}`)
-    expect((await fetch(String(body['url']))).status).toBe(503)
+    const status = () => fetch(String(body['url'])).then((answer) => answer.status, String)
+    await expect.poll(status, { timeout: 30_000 }).toBe(503)
 
     const again = await deployAndSettle(server.client, projectId, { name: 'web', git_url: app.url })
     expect(again).toMatchObject({ status: 'running', url: body['url'], branch: 'main', failure: null })

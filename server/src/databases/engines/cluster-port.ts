@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import type { Range } from '../../platform/config.ts'
 import type { Transaction } from '../../platform/database.ts'
+import { isPortFree } from '../../platform/machine/port.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { listenAddress } from './cluster-access.ts'
 
@@ -28,21 +27,7 @@ export async function clusterPort(transaction: Transaction, version: string, ran
 async function freePort({ from, to }: Range, taken: ReadonlySet<number>): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(from, to + 1)
-    if (!taken.has(port) && (await isFree(port))) return port
+    if (!taken.has(port) && (await isPortFree(port, listenAddress))) return port
   }
   throw new Error(`No free port was found from ${from} to ${to}. Widen FAIRLEAD_DATABASE_PORTS.`)
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  const listening = once(server, 'listening')
-  server.listen(port, listenAddress)
-  try {
-    await listening
-  } catch {
-    return false
-  }
-  server.close()
-  await once(server, 'close')
-  return true
 }

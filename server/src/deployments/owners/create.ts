@@ -7,6 +7,7 @@ import type { SecretBox } from '../../platform/secrets/secret-box.ts'
 import type { DiskGuard } from '../job/disk.ts'
 import type { UrlOf } from '../state/announce.ts'
 import type { App } from '../state/apps.ts'
+import { notifyChange } from '../state/changes.ts'
 import { enqueueDeployment } from '../state/queue.ts'
 import { type DeploymentSecrets, tokenContext } from '../state/secrets.ts'
 import type { DeploymentStore } from '../state/store.ts'
@@ -21,7 +22,6 @@ import { itemOf } from './presentation.ts'
  */
 export type CreateDeployment = (
   transaction: Transaction,
-  afterCommit: (work: () => void) => void,
   project: TenantProject,
   input: BodyOutput<'deployments.create'>,
 ) => Promise<ResponseBody<'deployments.create'>>
@@ -33,8 +33,6 @@ export interface CreateDependencies {
     project: { readonly id: string; readonly plan: string; readonly mostApps: number },
     name: string,
   ) => Promise<{ readonly app: App; readonly isNew: boolean }>
-  /** Opens the address of a new app. */
-  readonly open: (app: App) => Promise<void>
   readonly secrets: { readonly box: SecretBox; readonly ofDeployments: Pick<DeploymentSecrets, 'variablesOf'> }
   readonly plans: Plans
   readonly disk: Pick<DiskGuard, 'assertRoom'>
@@ -45,14 +43,14 @@ export interface CreateDependencies {
 }
 
 export function createCreateDeployment(dependencies: CreateDependencies): CreateDeployment {
-  const { store, findOrCreateApp, open, secrets, plans, disk, urlOf, runtime } = dependencies
-  return async (transaction, afterCommit, project, input) => {
+  const { store, findOrCreateApp, secrets, plans, disk, urlOf, runtime } = dependencies
+  return async (transaction, project, input) => {
     await checkSource(input, dependencies)
     await disk.assertRoom()
     const mostApps = planNamed(plans, project.plan).apps
     const { app, isNew } = await findOrCreateApp(transaction, { ...project, mostApps }, input.name)
-    // The address answers from now on, with 503 until the release is there.
-    if (isNew) afterCommit(() => void open(app))
+    // The address answers after the commit, with 503 until the release is there.
+    if (isNew) await notifyChange(transaction, { appId: app.id, deploymentId: null })
     const variables = await variablesFor(dependencies, transaction, app, input)
     const id = newId('deployment')
     const row = await store.requests.add(transaction, {

@@ -11,8 +11,7 @@ export function deploymentHandlers(parts: {
   const { deployments, lifecycle, logs } = parts
   return {
     'deployments.list': ({ project, page }) => deployments.list(project, page),
-    'deployments.create': ({ project, transaction, afterCommit, body }) =>
-      deployments.create(transaction, afterCommit, project, body),
+    'deployments.create': ({ project, transaction, body }) => deployments.create(transaction, project, body),
     'deployments.get': ({ project, params }) => deployments.get(project, params.id),
     'deployments.delete': async (call) => {
       await lifecycle.delete(change(call))
@@ -32,6 +31,6 @@ export function deploymentHandlers(parts: {
 }
 
 function change(call: Omit<Change, 'id'> & { readonly params: { readonly id: string } }): Change {
-  const { transaction, afterCommit, project, params } = call
-  return { transaction, afterCommit, project, id: params.id }
+  const { transaction, project, params } = call
+  return { transaction, project, id: params.id }
 }

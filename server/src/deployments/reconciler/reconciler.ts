@@ -14,13 +14,17 @@ export interface Reconciler {
   begin(): Promise<void>
   /** Reconciles every running release until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
+  /** Compares everything with the rows soon, because notifications of changes may have been missed. */
+  lookAgain(): void
   /** Stops every app; the next start of the server brings them back. */
   stopAll(): Promise<void>
 }
 
 export interface ReconcilerDependencies {
   readonly listApps: () => Promise<readonly App[]>
-  readonly listening: { open(app: App): Promise<void>; retry(): Promise<void> }
+  readonly listening: { keepOnly(listApps: () => Promise<readonly App[]>): Promise<void>; retry(): Promise<void> }
+  /** Interrupts work for generations that are over. */
+  readonly interruptOutdated: () => Promise<void>
   readonly sweep: Sweep
   readonly reconcileAll: { run(stopping: AbortSignal): Promise<void>; settle(): Promise<void> }
   /** Woken when an instance ended or refused a connection. */
@@ -36,23 +40,35 @@ const openAgainMs = 5_000
 const sweepIntervalMs = 60_000
 
 export function createReconciler(dependencies: ReconcilerDependencies): Reconciler {
-  const { listApps, listening, sweep, reconcileAll, waker, store, logger } = dependencies
+  const { listApps, listening, interruptOutdated, sweep, reconcileAll, waker, store, logger } = dependencies
+  let mayHaveMissed = false
+
+  const compareAll = async (): Promise<void> => {
+    mayHaveMissed = false
+    await interruptOutdated()
+    await listening.keepOnly(listApps)
+    await sweep()
+  }
 
   return {
-    async begin() {
-      for (const app of await listApps()) await listening.open(app)
-      await sweep()
+    begin: compareAll,
+
+    lookAgain() {
+      mayHaveMissed = true
+      waker.wake()
     },
 
     async watch(stopping) {
       const now = performance.now()
       const reconciling = { everyMs: reconcileIntervalMs, dueAt: 0, run: () => reconcileAll.run(stopping) }
+      const sweeping = { everyMs: sweepIntervalMs, dueAt: now + sweepIntervalMs, run: compareAll }
       const chores = [
         reconciling,
         { everyMs: openAgainMs, dueAt: now + openAgainMs, run: () => listening.retry() },
-        { everyMs: sweepIntervalMs, dueAt: now + sweepIntervalMs, run: () => sweep() },
+        sweeping,
       ]
       while (!stopping.aborted) {
+        if (mayHaveMissed) sweeping.dueAt = 0
         for (const chore of chores) {
           if (performance.now() < chore.dueAt || stopping.aborted) continue
           chore.dueAt = performance.now() + chore.everyMs

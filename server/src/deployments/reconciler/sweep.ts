@@ -10,9 +10,9 @@ import type { DeploymentStore } from '../state/store.ts'
 
 /**
  * Compares what runtimes and logs hold with the database, and removes leftovers: releases that are neither active nor
- * retained, instances of releases at rest, apps that are gone. Gives every deployment that is building its job.
+ * retained, instances of releases at rest, logs and apps that are gone. Gives every deployment that is building its job.
  * Normally each of these is done where it belongs; the sweep completes those that were cut short by a crash, a full disk or
- * an unreachable database.
+ * an unreachable database, and those of which the leader did not hear.
  */
 export type Sweep = () => Promise<void>
 
@@ -21,7 +21,7 @@ export interface SweepDependencies {
   readonly store: Pick<DeploymentStore, 'rows' | 'ofProjects'>
   readonly apps: Pick<AppDirectory, 'list'>
   readonly runtimes: Pick<Runtimes, 'all'>
-  readonly logs: Pick<LogStore, 'list'>
+  readonly logs: Pick<LogStore, 'list' | 'remove'>
   readonly removeApp: (appId: string) => Promise<void>
   readonly locks: Pick<DeploymentLocks, 'isHeld'>
   readonly teardown: Teardown
@@ -33,7 +33,8 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
   return async () => {
     const inventories = await Promise.all(runtimes.all.map(({ releases }) => releases.list()))
     const running = new Set(inventories.flatMap((inventory) => [...inventory.running]))
-    const logged = (await logs.list()).map(({ appId }) => ({ id: appId, releases: [] }))
+    const found = await logs.list()
+    const logged = found.map(({ appId }) => ({ id: appId, releases: [] }))
     // Queried after the listing: a release that began since then is in the rows, or was not listed.
     const known = new Set((await apps.list()).map(({ id }) => id))
     const clear = async (app: { readonly id: string; readonly releases: readonly string[] }): Promise<void> => {
@@ -48,7 +49,22 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
         }),
       ),
     )
+    await removeLogs(
+      dependencies,
+      found.filter(({ appId }) => known.has(appId)),
+    )
     await enqueueForgotten(database, store.rows, store.ofProjects)
+  }
+}
+
+/** Removes the logs of deployments that are gone. The logs were listed before the rows are read. */
+async function removeLogs(
+  { store, logs }: SweepDependencies,
+  found: readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[],
+): Promise<void> {
+  const known = await store.rows.known(found.flatMap(({ deploymentIds }) => deploymentIds))
+  for (const { appId, deploymentIds } of found) {
+    for (const deploymentId of deploymentIds) if (!known.has(deploymentId)) await logs.remove({ appId, deploymentId })
   }
 }
 

@@ -12,12 +12,14 @@ export interface DeploymentLocks {
    */
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
-   * Aborts what holds or awaits the lock for this generation or an older one. Called after commit, when the job that the
-   * change added may already be running: that job is for a later generation and continues.
+   * Aborts what holds or awaits the lock for this generation or an older one. Called after the change was committed, when
+   * the job that it added may already be running: that job is for a later generation and continues.
    */
   interrupt(target: DeploymentGeneration): void
   /** True while the lock is held or waited for. */
   isHeld(deploymentId: string): boolean
+  /** The generations that holders work for, of those that have named one. */
+  held(): DeploymentGeneration[]
 }
 
 export interface HeldLock {
@@ -68,6 +70,10 @@ export function createDeploymentLocks(): DeploymentLocks {
       }
     },
     isHeld: (id) => holders.has(id),
+    held: () =>
+      [...holders].flatMap(([id, all]) =>
+        [...all].flatMap(({ generation }) => (generation === noGeneration ? [] : [{ id, generation }])),
+      ),
   }
 }
 

@@ -19,6 +19,8 @@ export interface ProjectReads {
 /** Reads of the server's own jobs, over all projects. */
 export interface JobReads {
   find(id: string): Promise<DeploymentRow | undefined>
+  /** The ids among these that there are rows of. */
+  known(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
   running(): Promise<DeploymentRow[]>
   /** The deployment of an app with the highest generation. */
@@ -85,6 +87,14 @@ export function createJobReads({ database }: { database: Database }): JobReads {
 
   return {
     find: (id) => rows().where('id', '=', id).executeTakeFirst(),
+    async known(ids) {
+      const found = await tablesOf(database)
+        .selectFrom('deployments')
+        .select('id')
+        .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
+        .execute()
+      return new Set(found.map(({ id }) => id))
+    },
     building: () => rows().where('status', '=', 'building').execute(),
     running: () => rows().where('status', '=', 'running').execute(),
 

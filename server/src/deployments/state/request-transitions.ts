@@ -35,7 +35,7 @@ export interface RequestTransitions {
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
   restart(transaction: Transaction, row: DeploymentRow): Promise<boolean>
   /** Deletes a deployment at rest, and its app with the last one. */
-  delete(transaction: Transaction, row: DeploymentRow): Promise<{ ok: boolean; appGone: boolean }>
+  delete(transaction: Transaction, row: DeploymentRow): Promise<boolean>
   /** Brings all deployments of a project to rest, so that its removal can begin. */
   endProject(transaction: Transaction, projectId: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
@@ -148,11 +148,7 @@ async function moveTo(
   return numUpdatedRows === 1n
 }
 
-async function deleteRow(
-  apps: AppRows,
-  transaction: Transaction,
-  row: DeploymentRow,
-): Promise<{ ok: boolean; appGone: boolean }> {
+async function deleteRow(apps: AppRows, transaction: Transaction, row: DeploymentRow): Promise<boolean> {
   const trx = tablesOf(transaction)
   await apps.lock(transaction, row.app_id)
   await lockDeployment(transaction, row.id)
@@ -161,9 +157,8 @@ async function deleteRow(
     .where('id', '=', row.id)
     .where('status', 'in', [...restingStatuses])
     .executeTakeFirst()
-  if (numDeletedRows !== 1n) return { ok: false, appGone: false }
+  if (numDeletedRows !== 1n) return false
   const others = trx.selectFrom('deployments').select('id').where('app_id', '=', row.app_id).limit(1)
-  if ((await others.executeTakeFirst()) !== undefined) return { ok: true, appGone: false }
-  await apps.delete(transaction, row.app_id)
-  return { ok: true, appGone: true }
+  if ((await others.executeTakeFirst()) === undefined) await apps.delete(transaction, row.app_id)
+  return true
 }

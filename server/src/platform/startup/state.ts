@@ -11,9 +11,6 @@ import type { OsUser } from '../users.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
 import { prepareSchema } from './schema.ts'
 
-/** Requests and the work in the background share one pool. */
-const poolSize = connectionBudget.requests.poolSize + connectionBudget.leader.poolSize
-
 /** The data directory and the database of a server, open for the server itself or for a command beside it. */
 export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
@@ -55,7 +52,7 @@ export async function openState(options: {
     prepareSchema({ db, migrations, logger, signal, program: supervise ? 'server' : 'command' })
   if (config.databaseUrl !== undefined) {
     const connection = connectionTo(config.databaseUrl)
-    const handle = openDatabase({ ...connection, max: poolSize }, logger)
+    const handle = openDatabase({ ...connection, max: connectionBudget.requests.poolSize }, logger)
     await prepare(handle.db).catch(async (error: unknown) => {
       await handle.close()
       throw error instanceof SchemaError ? error : unusableDatabase(error)
@@ -70,7 +67,7 @@ export async function openState(options: {
     signal,
     supervise,
   })
-  const handle = openDatabase({ ...cluster.connection, max: poolSize }, logger)
+  const handle = openDatabase({ ...cluster.connection, max: connectionBudget.requests.poolSize }, logger)
   const close = async (options?: CloseOptions) => {
     await handle.close()
     await cluster.close(options)

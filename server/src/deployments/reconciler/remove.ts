@@ -8,7 +8,10 @@ import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 
 /** Removes everything that a deleted deployment left: instances, files, logs, and its app's address with the last one. */
-export type RemoveDeployment = (row: DeploymentRow, options: { readonly appGone: boolean }) => Promise<void>
+export type RemoveDeployment = (
+  deployment: Pick<DeploymentRow, 'id' | 'app_id'>,
+  options: { readonly appGone: boolean },
+) => Promise<void>
 
 export interface RemoveDependencies {
   readonly closeAddress: (appId: string) => Promise<void>

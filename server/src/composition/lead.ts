@@ -1,0 +1,88 @@
+import { createTraffic } from '../apps/traffic.ts'
+import { forgetIdempotencyKeys } from '../http/operations/idempotency-keys.ts'
+import { forgetAttempts } from '../platform/attempts.ts'
+import { createOutbound } from '../platform/outbound.ts'
+import { startPeriodic } from '../platform/periodic.ts'
+import { createShutdownStack, type StopScope } from '../platform/startup/shutdown.ts'
+import { createTenancy } from '../projects/tenancy.ts'
+import { leadAccounts } from './accounts.ts'
+import type { Composition, SharedParts } from './composition.ts'
+import { leadDatabases } from './databases.ts'
+import { leadDeployments } from './deployments.ts'
+import { startJobs } from './jobs.ts'
+import { leadStorage } from './storage.ts'
+import { leadWebhooks } from './webhooks.ts'
+
+const hourMs = 3_600_000
+
+/** The work of the leader, under way. */
+export interface Leading {
+  /** True while jobs are taken. */
+  isWorking(): boolean
+  /** Ends the work in reverse order. It may be started again in the same process. */
+  stop(scope: StopScope): Promise<void>
+}
+
+/**
+ * Starts what one server at a time does: gateway, apps, jobs, the checks of databases, webhooks, housekeeping. Resolves when
+ * the apps that should run are being started or adopted. Rejects when a part cannot start; nothing is left running then.
+ *
+ * @param composition has the leader's state: its writes are refused once another server leads
+ * @param abort aborts a start that is under way
+ */
+export async function startLeading(
+  composition: Omit<Composition, 'stack'>,
+  shared: SharedParts,
+  abort?: AbortSignal,
+): Promise<Leading> {
+  const stack = createShutdownStack(composition.logger, abort)
+  try {
+    const workers = await startParts({ ...composition, stack }, shared)
+    return { isWorking: workers.isRunning, stop: stack.unwind }
+  } catch (error) {
+    await stack.unwind('server')
+    throw error
+  }
+}
+
+async function startParts(composition: Composition, shared: SharedParts) {
+  const { config, state } = composition
+  const database = state.db
+  const outbound = createOutbound(config.outbound)
+  const tenancy = createTenancy({ database })
+  const traffic = createTraffic({ database })
+  const accounts = await leadAccounts(composition)
+  const databases = leadDatabases(composition, tenancy, shared)
+  const deployments = await leadDeployments(composition, { ...shared, tenancy, traffic, outbound })
+
+  // Before the apps, which look for their databases as soon as they start.
+  await databases.start()
+  await deployments.start()
+  const workers = await startJobs(composition, {
+    deploy: deployments.deploy,
+    databaseTasks: databases.tasks,
+    removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
+  })
+  leadWebhooks(composition, outbound)
+  startHousekeeping(composition, [
+    accounts.forget,
+    traffic.forget,
+    () => forgetIdempotencyKeys(database),
+    () => forgetAttempts(database),
+  ])
+  await accounts.logSetupLink()
+  return workers
+}
+
+/** Removes what is too old, every hour. */
+function startHousekeeping({ logger, stack }: Composition, chores: readonly (() => Promise<void>)[]): void {
+  const housekeeping = startPeriodic({
+    name: 'housekeeping',
+    everyMs: hourMs,
+    work: async () => {
+      for (const chore of chores) await chore()
+    },
+    logger,
+  })
+  stack.defer('housekeeping', () => housekeeping.stop())
+}
