@@ -16,7 +16,7 @@ export interface LeaderState {
   readonly pool: Pool
 }
 
-/** What a server has while it leads. */
+/** The leadership in one epoch, as the work of the leader gets it. */
 export interface Leadership {
   /** Counts the take-overs; higher than that of every earlier leader. */
   readonly epoch: number
