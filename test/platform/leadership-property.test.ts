@@ -16,7 +16,7 @@ const servers = [0, 1, 2]
 const commands = ['stop', 'kill', 'start', 'pause', 'continue', 'away', 'back', 'break lock', 'break all'] as const
 const step = fc.record({
   command: fc.constantFrom(...commands),
-  server: fc.constantFrom(...servers),
+  server: fc.constantFrom(...servers, 'leader' as const),
   /** Continue at once, after a moment, or when somebody who can write has written. */
   afterwards: fc.constantFrom('next' as const, 'moment' as const, 'written' as const),
   momentMs: fc.integer({ min: 1, max: 400 }),
@@ -102,8 +102,10 @@ async function cluster() {
     database,
     untilWritten,
     act: async ({ command, server }: Pick<Step, 'command' | 'server'>) => {
-      const member = members[server]
-      if (member !== undefined) await actions[command](member, server)
+      const [row] = await database.query<{ holder: string | null }>('select holder from leadership')
+      const id = server === 'leader' ? Number(row?.holder ?? 0) : server
+      const member = members[id]
+      if (member !== undefined) await actions[command](member, id)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

@@ -1,8 +1,9 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { openDatabase } from '../../server/src/platform/database.ts'
+import { migrate, openDatabase } from '../../server/src/platform/database.ts'
 import { listServers, registerServer, type ServerIdentity } from '../../server/src/platform/leadership/servers.ts'
-import { testDatabase } from '../harness/database.ts'
+import { migrations } from '../../server/src/platform/migrations/index.ts'
+import { databaseBefore, testDatabase } from '../harness/database.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { candidate } from './fixtures/campaign.ts'
 
@@ -113,4 +114,12 @@ it('a server does not lead beside a live one with another data directory', async
     epochDirectory: `${directory.path}/leader-epoch`,
   })
   await expect(other.ready).rejects.toThrow('cannot share the work')
+})
+
+it('the schema has one row for the leadership, before the first epoch', async () => {
+  await using before = await databaseBefore('0013-servers')
+  await migrate(before.db, migrations)
+  const { rows } = await before.pool.query('select epoch, holder, data_directory from leadership')
+  expect(rows).toEqual([{ epoch: '0', holder: null, data_directory: null }])
+  await expect(before.pool.query('insert into leadership (epoch) values (1)')).rejects.toMatchObject({ code: '23505' })
 })

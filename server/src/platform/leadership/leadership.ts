@@ -3,8 +3,9 @@ import { endedOrAborted, sleepUntilAborted } from '../abort.ts'
 import { connectionBudget } from '../database/connection-budget.ts'
 import type { Database, DatabaseHandle } from '../database.ts'
 import type { Logger } from '../logger.ts'
+import { isPassing } from './away.ts'
 import { openFencedDatabase } from './fenced-database.ts'
-import { type LockSession, winLock } from './lock-session.ts'
+import { type Attempt, type LockSession, winLock } from './lock-session.ts'
 import { beginEpoch, fenceOff, type Taker } from './takeover.ts'
 import { startTenure, type Tenure } from './tenure.ts'
 import { afterFailureMs, settleTimeoutMs } from './timing.ts'
@@ -15,7 +16,7 @@ export interface LeaderState {
   readonly pool: Pool
 }
 
-/** What a server has while it leads. */
+/** The leadership in one epoch, as the work of the leader gets it. */
 export interface Leadership {
   /** Counts the take-overs; higher than that of every earlier leader. */
   readonly epoch: number
@@ -71,22 +72,14 @@ export function startCampaign(options: CampaignOptions): Campaign {
     if (leading) ready.resolve()
   }
 
+  const onRefused = refusals(ready, logger)
   const contend = async (): Promise<void> => {
     let reachable = true
-    const session = await winLock(
-      {
-        connection,
-        onRefused: ({ holder, silent }) => {
-          if (holder !== null && !silent) ready.resolve()
-          return true
-        },
-        onError: (error) => {
-          if (reachable) logger.warn({ err: error }, 'cannot contend for the leadership; trying again')
-          reachable = false
-        },
-      },
-      signal,
-    )
+    const onError = (error: unknown) => {
+      if (reachable) logger.warn({ err: error }, 'cannot contend for the leadership; trying again')
+      reachable = false
+    }
+    const session = await winLock({ connection, onRefused, onError }, signal)
     if (session !== null) await serve(session, options, onLeading, signal)
   }
 
@@ -116,6 +109,28 @@ export function startCampaign(options: CampaignOptions): Campaign {
   }
 }
 
+/**
+ * Returns the function that is called with each attempt that did not get the lock. An older version holds it under
+ * another name for its session; the campaign waits for it, and says so.
+ */
+function refusals(ready: PromiseWithResolvers<void>, logger: Logger): (attempt: Attempt) => boolean {
+  let olderSince: number | undefined
+  let told = false
+  return ({ holder, silent, session }) => {
+    if (holder !== null && !silent) ready.resolve()
+    olderSince = session === null ? (olderSince ?? performance.now()) : undefined
+    if (!told && olderSince !== undefined && performance.now() - olderSince > settleTimeoutMs) {
+      told = true
+      const error = new Error(
+        'An older version of Fairlead, which works alone, is running on this database. Stop it, then start this one.',
+      )
+      logger.error({ err: error }, 'this server cannot lead yet')
+      ready.reject(error)
+    }
+    return true
+  }
+}
+
 /** Leads with the lock in hand until the leadership is lost or `stopping` aborts. Rejects when the work cannot start. */
 async function serve(
   session: LockSession,
@@ -125,9 +140,13 @@ async function serve(
 ): Promise<void> {
   const { connection, logger } = options
   const epoch = await beginEpoch(session, options).catch(async (error: unknown) => {
+    const away = session.isEnded() || isPassing(error)
     await session.close()
-    throw error
+    if (!away) throw error
+    logger.warn({ err: error }, 'the database was away when this server was to lead; contending again')
+    return null
   })
+  if (epoch === null) return
   const over = new AbortController()
   const onLost = (reason: Error) => {
     logger.warn({ err: reason }, 'the leadership was lost')

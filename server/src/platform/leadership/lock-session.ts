@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client, type ClientConfig } from 'pg'
+import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { endedOrAborted } from '../abort.ts'
 import { closeTimeoutMs, pollMs, queryTimeoutMs, settlePollMs, silentMs } from './timing.ts'
 
@@ -85,7 +85,13 @@ export async function openLockSession(connection: ClientConfig): Promise<LockSes
       )
     },
     async query<Row extends object>(text: string, values: readonly unknown[] = []) {
-      return (await client.query<Row>(text, [...values])).rows
+      try {
+        return (await client.query<Row>(text, [...values])).rows
+      } catch (error) {
+        // Without an answer in time, a later query would wait for the one before.
+        if (!(error instanceof DatabaseError)) ended = true
+        throw error
+      }
     },
     async unlock() {
       await session.query(`select pg_advisory_unlock($1::bigint), pg_notify('${channel}', '')`, [lockKey])

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
+import { onceDatabaseIsBack } from './away.ts'
 import { recordEpoch, recordedEpoch } from './epoch.ts'
 import { endOlderSessions } from './fenced-database.ts'
 import type { LockSession } from './lock-session.ts'
@@ -34,13 +35,16 @@ export async function beginEpoch(session: LockSession, { server, epochDirectory 
 /** Makes every older leader harmless: its connections end, and nothing that it began outside the database continues. */
 export async function fenceOff(pool: Pool, epoch: number, directory: string, signal: AbortSignal): Promise<void> {
   await recordEpoch(directory, epoch)
+  await onceDatabaseIsBack(() => untilOlderSessionsEnd(pool, epoch, signal), signal)
+  await onceDatabaseIsBack(() => untilRequestsEnd(pool, signal), signal)
+}
+
+async function untilOlderSessionsEnd(pool: Pool, epoch: number, signal: AbortSignal): Promise<void> {
   for (;;) {
-    signal.throwIfAborted()
     const { rowCount } = await pool.query(endOlderSessions, [epoch])
-    if (rowCount === 0) break
+    if (rowCount === 0) return
     await sleep(settlePollMs, undefined, { signal })
   }
-  await untilRequestsEnd(pool, signal)
 }
 
 /**
