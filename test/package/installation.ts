@@ -23,7 +23,7 @@ export async function packInto(folder: string): Promise<Packages> {
 
 export interface Installation extends AsyncDisposable {
   readonly path: string
-  /** What `npx fairlead` runs there. */
+  /** The file that `npx fairlead` runs there. */
   readonly program: string
   /** Installs further packages. */
   add(packages: readonly string[]): Promise<void>
