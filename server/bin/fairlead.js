@@ -8,7 +8,11 @@ if (major < needed) {
       needed +
       ' or newer, and this is ' +
       process.version +
-      '. Run it with npx fairlead in the checkout.',
+      '.\nInstall Node ' +
+      needed +
+      ' for the whole system, or for this folder alone by npm install node@' +
+      needed +
+      ', and run npx fairlead there.\nIn a checkout of the sources, npm ci has installed it: run npx fairlead there.',
   )
   process.exit(1)
 }

@@ -51,14 +51,15 @@ export interface ServerProcess extends AsyncDisposable {
   stop(): Promise<number | null>
 }
 
-/** Starts `fairlead serve` as a process of its own; resolves when it is ready. */
+/** Starts `fairlead serve`, by default of this checkout, as a process of its own; resolves when it is ready. */
 export async function serverProcess(
   dataDirectory: string,
   environment: Readonly<Record<string, string>> = {},
   user: OsUser | null = null,
+  program: string = command,
 ): Promise<ServerProcess> {
   // The flag is the one that `npm start` uses.
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', command, 'serve', '--data-dir', dataDirectory], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', program, 'serve', '--data-dir', dataDirectory], {
     env: {
       PATH: process.env['PATH'],
       FAIRLEAD_PORT: String(await freePort()),

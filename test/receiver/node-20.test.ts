@@ -1,15 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-
-/** The oldest supported Node, if it is installed on the machine. */
-const node20 = (process.env['PATH'] ?? '')
-  .split(delimiter)
-  .map((directory) => join(directory, 'node'))
-  .filter((path) => existsSync(path))
-  .find((path) => spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.startsWith('v20.'))
+import { node20 } from '../harness/node-20.ts'
 
 const program = `
 import { createReceiver, generateSecret, memoryStore } from '@fairlead/receiver'
