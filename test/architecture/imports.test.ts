@@ -237,7 +237,11 @@ describe('the names of folders', () => {
     /** A single folder within a room has no siblings that the table could name. */
     function isKnown(folder: string): boolean {
       const siblings = folders.filter((each) => parentOf(each) === parentOf(folder))
-      return known.includes(folder) || ['commands', 'composition', 'running'].includes(nameOf(folder)) || siblings.length === 1
+      return (
+        known.includes(folder) ||
+        ['commands', 'composition', 'running'].includes(nameOf(folder)) ||
+        siblings.length === 1
+      )
     }
   })
 })
