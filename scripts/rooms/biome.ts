@@ -36,7 +36,9 @@ const anywhere = (path: string): string => (path.endsWith('.ts') ? `**/${path}` 
 
 const serverPatterns: readonly Pattern[] = [
   {
-    group: ['server.ts', 'administration.ts', 'doctor.ts', 'cli.ts', 'commands', 'composition'].map(anywhere),
+    group: ['server.ts', 'administration.ts', 'doctor.ts', 'cli.ts', 'commands', 'composition', 'running'].map(
+      anywhere,
+    ),
     message: 'A room knows nothing of the programs that are made of it.',
   },
   otherPackages,

@@ -3,11 +3,13 @@ import { type AuditLog, createAuditLog } from './accounts/audit-log.ts'
 import { createKeys, type Keys } from './accounts/keys.ts'
 import { createUsers, type Users } from './accounts/users.ts'
 import type { Config } from './platform/config.ts'
+import { controlsOf } from './platform/control/client.ts'
 import type { Database } from './platform/database.ts'
 import type { Logger } from './platform/logger.ts'
 import { createBinariesStore } from './platform/postgres/install.ts'
 import { binariesReleases } from './platform/postgres/releases.ts'
-import { openDataDirectory } from './platform/startup/data-directory.ts'
+import { findPostmaster } from './platform/postgres/running.ts'
+import { dataDirectoryAt, openDataDirectory } from './platform/startup/data-directory.ts'
 import { clusterUser, openState } from './platform/startup/state.ts'
 import { createTenancy, type Tenancy } from './projects/tenancy.ts'
 
@@ -27,6 +29,7 @@ export async function administer<T>(
   work: (administration: Administration) => Promise<T>,
 ): Promise<T> {
   const { config, logger } = options
+  const keep = await isLeftRunning(config)
   const state = await openState({ config, logger, supervise: false, signal: new AbortController().signal })
   try {
     const database = state.db
@@ -39,8 +42,15 @@ export async function administer<T>(
       tenancy: createTenancy({ database }),
     })
   } finally {
-    await state.close()
+    await state.close({ keep })
   }
+}
+
+/** True when the embedded PostgreSQL outlives its servers: a command leaves it as it was. */
+async function isLeftRunning({ dataDirectory, databaseUrl }: Config): Promise<boolean> {
+  const { cluster, run } = dataDirectoryAt(dataDirectory)
+  if (databaseUrl !== undefined || (await findPostmaster(cluster)) === null) return false
+  return (await controlsOf(run)).length === 0
 }
 
 /**

@@ -9,7 +9,7 @@ import { serviceCommand } from './commands/service.ts'
 import { statusCommand } from './commands/status.ts'
 import { stopCommand } from './commands/stop.ts'
 import { usersCommand } from './commands/users.ts'
-import { version } from './platform/version.ts'
+import { version } from './platform/startup/version.ts'
 
 const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')

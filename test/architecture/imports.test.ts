@@ -117,6 +117,8 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
         may(`server/src/${file}`, './deployments/state/file.ts'),
       ]),
       mayNot('server/src/composition/probe.ts', '../cli.ts'),
+      mayNot('server/src/running/probe.ts', '../commands/file.ts'),
+      mayNot('server/src/deployments/job/probe.ts', '../../running/file.ts'),
       mayNot('server/src/composition/probe.ts', '../commands/file.ts'),
       may('server/src/composition/probe.ts', '../webhooks/file.ts'),
       mayNot('server/src/commands/probe.ts', '../cli.ts'),
@@ -235,7 +237,11 @@ describe('the names of folders', () => {
     /** A single folder within a room has no siblings that the table could name. */
     function isKnown(folder: string): boolean {
       const siblings = folders.filter((each) => parentOf(each) === parentOf(folder))
-      return known.includes(folder) || ['commands', 'composition'].includes(nameOf(folder)) || siblings.length === 1
+      return (
+        known.includes(folder) ||
+        ['commands', 'composition', 'running'].includes(nameOf(folder)) ||
+        siblings.length === 1
+      )
     }
   })
 })

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, readlink } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@fairlead/server/client'
@@ -36,6 +36,24 @@ export async function processesIn(directory: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
   return pids.filter((_, at) => lines[at]?.includes(directory))
+}
+
+/**
+ * Returns the pids of all processes that have this folder in their command line, their environment or as their working
+ * directory: servers, clusters, builds and apps of a data directory in it.
+ */
+export async function processesAround(directory: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
+  const texts = await Promise.all(
+    pids.map((pid) =>
+      Promise.all([
+        readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''),
+        readFile(`/proc/${pid}/environ`, 'utf8').catch(() => ''),
+        readlink(`/proc/${pid}/cwd`).catch(() => ''),
+      ]),
+    ),
+  )
+  return pids.filter((_, at) => texts[at]?.some((text) => text.includes(directory)))
 }
 
 export interface ServerProcess extends AsyncDisposable {

@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { controlsOf, type ServerControl } from '../platform/control/client.ts'
 import { stopRunningCluster } from '../platform/postgres/running.ts'
+import { killAll } from '../platform/processes.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'
 import { findClusters } from './clusters.ts'
@@ -42,6 +44,9 @@ export async function stopEverything(options: {
   const releases = await endAppProcesses(directory, { graceMs })
   if (releases.length > 0)
     report(`stopped ${releases.length === 1 ? 'one app' : `${releases.length} apps`}: ${releases.join(', ')}`)
+  // A server that was killed has left its git; it runs with a configuration in the data directory.
+  const git = { name: 'GIT_CONFIG_GLOBAL', value: join(directory.git, 'config') }
+  await killAll({ marker: git }, { graceMs: 0 })
   await stopClusters(directory, report)
   // Removes the files of servers that were ended by force.
   await controlsOf(directory.run)

@@ -23,7 +23,7 @@ export interface StoredDeployment {
   readonly project_name: string
 }
 
-/** What the database says about the parts that should run. */
+/** The parts that should run, by the database. */
 export interface StoredState {
   readonly deployments: readonly StoredDeployment[]
   /** The versions of the embedded clusters that hold databases in use. */

@@ -68,7 +68,10 @@ export async function openControl(options: {
   await writeRecord(folder, record)
   return {
     async leave() {
-      await writeRecord(folder, { ...record, isStopping: true })
+      await writeRecord(folder, { ...record, isStopping: true }).catch((error: unknown) => {
+        // A full disk must not keep the server from stopping.
+        logger.warn({ err: error }, 'the record of this server could not be written')
+      })
       return (await liveRecords(folder)).every(({ id, isStopping }) => isStopping || id === record.id)
     },
     async close() {
