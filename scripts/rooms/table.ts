@@ -54,6 +54,7 @@ export const innerRooms: readonly Room[] = [
     path: 'platform/startup',
     imports: ['platform/machine', 'platform/database', 'platform/migrations', 'platform/postgres'],
   },
+  { path: 'platform/versions', imports: ['platform/machine', 'platform/migrations', 'platform/postgres'] },
   { path: 'platform/cgroups', imports: [] },
   { path: 'platform/config', imports: [] },
   { path: 'platform/disk', imports: [] },

@@ -1,18 +1,18 @@
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { accountsCommand } from './commands/accounts.ts'
 import { apiCommand } from './commands/api.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
+import { selfCheckCommand } from './commands/self-check.ts'
 import { serveCommand } from './commands/serve.ts'
+import { updateCommand } from './commands/update.ts'
 import { usersCommand } from './commands/users.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+import { ownVersion } from './platform/versions/own.ts'
 
 const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')
-  .version(version)
+  .version(ownVersion)
   .addCommand(serveCommand())
   .addCommand(doctorCommand())
   .addCommand(keysCommand())
@@ -20,6 +20,8 @@ const program = new Command('fairlead')
   .addCommand(usersCommand())
   .addCommand(postgresCommand())
   .addCommand(apiCommand())
+  .addCommand(updateCommand())
+  .addCommand(selfCheckCommand(), { hidden: true })
 
 try {
   await program.parseAsync()

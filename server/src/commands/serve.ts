@@ -1,7 +1,10 @@
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
+import { programOf, versionAt } from '../platform/versions/installed.ts'
+import { ownRoot, ownVersion } from '../platform/versions/own.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
@@ -28,6 +31,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   stopOnSignals(stop, logger)
+  await warnOfOtherVersion(config.dataDirectory, logger)
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
 
@@ -48,6 +52,17 @@ async function serve(flags: ServeFlags): Promise<void> {
   }, stopDeadlineMs).unref()
   await server.stop()
   logger.info('stopped')
+}
+
+/** An update points at another version; a start from where the first one was installed would go back to it unnoticed. */
+async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promise<void> {
+  const link = join(dataDirectory, 'versions', 'current')
+  const current = await versionAt(link)
+  if (current === null || current.root === ownRoot) return
+  logger.warn(
+    { version: ownVersion, current: current.version },
+    `this is version ${ownVersion}, and the data directory was updated to ${current.version}: start it with node ${programOf(link)} serve`,
+  )
 }
 
 /** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */

@@ -24,6 +24,8 @@ export interface DataDirectory {
   readonly git: string
   /** Uploaded files. */
   readonly files: string
+  /** The installed versions of Fairlead. */
+  readonly versions: string
 }
 
 /**
@@ -56,6 +58,7 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
     logs: join(root, 'logs'),
     git: join(root, 'git'),
     files: join(root, 'files'),
+    versions: join(root, 'versions'),
   }
   if (user !== null) await Promise.all([directory.apps, directory.runtime].map(makePassableDirectory))
   return directory
