@@ -55,6 +55,7 @@ export const innerRooms: readonly Room[] = [
     path: 'platform/startup',
     imports: ['platform/machine', 'platform/control', 'platform/database', 'platform/migrations', 'platform/postgres'],
   },
+  { path: 'platform/versions', imports: ['platform/machine', 'platform/migrations', 'platform/postgres'] },
   { path: 'platform/cgroups', imports: [] },
   { path: 'platform/config', imports: [] },
   { path: 'platform/control', imports: ['platform/postgres'] },

@@ -4,16 +4,18 @@ import { apiCommand } from './commands/api.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
+import { selfCheckCommand } from './commands/self-check.ts'
 import { serveCommand } from './commands/serve.ts'
 import { serviceCommand } from './commands/service.ts'
 import { statusCommand } from './commands/status.ts'
 import { stopCommand } from './commands/stop.ts'
+import { updateCommand } from './commands/update.ts'
 import { usersCommand } from './commands/users.ts'
-import { version } from './platform/startup/version.ts'
+import { ownVersion } from './platform/own-package.ts'
 
 const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')
-  .version(version)
+  .version(ownVersion)
   .addCommand(serveCommand())
   .addCommand(statusCommand())
   .addCommand(stopCommand())
@@ -24,6 +26,8 @@ const program = new Command('fairlead')
   .addCommand(usersCommand())
   .addCommand(postgresCommand())
   .addCommand(apiCommand())
+  .addCommand(updateCommand())
+  .addCommand(selfCheckCommand(), { hidden: true })
 
 try {
   await program.parseAsync()

@@ -1,9 +1,12 @@
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
+import { programOf, versionAt } from '../platform/versions/installed.ts'
+import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
@@ -33,6 +36,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   stopOnSignals(stop, { SIGINT: 'all', SIGTERM: config.onStop }, logger)
   // Without a listener the signal would end the process, and with it a server that a service manager reloads.
   process.on('SIGHUP', () => logger.info('SIGHUP: this version has nothing to reload; restart it to change settings'))
+  await warnOfOtherVersion(config.dataDirectory, logger)
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
 
@@ -59,6 +63,17 @@ async function serve(flags: ServeFlags): Promise<void> {
   }, stopDeadlineMs).unref()
   await server.stop(scopeOf(stop.signal, config.onStop))
   logger.info('stopped')
+}
+
+/** An update points at another version; a start from where the first one was installed would go back to it unnoticed. */
+async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promise<void> {
+  const link = join(dataDirectory, 'versions', 'current')
+  const current = await versionAt(link)
+  if (current === null || current.root === ownRoot) return
+  logger.warn(
+    { version: ownVersion, current: current.version },
+    `this is version ${ownVersion}, and the data directory was updated to ${current.version}: start it with node ${programOf(link)} serve`,
+  )
 }
 
 /** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */

@@ -108,8 +108,8 @@ export function loadConfig(flags: ConfigFlags = {}, environment: Environment = p
     ...(flags.port === undefined ? {} : { FAIRLEAD_PORT: flags.port }),
     ...(flags.dataDir === undefined ? {} : { FAIRLEAD_DATA_DIR: flags.dataDir }),
   }
-  const known = { ...settings, ...clientSettings }
-  const unknown = Object.keys(environment).filter((key) => key.startsWith('FAIRLEAD_') && !(key in known))
+  const known = knownSettings()
+  const unknown = Object.keys(environment).filter((key) => key.startsWith('FAIRLEAD_') && !known.includes(key))
   const parsed = variables.safeParse(given)
   const problems = [
     ...unknown.map((key) => `${key} is not a setting of Fairlead`),
@@ -117,6 +117,11 @@ export function loadConfig(flags: ConfigFlags = {}, environment: Environment = p
   ]
   if (!parsed.success || problems.length > 0) throw configError(problems)
   return assemble(parsed.data, environment)
+}
+
+/** Returns the names of all settings. */
+export function knownSettings(): string[] {
+  return Object.keys({ ...settings, ...clientSettings })
 }
 
 function assemble(set: z.output<typeof variables>, environment: Environment): Config {

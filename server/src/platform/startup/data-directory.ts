@@ -26,6 +26,8 @@ export interface DataDirectory {
   readonly git: string
   /** Uploaded files. */
   readonly files: string
+  /** The installed versions of Fairlead. */
+  readonly versions: string
 }
 
 /**
@@ -66,5 +68,6 @@ export function dataDirectoryAt(root: string): DataDirectory {
     logs: join(root, 'logs'),
     git: join(root, 'git'),
     files: join(root, 'files'),
+    versions: join(root, 'versions'),
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Control, type ControlHandlers, openControl } from '../control/listen.ts'
 import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
 import type { Logger } from '../logger.ts'
-import { version } from './version.ts'
+import { ownVersion } from '../own-package.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { StopScope } from './shutdown.ts'
 
@@ -32,7 +32,7 @@ export async function openPresence(options: {
   readonly handlers?: ControlHandlers
 }): Promise<Presence> {
   const { directory, logger, onStop } = options
-  const identity = { id: randomUUID(), version, startedAt: new Date().toISOString() }
+  const identity = { id: randomUUID(), version: ownVersion, startedAt: new Date().toISOString() }
   let progress: Progress = { url: null, state: 'starting', leading: false }
   const status = async (): Promise<ServerStatus> => ({
     ...identity,

@@ -1,0 +1,102 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Command } from 'commander'
+import { loadConfig } from '../platform/config.ts'
+import type { VersionChange } from '../platform/versions/description.ts'
+import type { VersionSource } from '../platform/versions/install.ts'
+import { ownRoot, ownVersion } from '../platform/own-package.ts'
+import type { UpdateResult, Updater } from '../platform/versions/updater.ts'
+import { describeOwn } from './self-check.ts'
+import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
+
+interface UpdateFlags extends StateFlags {
+  readonly check?: true
+  readonly back?: true
+}
+
+/** `fairlead update` */
+export function updateCommand(): Command {
+  return new Command('update')
+    .description('install another version beside this one, and use it; the former is kept')
+    .argument('[version or files...]', 'a version of the npm registry, or archives made by npm pack')
+    .option('--check', 'say what the version would change, and change nothing')
+    .option('--back', 'return to the former version')
+    .addOption(dataDirOption())
+    .action(async (given: string[], flags: UpdateFlags) => {
+      if (flags.back) {
+        if (given.length > 0 || flags.check) throw new CommandError('--back takes no version and no other option.')
+        return report(await (await updaterFor(flags)).back())
+      }
+      if (given.length === 0 && !flags.check) {
+        throw new CommandError(
+          'Name a version, such as: fairlead update latest. Or return with: fairlead update --back',
+        )
+      }
+      const source = sourceOf(given.length === 0 ? ['latest'] : given)
+      const updater = await updaterFor(flags)
+      if (flags.check) reportChange(await updater.check(source))
+      else report(await updater.update(source))
+    })
+}
+
+/** A version or tag, as npm accepts them after an `@`; none of them can be taken for an option or another package. */
+const versionPattern = /^[a-z0-9][a-z0-9.+-]{0,99}$/i
+
+/** Returns what the arguments name: archives, or one version. */
+function sourceOf(given: readonly string[]): VersionSource {
+  const isFile = (text: string) => text.endsWith('.tgz') || text.endsWith('.tar.gz') || text.includes('/')
+  if (given.every(isFile)) {
+    const missing = given.find((path) => !existsSync(path))
+    if (missing !== undefined) throw new CommandError(`There is no file ${missing}.`)
+    return { files: given.map((path) => resolve(path)) }
+  }
+  const [version = '', ...others] = given
+  if (others.length > 0) throw new CommandError('Name one version, or only archives.')
+  if (!versionPattern.test(version)) throw new CommandError(`"${version}" is no version of the npm registry.`)
+  return { version: version.replace(/^v(?=\d)/, '') }
+}
+
+async function updaterFor(flags: StateFlags): Promise<Updater> {
+  const config = loadConfig({ dataDir: flags.dataDir })
+  if (!existsSync(config.dataDirectory)) {
+    throw new CommandError(`There is no data directory ${config.dataDirectory}; name it with --data-dir.`)
+  }
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const { createUpdater } = await import('../platform/versions/updater.ts')
+  return createUpdater({
+    dataDirectory: config.dataDirectory,
+    own: { version: ownVersion, root: ownRoot, description: await describeOwn(flags) },
+    // A server is not asked to hand over; its next start uses the version.
+    server: { isRunning: async () => false, handOver: async () => undefined },
+    environment: config.databases.registryEnvironment,
+    signal: stop.signal,
+  })
+}
+
+function report({ version, handedOver }: UpdateResult): void {
+  process.stdout.write(
+    handedOver
+      ? `The server is version ${version} now\n`
+      : `Version ${version} is the current one; start the server again to use it\n`,
+  )
+}
+
+function reportChange(change: VersionChange): void {
+  const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
+  const way = change.wayBack ? 'stays open' : 'closes, because this version cannot work on the new schema'
+  const beside = change.besideEachOther ? 'yes' : 'no: stop the server for this update, or update to a version between'
+  process.stdout.write(
+    [
+      `version: ${change.to} (now ${change.from})`,
+      `migrations: ${names(change.migrations)}`,
+      `while the server runs: ${beside}`,
+      `way back: ${way}`,
+      `new settings: ${names(change.newSettings)}`,
+      `removed settings: ${names(change.removedSettings)}`,
+      `problems: ${names(change.problems)}`,
+      '',
+    ].join('\n'),
+  )
+  if (change.problems.length > 0) process.exitCode = 1
+}

@@ -1,0 +1,110 @@
+import { readdir, readFile, readlink, realpath, rename, rm, stat, symlink } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import { makePassableDirectory } from '../machine/reach.ts'
+
+/** The package of the server, installed somewhere on this machine. */
+export interface InstalledVersion {
+  readonly version: string
+  /** The real path of the package's folder. */
+  readonly root: string
+}
+
+/**
+ * The versions of a data directory, one folder each, and two links: `current` leads to the package that is started, and
+ * `previous` to the one before it. A link may lead elsewhere, to where the first version was installed.
+ */
+export interface InstalledVersions {
+  readonly directory: string
+  current(): Promise<InstalledVersion | null>
+  previous(): Promise<InstalledVersion | null>
+  /**
+   * Makes a version the current one, in one step, and the current one the previous.
+   *
+   * @param former the previous version when there is no current one yet
+   */
+  select(version: InstalledVersion, former: InstalledVersion): Promise<void>
+  /** Undoes `select`. */
+  restore(before: {
+    readonly current: InstalledVersion | null
+    readonly previous: InstalledVersion | null
+  }): Promise<void>
+  /** Removes all versions but these two and those that a process runs from. */
+  prune(): Promise<void>
+}
+
+export const installPrefix = '.install-'
+const unusedAgeMs = 60 * 60_000
+
+/** Returns the path that a service or an operator starts: it stays the same over updates. */
+export const programOf = (root: string): string => join(root, 'bin', 'fairlead.js')
+
+/** @param directory the folder `versions` of a data directory; it is created when it is first needed */
+export function installedVersions(directory: string): InstalledVersions {
+  const read = (name: string) => versionAt(join(directory, name))
+  const point = async (name: string, target: InstalledVersion | null) => {
+    const link = join(directory, name)
+    if (target === null) return rm(link, { force: true })
+    const fresh = `${link}.new`
+    await rm(fresh, { force: true })
+    // Relative inside of the folder, so that a data directory can be moved or restored elsewhere.
+    const inside = (await realpath(directory)) + sep
+    await symlink(target.root.startsWith(inside) ? target.root.slice(inside.length) : target.root, fresh)
+    await rename(fresh, link)
+  }
+  return {
+    directory,
+    current: () => read('current'),
+    previous: () => read('previous'),
+
+    async select(version, former) {
+      await makePassableDirectory(directory)
+      await point('previous', (await read('current')) ?? former)
+      await point('current', version)
+    },
+
+    async restore({ current, previous }) {
+      await point('current', current)
+      await point('previous', previous)
+    },
+
+    async prune() {
+      const kept = [await read('current'), await read('previous')].flatMap((each) => (each === null ? [] : each.root))
+      const commands = await commandLines()
+      // Without a list of processes nobody knows what is in use.
+      if (commands === null) return
+      for (const name of await readdir(directory)) {
+        const path = join(directory, name)
+        const inUse = [...kept, ...commands].some((text) => text.includes(`${sep}versions${sep}${name}${sep}`))
+        if (inUse || name === 'current' || name === 'previous' || (await isYoungInstall(path, name))) continue
+        await rm(path, { recursive: true, force: true })
+      }
+    },
+  }
+}
+
+/** Reads which version a folder or a link to it holds; `null` when it holds none. */
+export async function versionAt(path: string): Promise<InstalledVersion | null> {
+  try {
+    const root = await realpath(path)
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
+    return { version, root }
+  } catch {
+    return null
+  }
+}
+
+/** Another update may be filling the folder. */
+async function isYoungInstall(path: string, name: string): Promise<boolean> {
+  return name.startsWith(installPrefix) && Date.now() - (await stat(path)).mtimeMs < unusedAgeMs
+}
+
+/** Returns the command lines of all processes, links in them resolved; `null` where the system does not tell. */
+async function commandLines(): Promise<string[] | null> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
+  if (pids.length === 0) return null
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  const parts = [...new Set(lines.flatMap((line) => line.split('\0')))].filter((part) => part.startsWith('/'))
+  const resolved = await Promise.all(parts.map((part) => realpath(part).catch(() => part)))
+  const links = await Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => '')))
+  return [...resolved, ...links]
+}
