@@ -18,7 +18,7 @@ import { type Composition, finishTimeoutMs } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { composeRequests } from './deployment-requests.ts'
-import { composeGateway } from './gateway.ts'
+import { closeForgottenApps, composeGateway } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
 import { composeLogs, composeRuntimes } from './runtimes.ts'
 import { composeCaches, composeSources } from './sources.ts'
@@ -57,7 +57,10 @@ export async function composeDeployments(
     ...requests,
     count: core.store.ofProjects.count,
     deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
-    start: () => startReconciler(composition, services, core, parts, { gateway, caches }),
+    async start() {
+      await closeForgottenApps(gateway, services.apps.apps)
+      await startReconciler(composition, services, core, parts, { gateway, caches })
+    },
   }
 }
 

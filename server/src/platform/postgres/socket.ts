@@ -1,15 +1,10 @@
-import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { chooseSocketFolder } from '../machine/socket-folder.ts'
 import type { OsUser } from '../users.ts'
 
 /** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
 export const socketPort = 5432
-
-/** Returns the bytes of `sun_path` without its closing zero byte (unix(7)): 108 on Linux and 104 on macOS with it. */
-function longestSocketPath(platform: string): number {
-  return platform === 'darwin' ? 103 : 107
-}
 
 /**
  * Returns the folder for the socket: `<parent>/socket`, or, when that address is too long for the system, a folder in the
@@ -22,18 +17,13 @@ export function chooseSocketDirectory(options: {
   readonly platform: string
   readonly port?: number
 }): string {
-  const hash = createHash('sha256').update(options.directory).digest('hex').slice(0, 16)
-  const candidates = [join(options.parent, 'socket'), join(options.temporary, `fairlead-${hash}`)]
-  const name = `.s.PGSQL.${options.port ?? socketPort}`
-  const fits = (folder: string) => Buffer.byteLength(`${folder}/${name}`) <= longestSocketPath(options.platform)
-  const chosen = candidates.find(fits)
-  if (chosen === undefined) {
-    throw new Error(
-      `The path ${options.parent} is too long for a Unix socket, and so is the temporary directory ` +
-        `${options.temporary}. Choose a shorter --data-dir or set TMPDIR to a shorter path.`,
-    )
-  }
-  return chosen
+  return chooseSocketFolder({
+    folder: join(options.parent, 'socket'),
+    name: `.s.PGSQL.${options.port ?? socketPort}`,
+    owner: options.directory,
+    temporary: options.temporary,
+    platform: options.platform,
+  })
 }
 
 /**
