@@ -15,10 +15,13 @@ import {
   type Socket,
   type Server as TcpServer,
 } from 'node:net'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import type { Upstream } from '../../server/src/gateway/client.ts'
 import { freePort } from '../harness/ports.ts'
 import { createGateway } from './channel.ts'
+import { silent } from './silent.ts'
+
+export { silent }
 
 export const HOST = '127.0.0.1'
 
@@ -136,8 +139,6 @@ export function processDeath(scope: Scope): Promise<never> {
   })
   return promise
 }
-
-export const silent = pino({ level: 'silent' })
 
 export interface Answer {
   readonly status: number

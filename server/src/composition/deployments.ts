@@ -18,7 +18,7 @@ import { type Composition, finishTimeoutMs, type SharedParts } from './compositi
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { composeDeploymentHandlers } from './deployment-requests.ts'
-import { composeGateway } from './gateway.ts'
+import { closeForgottenApps, composeGateway } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
 import { composeRuntimes } from './runtimes.ts'
 import { composeCaches, composeSources } from './sources.ts'
@@ -77,7 +77,10 @@ export async function leadDeployments(
       locks: core.locks,
       sources: services.sources,
     }),
-    start: () => startReconciler(composition, services, core, parts, { gateway, caches }),
+    async start() {
+      await closeForgottenApps(gateway, services.apps.apps)
+      await startReconciler(composition, services, core, parts, { gateway, caches })
+    },
   }
 }
 

@@ -1,35 +1,56 @@
+import type { Apps } from '../apps/apps.ts'
 import type { Traffic } from '../apps/traffic.ts'
-import type { Gateway } from '../gateway/client.ts'
-import { createGateway } from '../gateway/gateway.ts'
+import { connectGateway, type GatewayProcess } from '../gateway/gateway.ts'
 import type { Config } from '../platform/config.ts'
+import { ownVersion } from '../platform/own-package.ts'
 import { startPeriodic } from '../platform/periodic.ts'
-import { type Composition, finishTimeoutMs, proxyRule } from './composition.ts'
+import { type Composition, finishTimeoutMs } from './composition.ts'
 import { listenError } from './listen.ts'
 
 const countTrafficEveryMs = 2_000
 
 /** Starts the gateway, and adds its counts to the traffic of the apps. */
 export async function composeGateway(
-  { config, logger, stack }: Composition,
+  { config, logger, state, stack }: Composition,
   traffic: Pick<Traffic, 'add'>,
-): Promise<Gateway> {
+): Promise<GatewayProcess> {
   const apps =
     config.apps.mode === 'ports'
       ? ({ mode: 'ports' } as const)
       : ({ mode: 'hostnames', port: config.apps.gatewayPort, scheme: config.apps.scheme } as const)
-  const gateway = createGateway({ log: logger, host: config.host, apps, isTrustedProxy: proxyRule(config) })
+  const gateway = await connectGateway({
+    dataDirectory: state.directory.root,
+    options: {
+      version: ownVersion,
+      host: config.host,
+      apps,
+      trustedProxies: config.trustedProxies,
+      workers: config.gatewayWorkers,
+    },
+    epoch: 0,
+    retireMs: config.deploys.drainMs,
+    log: logger,
+  })
   const count = async () => traffic.add(await gateway.takeTraffic())
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })
-  stack.defer('gateway', async () => {
-    await gateway.stop({ timeoutMs: finishTimeoutMs })
+  stack.defer('gateway', async (scope) => {
+    if (scope === 'all') await gateway.stop({ timeoutMs: finishTimeoutMs })
     await counting.stop()
     // Counts the requests that the gateway still finished.
     await count()
+    gateway.leave()
   })
   await gateway.listen().catch((error: NodeJS.ErrnoException) => {
     throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')
   })
   return gateway
+}
+
+/** Closes the apps that an earlier server has left open and that are there no more. */
+export async function closeForgottenApps(gateway: GatewayProcess, apps: Pick<Apps, 'list'>): Promise<void> {
+  const known = new Set((await apps.list()).map(({ id }) => id))
+  const forgotten = gateway.apps().filter(({ appId }) => !known.has(appId))
+  await Promise.all(forgotten.map(({ appId }) => gateway.close(appId)))
 }
 
 /** Returns where the gateway answers for an app on this machine. */

@@ -1,18 +1,26 @@
 import { createClient, type GatewayClient } from './client.ts'
-import type { Call } from './control/calls.ts'
-import { createRefusals } from './control/refusals.ts'
-import { createEngine, type EngineOptions } from './engine/engine.ts'
+import type { OpenApp } from './control/protocol.ts'
+import { createLink, type LinkOptions } from './supervision/link.ts'
+import { gatewayHome } from './supervision/place.ts'
 
-/** Creates a gateway whose engine runs in this process. */
-export function createGateway(options: Omit<EngineOptions, 'onRefused'>): GatewayClient {
-  const { emit, onRefused } = createRefusals()
-  const { handlers } = createEngine({ ...options, onRefused: emit })
-  const call = ((name, parameters, signal = new AbortController().signal) =>
-    (handlers[name] as (parameters: unknown, signal: AbortSignal) => Promise<never>)(parameters, signal)) as Call
-  return createClient({
-    call,
-    onRefused,
-    known: new Map(),
-    host: options.host,
-  })
+export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
+  readonly dataDirectory: string
+}
+
+/** A gateway in a process of its own that outlives the server. */
+export interface GatewayProcess extends GatewayClient {
+  /** Ends the connection to the gateway, which goes on with its last routes. Use `stop` to end the gateway too. */
+  leave(): void
+}
+
+/**
+ * Connects to the gateway of the data directory if one runs, and knows its apps and routes then. Otherwise one is started
+ * by the first `open` or `listen`. When it ends, another one is started at once, with the same listeners and routes.
+ */
+export async function connectGateway({ dataDirectory, ...options }: GatewayOptions): Promise<GatewayProcess> {
+  const known = new Map<string, OpenApp>()
+  const link = createLink({ ...options, home: gatewayHome(dataDirectory), known })
+  await link.adopt()
+  const { call, onRefused, leave } = link
+  return { ...createClient({ call, onRefused, known, host: options.options.host }), leave }
 }

@@ -29,6 +29,8 @@ export interface Config {
   /** True when the server listens on loopback alone and nothing public is configured, as on a laptop. */
   readonly localMode: boolean
   readonly apps: AppsConfig
+  /** The number of processes of the gateway. */
+  readonly gatewayWorkers: number
   /** The regions that projects may name; empty to allow any slug. */
   readonly regions: readonly string[]
   readonly defaultRegion: string
@@ -136,6 +138,7 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     logLevel: set.FAIRLEAD_LOG_LEVEL,
     localMode,
     apps: appsConfig(set),
+    gatewayWorkers: set.FAIRLEAD_GATEWAY_WORKERS,
     regions: set.FAIRLEAD_REGIONS,
     defaultRegion: set.FAIRLEAD_DEFAULT_REGION ?? set.FAIRLEAD_REGIONS[0] ?? 'local',
     plans: set.FAIRLEAD_PLANS_FILE ?? shippedPlans,

@@ -1,4 +1,5 @@
 import type { Server as NetServer } from 'node:net'
+import type { AppAddresses } from '../control/addresses.ts'
 import type { Log } from '../control/log.ts'
 import {
   type AppTraffic,
@@ -17,16 +18,6 @@ import { createRetiredBackends, type RetiredBackends } from '../upstream/backend
 import { type App, type AppTable, createApp, createAppTable, routeApp } from './app-table.ts'
 import { createListener, type Listener } from './listener.ts'
 
-/** Tells apps apart: each by a port of its own, or all behind one port by their host names. */
-export type AppAddresses =
-  | { readonly mode: 'ports' }
-  | {
-      readonly mode: 'hostnames'
-      readonly port: number
-      /** The scheme that the public uses: `https` behind a proxy that ends TLS. */
-      readonly scheme: 'http' | 'https'
-    }
-
 export interface EngineOptions {
   readonly log: Log
   /** The address that the gateway listens on. */
@@ -40,8 +31,10 @@ export interface EngineOptions {
 /** What listens, routes, counts and drains, in one process. */
 export interface Engine {
   readonly handlers: Handlers<NetServer>
-  /** The open apps, with the listening socket of each that has one. */
-  apps(): { readonly app: OpenApp; readonly socket: NetServer | null }[]
+  apps(): OpenApp[]
+  isOpen(appId: string): boolean
+  /** The listening socket of an app; null when it has none of its own. */
+  socketOf(appId: string): NetServer | null
   /** The listening socket that all apps share; null when there is none. */
   sharedSocket(): NetServer | null
 }
@@ -88,10 +81,10 @@ export function createEngine(options: EngineOptions): Engine {
           if (socket !== undefined) shared.adopt(socket)
           return null
         }
-        const made = createApp(app.address, proxy, log)
-        table.add(app.appId, made)
-        routeApp(made, app.appId, app.upstream, routing)
-        if (socket !== undefined) made.listener?.adopt(socket)
+        const adopted = table.get(app.appId) ?? createApp(app.address, proxy, log)
+        if (table.get(app.appId) === undefined) table.add(app.appId, adopted)
+        routeApp(adopted, app.appId, app.upstream, routing)
+        if (socket !== undefined) adopted.listener?.adopt(socket)
         return null
       },
 
@@ -132,8 +125,9 @@ export function createEngine(options: EngineOptions): Engine {
         return null
       },
     },
-    apps: () =>
-      [...table.all()].map(([appId, app]) => ({ app: stateOf(appId, app), socket: app.listener?.socket() ?? null })),
+    apps: () => [...table.all()].map(([appId, app]) => stateOf(appId, app)),
+    isOpen: (appId) => table.get(appId) !== undefined,
+    socketOf: (appId) => table.get(appId)?.listener?.socket() ?? null,
     sharedSocket: shared.socket,
   }
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { configError } from './errors.ts'
 import type { NetworkSet } from './network.ts'
@@ -22,6 +23,12 @@ export const appsSettings = {
   FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).default('https'),
   FAIRLEAD_APPS_PORT: port.optional(),
   FAIRLEAD_GATEWAY_PORT: port.default(8080),
+  FAIRLEAD_GATEWAY_WORKERS: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/, 'must be a number from 1 to 999')
+    .transform(Number)
+    // The apps, the builds and PostgreSQL need the other half.
+    .default(() => Math.max(1, Math.floor(availableParallelism() / 2))),
 }
 
 export type AppsSet = z.output<z.ZodObject<typeof appsSettings>>

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../logger.ts'
 import { inspectProcess } from '../postgres/processes.ts'
-import { fittingDirectory, makePrivateDirectory } from '../postgres/socket.ts'
+import { chooseSocketFolder } from '../machine/socket-folder.ts'
+import { makePrivateDirectory } from '../postgres/socket.ts'
 import { ControlError, controlHost, mostBytes } from './protocol.ts'
 import { liveRecords, recordName, removeRecord, type ServerRecord, writeRecord } from './records.ts'
 
@@ -46,12 +46,7 @@ export async function openControl(options: {
   const own = await inspectProcess(process.pid)
   if (own === null) throw new Error('This process cannot be inspected; is /proc mounted?')
   const name = recordName({ ...identity, pid: process.pid })
-  const directory = fittingDirectory({
-    preferred: folder,
-    identifies: folder,
-    temporary: tmpdir(),
-    name: `${name}.sock`,
-  })
+  const directory = chooseSocketFolder({ folder, name: `${name}.sock`, owner: folder })
   if (directory !== folder) await makePrivateDirectory(directory, null)
   const socket = join(directory, `${name}.sock`)
   const server = createServer((request, response) => {

@@ -1,15 +1,10 @@
-import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { chooseSocketFolder } from '../machine/socket-folder.ts'
 import type { OsUser } from '../users.ts'
 
 /** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
 export const socketPort = 5432
-
-/** Returns the bytes of `sun_path` without its closing zero byte (unix(7)): 108 on Linux and 104 on macOS with it. */
-function longestSocketPath(platform: string): number {
-  return platform === 'darwin' ? 103 : 107
-}
 
 /**
  * Returns the folder for the socket: `<parent>/socket`, or, when that address is too long for the system, a folder in the
@@ -22,37 +17,13 @@ export function chooseSocketDirectory(options: {
   readonly platform: string
   readonly port?: number
 }): string {
-  return fittingDirectory({
-    preferred: join(options.parent, 'socket'),
-    identifies: options.directory,
-    temporary: options.temporary,
+  return chooseSocketFolder({
+    folder: join(options.parent, 'socket'),
     name: `.s.PGSQL.${options.port ?? socketPort}`,
+    owner: options.directory,
+    temporary: options.temporary,
     platform: options.platform,
   })
-}
-
-/**
- * Returns `preferred`, or, when a socket called `name` in it has too long an address for the system, a folder in the
- * temporary directory named by a hash of `identifies`. Throws when both are too long.
- */
-export function fittingDirectory(options: {
-  readonly preferred: string
-  readonly identifies: string
-  readonly temporary: string
-  readonly name: string
-  readonly platform?: string
-}): string {
-  const { preferred, identifies, temporary, name, platform = process.platform } = options
-  const hash = createHash('sha256').update(identifies).digest('hex').slice(0, 16)
-  const fits = (folder: string) => Buffer.byteLength(`${folder}/${name}`) <= longestSocketPath(platform)
-  const chosen = [preferred, join(temporary, `fairlead-${hash}`)].find(fits)
-  if (chosen === undefined) {
-    throw new Error(
-      `The path ${dirname(preferred)} is too long for a Unix socket, and so is the temporary directory ` +
-        `${temporary}. Choose a shorter --data-dir or set TMPDIR to a shorter path.`,
-    )
-  }
-  return chosen
 }
 
 /**

@@ -1,0 +1,86 @@
+import type { AppAddresses } from './addresses.ts'
+import type { AppTraffic, CallError, OpenApp, Refusal, Settlement, ToEngine } from './protocol.ts'
+
+/** What a gateway is started with. */
+export interface ProgramOptions {
+  /** The version of Fairlead that it belongs to. */
+  readonly version: string
+  /** The address that it listens on. */
+  readonly host: string
+  readonly apps: AppAddresses
+  /** Addresses and networks (CIDR) whose X-Forwarded-* headers are believed. */
+  readonly trustedProxies: readonly string[]
+  /** The number of processes that answer requests. */
+  readonly workers: number
+}
+
+/** Where a gateway is found. All paths are absolute. */
+export interface GatewayHome {
+  /** The private folder with its log and with `gateway.json`, which says who it is. */
+  readonly folder: string
+  /** The Unix socket on which it takes calls. */
+  readonly socket: string
+}
+
+/** A message to a gateway on its socket. The first one of a connection is `hello` or `status`. */
+export type ToGateway = Hello | { readonly type: 'status' } | Replace | ToEngine
+
+/** Begins a connection, and ends the one before it. Refused when `epoch` is older than the newest that was seen. */
+export interface Hello {
+  readonly type: 'hello'
+  readonly epoch: number
+}
+
+/** Starts another gateway that takes over the listening sockets. The reply comes from the old one. */
+export interface Replace {
+  readonly type: 'replace'
+  readonly id: number
+  /** The program and its arguments. */
+  readonly command: readonly [string, ...string[]]
+  readonly options: ProgramOptions
+  /** How long the old gateway may finish its requests and upgraded connections. */
+  readonly retireMs: number
+}
+
+/** What a gateway says of itself. */
+export interface Welcome {
+  readonly type: 'welcome'
+  readonly pid: number
+  readonly startedAt: string
+  readonly options: ProgramOptions
+  readonly apps: readonly OpenApp[]
+}
+
+/** The connection is closed after it: another server has taken the gateway. */
+export interface Dismissal {
+  readonly type: 'dismissed'
+  readonly message: string
+}
+
+/** The first message to a new process of a gateway, over its IPC channel. */
+export type Assignment =
+  | { readonly type: 'start'; readonly home: GatewayHome; readonly options: ProgramOptions }
+  | { readonly type: 'work'; readonly options: ProgramOptions }
+  | {
+      readonly type: 'succeed'
+      readonly home: GatewayHome
+      readonly options: ProgramOptions
+      /** The newest epoch that the predecessor has seen. */
+      readonly epoch: number
+    }
+
+/** Messages over the IPC channel that belong to no call. */
+export type Notice =
+  /** The new process is ready for calls. */
+  | { readonly type: 'ready' }
+  | { readonly type: 'failed'; readonly error: CallError }
+  /** The successor has all listening sockets and takes the control socket. */
+  | { readonly type: 'take' }
+  | { readonly type: 'taken' }
+  /** The predecessor is done: the last of its counts. */
+  | { readonly type: 'left'; readonly traffic: readonly AppTraffic[] }
+  /** A line for the log. */
+  | { readonly type: 'log'; readonly line: string }
+
+/** A message from a gateway to a server. */
+export type FromGateway = Settlement | Welcome | Dismissal | Refusal

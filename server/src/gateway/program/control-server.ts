@@ -1,0 +1,148 @@
+import { createServer, type Server as NetServer, type Socket } from 'node:net'
+import { carryLines } from '../control/lines.ts'
+import type { FromGateway, Replace, ToGateway, Welcome } from '../control/program.ts'
+import type { CallName, Calls, RefusedEndpoint, ToEngine } from '../control/protocol.ts'
+import { errorOf, type Handlers, serveCalls } from '../control/serve-calls.ts'
+
+/** A connection that says nothing of use in this time is closed. */
+const HELLO_MS = 10_000
+
+/** The calls that a server may make. */
+const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
+  'listen',
+  'open',
+  'route',
+  'drain',
+  'close',
+  'takeTraffic',
+  'stop',
+])
+
+export interface ControlOptions {
+  readonly handlers: Handlers<NetServer>
+  readonly describe: () => Omit<Welcome, 'type'>
+  readonly replace: (request: Replace) => Promise<void>
+  /** Called when the reply to `stop` is on its way. */
+  readonly onStopped: () => void
+  /** Called when the reply to a successful `replace` is on its way. */
+  readonly onReplaced: () => void
+  /** The newest epoch that a predecessor has seen. */
+  readonly epoch: number
+}
+
+/** The socket on which a gateway takes calls. One server at a time makes them: that of the newest epoch. */
+export interface ControlServer {
+  readonly server: NetServer
+  /** The newest epoch that was seen. */
+  epoch(): number
+  notify(refused: RefusedEndpoint): void
+  /** Ends all connections, when what was said on them has been sent. */
+  close(): Promise<void>
+}
+
+interface Connection {
+  readonly post: (message: FromGateway) => void
+  readonly socket: Socket
+}
+
+export function createControlServer(options: ControlOptions): ControlServer {
+  let newest = options.epoch
+  let current: Connection | null = null
+  const sockets = new Set<Socket>()
+
+  const dismiss = ({ post, socket }: Connection, message: string): void => {
+    post({ type: 'dismissed', message })
+    socket.end()
+  }
+
+  const welcome = (connection: Connection, epoch: number): boolean => {
+    if (epoch < newest) {
+      dismiss(connection, `a server of epoch ${newest} leads this gateway, and this one is of epoch ${epoch}`)
+      return false
+    }
+    newest = epoch
+    if (current !== null) dismiss(current, `another server leads this gateway now, of epoch ${epoch}`)
+    current = connection
+    connection.post({ type: 'welcome', ...options.describe() })
+    return true
+  }
+
+  const answerReplace = async ({ post }: Connection, request: Replace): Promise<void> => {
+    const { id } = request
+    try {
+      await options.replace(request)
+      post({ type: 'reply', id, result: null })
+      options.onReplaced()
+    } catch (error) {
+      post({ type: 'failure', id, error: errorOf(error) })
+    }
+  }
+
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.setTimeout(HELLO_MS, () => socket.destroy())
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      sockets.delete(socket)
+      if (current === connection) current = null
+    })
+    const post = carryLines<ToGateway, FromGateway>(socket, receive)
+    const connection: Connection = { post, socket }
+    const answer = serveCalls(options.handlers, (message) => {
+      post(message)
+      if (message.type === 'reply' && message.id === stopping) options.onStopped()
+    })
+    let stopping: number | null = null
+
+    function receive(message: ToGateway): void {
+      if (message.type === 'hello') {
+        if (!Number.isSafeInteger(message.epoch)) throw new Error('an epoch is a number')
+        if (welcome(connection, message.epoch)) socket.setTimeout(0)
+      } else if (message.type === 'status') {
+        post({ type: 'welcome', ...options.describe() })
+      } else if (current !== connection) {
+        if ('id' in message) post({ type: 'failure', id: message.id, error: notLeading })
+      } else if (message.type === 'replace') {
+        void answerReplace(connection, message)
+      } else {
+        assertCall(message)
+        if (message.type === 'request' && message.name === 'stop') stopping = message.id
+        answer(message)
+      }
+    }
+  })
+
+  return {
+    server,
+    epoch: () => newest,
+    notify: (refused) => current?.post({ type: 'refused', ...refused }),
+    async close() {
+      server.close()
+      await Promise.all(
+        [...sockets].map((socket) => {
+          socket.end()
+          return new Promise<void>((resolve) => socket.once('close', () => resolve()))
+        }),
+      )
+    },
+  }
+}
+
+const notLeading = { message: 'another server leads this gateway', code: null }
+
+/** Throws for what no server of any version sends. */
+function assertCall(message: ToEngine): void {
+  if (message.type === 'cancel') return
+  if (message.type !== 'request' || !Number.isSafeInteger(message.id) || !allowed.has(message.name)) {
+    throw new Error('this is no call')
+  }
+  if (message.name === 'takeTraffic' || message.name === 'listen') return
+  const { parameters } = message
+  if (typeof parameters !== 'object' || parameters === null) throw new Error('a call lacks its parameters')
+  if (!('upstream' in parameters) || parameters.upstream === null) return
+  const { deploymentId, endpoints } = parameters.upstream
+  const isUpstream = typeof deploymentId === 'string' && Array.isArray(endpoints) && endpoints.length > 0
+  if (!isUpstream || !endpoints.every(({ host, port }) => typeof host === 'string' && Number.isInteger(port))) {
+    throw new Error('an upstream lacks its endpoints')
+  }
+}

@@ -1,0 +1,149 @@
+import type { Server as NetServer } from 'node:net'
+import type { Log } from '../control/log.ts'
+import type { AppTraffic, CallName, InnerCalls, RefusedEndpoint } from '../control/protocol.ts'
+import type { Handlers } from '../control/serve-calls.ts'
+import type { Engine } from '../engine/engine.ts'
+import { type Peer, peerGone } from './peer.ts'
+
+/** Another process of the gateway that answers requests. */
+export interface Member {
+  readonly call: Peer['call']
+  /** Called when a call has failed that succeeded in the main process: its routes are in doubt. */
+  failed(error: Error): void
+}
+
+/** All processes of one gateway, as one: a call is answered when every process has confirmed it. */
+export interface Fleet {
+  readonly handlers: Handlers<NetServer>
+  /** Hands a new worker all open apps, and every call from now on. */
+  join(worker: Member): void
+  leave(worker: Member): void
+  /** The gateway that this one has replaced, while it finishes what it has; it is told of changes too. */
+  setPredecessor(predecessor: Member | null): void
+  /** Adds counts of a process that has ended. */
+  addTraffic(traffic: readonly AppTraffic[]): void
+  /** Passes on a refusal of a process, once for each endpoint until the app is routed again. */
+  refused(refused: RefusedEndpoint): void
+}
+
+export function createFleet(
+  engine: Engine,
+  { log, onRefused }: { readonly log: Log; readonly onRefused: (refused: RefusedEndpoint) => void },
+): Fleet {
+  const workers = new Set<Member>()
+  let predecessor: Member | null = null
+  let added: readonly AppTraffic[] = []
+  const reported = new Map<string, Set<string>>()
+
+  const adoptAt = (worker: Member, parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) =>
+    worker.call('adopt', parameters, undefined, socket ?? undefined).then(() => undefined, worker.failed)
+
+  /** Makes the call in every process, and resolves with their results, the main process's first. */
+  async function everywhere<Name extends CallName>(
+    name: Name,
+    parameters: InnerCalls[Name]['parameters'],
+    signal: AbortSignal,
+  ): Promise<[InnerCalls[Name]['result'], ...InnerCalls[Name]['result'][]]> {
+    const handler = engine.handlers[name] as (
+      parameters: unknown,
+      signal: AbortSignal,
+    ) => Promise<InnerCalls[Name]['result']>
+    const own = handler(parameters, signal)
+    const succeeded = own.then(
+      () => true,
+      () => false,
+    )
+    const others = [...workers, ...(predecessor === null ? [] : [predecessor])].map((member) =>
+      member.call(name, parameters, signal).then(
+        (result) => [result],
+        async (error: Error & { code?: string }) => {
+          if (error.code !== peerGone && (await succeeded)) member.failed(error)
+          return []
+        },
+      ),
+    )
+    const result = await own
+    return [result, ...(await Promise.all(others)).flat()]
+  }
+
+  const alone = async <Name extends CallName>(
+    name: Name,
+    parameters: InnerCalls[Name]['parameters'],
+    signal: AbortSignal,
+  ) => (await everywhere(name, parameters, signal))[0]
+
+  const counts = async (name: 'takeTraffic' | 'stop', parameters: never, signal: AbortSignal) => {
+    const taken = added
+    added = []
+    return sum([taken, ...(await everywhere(name, parameters, signal))])
+  }
+
+  return {
+    handlers: {
+      async listen(parameters, signal) {
+        const wasListening = engine.sharedSocket() !== null
+        await engine.handlers.listen(parameters, signal)
+        if (wasListening || engine.sharedSocket() === null) return null
+        await Promise.all([...workers].map((worker) => adoptAt(worker, { app: null }, engine.sharedSocket())))
+        return null
+      },
+      async open(parameters, signal) {
+        const wasOpen = engine.isOpen(parameters.appId)
+        await engine.handlers.open(parameters, signal)
+        if (wasOpen) return null
+        const { appId } = parameters
+        const app = { ...parameters, upstream: null }
+        await Promise.all([...workers].map((worker) => adoptAt(worker, { app }, engine.socketOf(appId))))
+        return null
+      },
+      async adopt(parameters, signal, socket) {
+        await engine.handlers.adopt(parameters, signal, socket)
+        const { app } = parameters
+        const own = app === null ? engine.sharedSocket() : engine.socketOf(app.appId)
+        await Promise.all([...workers].map((worker) => adoptAt(worker, parameters, own)))
+        return null
+      },
+      route(parameters, signal) {
+        reported.delete(parameters.appId)
+        return alone('route', parameters, signal)
+      },
+      drain: (parameters, signal) => alone('drain', parameters, signal),
+      close: (parameters, signal) => alone('close', parameters, signal),
+      retire: (parameters, signal) => alone('retire', parameters, signal),
+      takeTraffic: (parameters, signal) => counts('takeTraffic', parameters as never, signal),
+      stop: (parameters, signal) => counts('stop', parameters as never, signal),
+    },
+    join(worker) {
+      for (const app of engine.apps()) void adoptAt(worker, { app }, engine.socketOf(app.appId))
+      const shared = engine.sharedSocket()
+      if (shared !== null) void adoptAt(worker, { app: null }, shared)
+      workers.add(worker)
+    },
+    leave: (worker) => void workers.delete(worker),
+    setPredecessor(member) {
+      predecessor = member
+    },
+    addTraffic(traffic) {
+      added = sum([added, traffic])
+    },
+    refused(refused) {
+      const { appId, deploymentId, endpoint } = refused
+      const known = reported.get(appId) ?? new Set()
+      const key = `${deploymentId} ${endpoint.host}:${endpoint.port}`
+      if (known.has(key)) return
+      reported.set(appId, known.add(key))
+      log.info({ app: appId, deployment: deploymentId }, 'an instance refused a connection')
+      onRefused(refused)
+    },
+  }
+}
+
+/** Adds up the counts of each app. */
+function sum(counts: readonly (readonly AppTraffic[])[]): AppTraffic[] {
+  const sums = new Map<string, AppTraffic>()
+  for (const { appId, requests, errors } of counts.flat()) {
+    const before = sums.get(appId) ?? { requests: 0, errors: 0 }
+    sums.set(appId, { appId, requests: before.requests + requests, errors: before.errors + errors })
+  }
+  return [...sums.values()]
+}

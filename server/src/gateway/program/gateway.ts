@@ -1,0 +1,129 @@
+import { join } from 'node:path'
+import type { Log } from '../control/log.ts'
+import type { Assignment } from '../control/program.ts'
+import { createEngine } from '../engine/engine.ts'
+import { type ControlServer, createControlServer } from './control-server.ts'
+import { createFleet, type Fleet } from './fleet.ts'
+import { createHome, type Home } from './home.ts'
+import { createLog, openLogFile } from './log.ts'
+import type { Peer } from './peer.ts'
+import { engineOptions } from './settings.ts'
+import { handOver } from './succession.ts'
+import { startWorkers, type Workers } from './workers.ts'
+
+type Start = Extract<Assignment, { type: 'start' | 'succeed' }>
+
+/** How long requests may take to end when the program is asked to end by a signal, or has lost its place. */
+const FINISH_MS = 10_000
+/** How long the last replies may take to reach their servers. */
+const FLUSH_MS = 1_000
+
+/** Runs a gateway until it is stopped, replaced, or its place is taken or removed. `starter` is who started it. */
+export async function runGateway(starter: Peer, start: Start): Promise<void> {
+  const { home: place, options } = start
+  const startedAt = new Date().toISOString()
+  const write = openLogFile(join(place.folder, 'gateway.log'))
+  const log = createLog(write)
+  const home = createHome(place)
+  const engine = createEngine({ ...engineOptions(options), log, onRefused: (refused) => fleet.refused(refused) })
+  const fleet: Fleet = createFleet(engine, { log, onRefused: (refused) => control.notify(refused) })
+  const workers = startWorkers(options.workers - 1, { options, fleet, log, write })
+  const ending = createEnding({ home, fleet, workers, log })
+
+  let successor: { readonly peer: Peer; readonly retireMs: number } | null = null
+  const control: ControlServer = createControlServer({
+    handlers: fleet.handlers,
+    describe: () => ({ pid: process.pid, startedAt, options, apps: engine.apps() }),
+    async replace(request) {
+      const peer = await handOver(request, { home: place, engine, fleet, epoch: control.epoch() }).catch((error) => {
+        log.error({ err: error.message }, 'the gateway was not replaced')
+        throw error
+      })
+      successor = { peer, retireMs: request.retireMs }
+    },
+    onStopped: () => void ending.exit(control),
+    onReplaced() {
+      log.info({}, 'another gateway has taken over')
+      if (successor !== null) void ending.retire(control, successor.peer, successor.retireMs)
+    },
+    epoch: start.type === 'succeed' ? start.epoch : 0,
+  })
+  await home.listen(control.server)
+  await workers.ready
+  if (start.type === 'succeed') await succeed(starter, fleet, () => home.take({ ...options, startedAt }))
+  else home.take({ ...options, startedAt })
+  home.watch(() => void ending.finish(control, 'its socket was removed, or is that of another gateway'))
+  process.once('SIGTERM', () => void ending.finish(control, 'it was asked to by a signal'))
+  log.info({ version: options.version, workers: options.workers }, 'the gateway is ready')
+  if (start.type === 'succeed') return
+  starter.post({ type: 'ready' })
+  process.disconnect()
+}
+
+/** Receives the listening sockets of the predecessor, and takes its place. */
+async function succeed(predecessor: Peer, fleet: Fleet, takePlace: () => void): Promise<void> {
+  const take = predecessor.next('take')
+  predecessor.serve(fleet.handlers)
+  predecessor.post({ type: 'ready' })
+  await take
+  takePlace()
+  // It may not have opened what was opened since, so that it refuses some calls.
+  fleet.setPredecessor({ call: predecessor.call, failed: () => {} })
+  predecessor.next('left').then(
+    ({ traffic }) => fleet.addTraffic(traffic),
+    () => {},
+  )
+  void predecessor.gone.then(() => fleet.setPredecessor(null))
+  predecessor.post({ type: 'taken' })
+}
+
+interface Ending {
+  /** Exits when the last replies have been sent. */
+  exit(control: ControlServer): Promise<void>
+  /** Stops as it does when a server asks for it, and exits. */
+  finish(control: ControlServer, why: string): Promise<void>
+  /** Finishes what was accepted before the successor took over, and exits. */
+  retire(control: ControlServer, successor: Peer, timeoutMs: number): Promise<void>
+}
+
+function createEnding({
+  home,
+  fleet,
+  workers,
+  log,
+}: {
+  readonly home: Home
+  readonly fleet: Fleet
+  readonly workers: Workers
+  readonly log: Log
+}): Ending {
+  const { signal } = new AbortController()
+
+  const exit: Ending['exit'] = async (control) => {
+    workers.stop()
+    home.leave()
+    setTimeout(() => process.exit(), FLUSH_MS)
+    await control.close()
+    process.exit()
+  }
+
+  return {
+    exit,
+    async finish(control, why) {
+      log.info({}, `the gateway ends: ${why}`)
+      workers.stop()
+      home.leave()
+      await fleet.handlers.stop({ timeoutMs: FINISH_MS }, signal)
+      await exit(control)
+    },
+    async retire(control, successor, timeoutMs) {
+      workers.stop()
+      home.leave()
+      void control.close()
+      await fleet.handlers.retire({ timeoutMs }, signal)
+      successor.post({ type: 'left', traffic: await fleet.handlers.takeTraffic(null, signal) })
+      log.info({}, 'the gateway that was replaced has nothing left to finish and ends')
+      setTimeout(() => process.exit(), FLUSH_MS)
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
+import type { Log } from '../control/log.ts'
+
+/** A file above it is renamed to `<file>.1`, over its predecessor. */
+const MAX_BYTES = 10 * 1024 * 1024
+
+/** The numbers that the server's log has for its levels. */
+const levels = { info: 30, warn: 40, error: 50 }
+
+/** Creates a log of JSON lines, as the server writes them. */
+export function createLog(write: (line: string) => void): Log {
+  const at = (level: number) => (fields: object, message: string) => {
+    const time = new Date().toISOString()
+    write(`${JSON.stringify({ level, time, pid: process.pid, ...fields, msg: message })}\n`)
+  }
+  return { info: at(levels.info), warn: at(levels.warn), error: at(levels.error) }
+}
+
+/** Returns a function that appends lines to a file. What cannot be written is dropped: a full disk must not stop traffic. */
+export function openLogFile(path: string): (line: string) => void {
+  let file = openSync(path, 'a', 0o600)
+  let size = fstatSync(file).size
+  return (line) => {
+    try {
+      size += writeSync(file, line)
+      if (size < MAX_BYTES) return
+      renameSync(path, `${path}.1`)
+      closeSync(file)
+      file = openSync(path, 'a', 0o600)
+      size = fstatSync(file).size
+    } catch {}
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * The gateway as a program of its own: `node main.js <folder>`. The process that starts it says over an IPC channel what
+ * it is to do, so that nothing of it stands in the list of processes. It imports little, to stay small.
+ */
+import type { Assignment, Notice } from '../control/program.ts'
+import { errorOf } from '../control/serve-calls.ts'
+import { runGateway } from './gateway.ts'
+import { createPeer } from './peer.ts'
+import { runWorker } from './worker.ts'
+
+if (process.send === undefined) {
+  process.stderr.write('This program is started by the server of Fairlead.\n')
+  process.exit(2)
+}
+// A terminal that is closed is none of its business.
+process.on('SIGHUP', () => {})
+const peer = createPeer(process, { notice: (notice) => void begin(notice) })
+
+async function begin(assignment: Assignment | Notice): Promise<void> {
+  try {
+    if (assignment.type === 'work') runWorker(peer, assignment.options)
+    else if (assignment.type === 'start' || assignment.type === 'succeed') await runGateway(peer, assignment)
+  } catch (error) {
+    peer.post({ type: 'failed', error: errorOf(error) })
+    process.exitCode = 1
+    setTimeout(() => process.exit(), 100)
+  }
+}

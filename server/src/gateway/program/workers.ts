@@ -1,0 +1,78 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Log } from '../control/log.ts'
+import type { ProgramOptions } from '../control/program.ts'
+import type { Fleet, Member } from './fleet.ts'
+import { createPeer } from './peer.ts'
+
+/** A worker that lived for less time than this is replaced only after it. */
+const RESTART_MS = 500
+
+export interface Workers {
+  /** Resolves when all of the first workers answer, or have failed once. */
+  readonly ready: Promise<void>
+  /** Lets no worker be replaced any more: they end with this process. */
+  stop(): void
+}
+
+/** Starts further processes that answer requests, and replaces those that end. */
+export function startWorkers(
+  count: number,
+  {
+    options,
+    fleet,
+    log,
+    write,
+  }: {
+    readonly options: ProgramOptions
+    readonly fleet: Fleet
+    readonly log: Log
+    /** Writes a line to the log of the gateway. */
+    readonly write: (line: string) => void
+  },
+): Workers {
+  let stopped = false
+
+  const start = async (): Promise<void> => {
+    const startedAt = performance.now()
+    const child = fork(program(), ['worker'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const peer = createPeer(child, {
+      refused: fleet.refused,
+      notice: (notice) => {
+        if (notice.type === 'log') write(notice.line)
+      },
+    })
+    const member: Member = {
+      call: peer.call,
+      failed(error) {
+        log.error({ err: error.message, worker: child.pid }, 'a worker failed on a change and is replaced')
+        child.kill('SIGKILL')
+      },
+    }
+    void peer.gone.then(() => {
+      fleet.leave(member)
+      if (stopped) return
+      log.error({ worker: child.pid, code: child.exitCode, signal: child.signalCode }, 'a worker has ended')
+      setTimeout(() => void start(), Math.max(0, RESTART_MS - (performance.now() - startedAt)))
+    })
+    const ready = peer.next('ready')
+    peer.post({ type: 'work', options })
+    await ready.then(
+      () => fleet.join(member),
+      () => {},
+    )
+  }
+
+  const ready = Promise.all(Array.from({ length: count }, start)).then(() => undefined)
+  return {
+    ready,
+    stop() {
+      stopped = true
+    },
+  }
+}
+
+/** The file of the program: this version's main.ts, or what the compiler made of it. */
+function program(): string {
+  return fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './main.ts' : './main.js', import.meta.url))
+}

@@ -1,0 +1,189 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import type { Call } from '../control/calls.ts'
+import type { Log } from '../control/log.ts'
+import type { GatewayHome, ProgramOptions } from '../control/program.ts'
+import type { CallName, InnerCalls, OpenApp } from '../control/protocol.ts'
+import { createRefusals, type Refusals } from '../control/refusals.ts'
+import { type Connection, connect, connectionLost, gatewayDismissed } from './connection.ts'
+import { gatewayCommand, launchGateway } from './launch.ts'
+import { restore } from './restore.ts'
+
+const firstRetryMs = 50
+const longestRetryMs = 5_000
+
+export interface LinkOptions {
+  readonly home: GatewayHome
+  readonly options: ProgramOptions
+  /** The epoch of this server's leadership: a gateway refuses servers of older ones than it has seen. */
+  readonly epoch: number
+  /** How long a gateway that is replaced may finish what it has. */
+  readonly retireMs: number
+  readonly log: Log
+  /** The apps that should be open, with their routes: filled with those of the gateway that is found at first. */
+  readonly known: Map<string, OpenApp>
+}
+
+/** A connection to the gateway that is kept up: a gateway that has ended is started again, with its listeners and routes. */
+export interface Link extends Pick<Refusals, 'onRefused'> {
+  /**
+   * Makes a call. Starts the gateway when the call needs one. A call whose connection breaks is made again; rejects when
+   * another server has taken the gateway.
+   */
+  readonly call: Call
+  /** Connects to a gateway that runs already, if there is one. */
+  adopt(): Promise<void>
+  /** Ends the connection; the gateway goes on. */
+  leave(): void
+}
+
+export function createLink(options: LinkOptions): Link {
+  const { home, log, epoch } = options
+  const { emit, onRefused } = createRefusals()
+  /** True when a gateway is needed, or was found. */
+  let wanted = false
+  let isFirst = true
+  let ended: Error | null = null
+  let connection: Connection | null = null
+  let connecting: Promise<Connection> | null = null
+
+  const ensure = (): Promise<Connection> | Connection => {
+    if (connection !== null) return connection
+    connecting ??= establish().finally(() => {
+      connecting = null
+    })
+    return connecting
+  }
+
+  /** Tries until there is a connection to a gateway of this version and these options that has all known apps. */
+  async function establish(): Promise<Connection> {
+    for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
+      if (ended !== null) throw ended
+      try {
+        const next = await begin(options, emit, isFirst)
+        if (ended !== null) next.end()
+        else return keep(next)
+      } catch (error) {
+        if (isDismissal(error)) ended = error
+        else log.error({ err: error }, 'the gateway cannot be reached; it is tried again')
+        if (ended !== null) throw ended
+      }
+      await sleep(retryMs)
+    }
+  }
+
+  function keep(next: Connection): Connection {
+    connection = next
+    isFirst = false
+    void next.over.then((reason) => {
+      connection = null
+      if (ended !== null) return
+      if (isDismissal(reason)) ended = reason
+      else log.warn({ pid: next.welcome.pid }, 'the gateway has ended; another one is started')
+      Promise.resolve(ensure()).catch((error) => log.error({ err: error }, 'the gateway follows this server no more'))
+    })
+    return next
+  }
+
+  const call: Call = async (name, parameters, signal) => {
+    if (name === 'open' || name === 'listen') wanted = true
+    for (;;) {
+      if (ended !== null) throw ended
+      if (!wanted) return withoutGateway(name)
+      try {
+        const current = ensure()
+        return await (current instanceof Promise ? await current : current).call(name, parameters, signal)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
+        // What was to stop has ended by itself.
+        if (name === 'stop') return withoutGateway(name)
+      }
+    }
+  }
+
+  return {
+    async call(name, parameters, signal) {
+      const result = await call(name, parameters, signal)
+      if (name === 'stop') end()
+      return result
+    },
+    onRefused,
+    async adopt() {
+      const found = await connect(home, { epoch, onRefused: emit })
+      found?.end()
+      await found?.over
+      if (found === null) return
+      wanted = true
+      await ensure()
+    },
+    leave: end,
+  }
+
+  function end(): void {
+    ended ??= Object.assign(new Error('the server has left the gateway'), { code: gatewayDismissed })
+    connection?.end()
+  }
+}
+
+function isDismissal(error: unknown): error is Error {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === gatewayDismissed
+}
+
+/** Returns what a gateway without any app answers. */
+function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['result'] {
+  if (name === 'route') throw new Error('no app is open')
+  const empty: InnerCalls['takeTraffic']['result'] = []
+  return (name === 'takeTraffic' || name === 'stop' ? empty : null) as InnerCalls[Name]['result']
+}
+
+/** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
+async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: boolean): Promise<Connection> {
+  const { home, known, log, epoch } = options
+  const find = () => connect(home, { epoch, onRefused: emit })
+  let connection = await find()
+  if (connection === null) {
+    await launchGateway(home, options.options, async () => {
+      connection = await find()
+      return connection === null
+    })
+    connection ??= await find()
+  }
+  if (connection === null) throw new Error('the gateway ended right after its start')
+  if (isFirst) for (const app of connection.welcome.apps) known.set(app.appId, app)
+  if (!isDeepStrictEqual(connection.welcome.options, options.options))
+    connection = await replace(options, connection, find)
+  await restore(connection, known, log)
+  return connection
+}
+
+/** Puts a gateway of this version and these options in the place of another one. */
+async function replace(
+  { home, options, retireMs, log }: LinkOptions,
+  connection: Connection,
+  find: () => Promise<Connection | null>,
+): Promise<Connection> {
+  const { welcome } = connection
+  const canShare = isDeepStrictEqual(listening(welcome.options), listening(options))
+  log.info({ from: welcome.options.version, to: options.version, pid: welcome.pid }, 'the gateway is replaced')
+  if (!canShare) await connection.call('stop', { timeoutMs: retireMs })
+  else {
+    try {
+      await connection.replace({ command: gatewayCommand(home), options, retireMs })
+    } catch (error) {
+      log.error({ err: error }, 'the gateway was not replaced')
+      return connection
+    }
+  }
+  await connection.over
+  const next = await find()
+  if (next !== null) return next
+  await launchGateway(home, options, async () => true)
+  const launched = await find()
+  if (launched === null) throw new Error('the gateway ended right after its start')
+  return launched
+}
+
+/** The options that decide about the listening sockets. */
+function listening({ host, apps }: ProgramOptions) {
+  return { host, mode: apps.mode, port: apps.mode === 'hostnames' ? apps.port : null }
+}

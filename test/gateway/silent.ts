@@ -1,0 +1,3 @@
+import { pino } from 'pino'
+
+export const silent = pino({ level: 'silent' })
