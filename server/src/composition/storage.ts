@@ -1,8 +1,9 @@
-import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
 import type { Api } from '../http/application/application.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { startPeriodic } from '../platform/periodic.ts'
+import { hasEnded, traceOfThisProcess } from '../platform/processes.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/address.ts'
 import { createDiskStore } from '../storage/disk/disk-store.ts'
@@ -12,7 +13,6 @@ import { storageHandlers } from '../storage/handlers.ts'
 import { settleOldMarkers } from '../storage/old-markers.ts'
 import type { StorageParts } from '../storage/parts.ts'
 import { createPendingFiles, maintenanceMs } from '../storage/pending.ts'
-import { openServerId } from '../storage/server-id.ts'
 import type { FileStore } from '../storage/store.ts'
 import { announce } from '../webhooks/outbox.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
@@ -55,8 +55,8 @@ async function storageParts(
 ): Promise<StorageParts> {
   const { config, logger, state, secrets, stack, publicOrigin } = composition
   const store = await openStore(composition)
-  const serverId = await openServerId(join(state.directory.root, 'server-id'))
-  const pending = createPendingFiles({ database: state.db, store, serverId, logger })
+  const server = { id: randomUUID(), process: traceOfThisProcess() }
+  const pending = createPendingFiles({ database: state.db, store, server, hasEnded, logger })
   await pending.recover()
   const maintenance = startPeriodic({
     name: 'the maintenance of pending files',

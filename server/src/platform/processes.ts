@@ -14,4 +14,5 @@ export {
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'
+export { hasEnded, traceOfThisProcess } from './processes/trace.ts'
 export { familyOf, findProcesses, type Marker, markedValues } from './processes/walk.ts'
