@@ -115,8 +115,12 @@ function createMachine(store: FileStore, projectId: string) {
       await commit(pending, id, size)
     }
     const ended = server.pending.track({ id, projectId, quotaBytes }, run).then(
-      () => void (upload.state = 'completed'),
-      (error: Error) => void (upload.state = error.message),
+      () => {
+        upload.state = 'completed'
+      },
+      (error: Error) => {
+        upload.state = error.message
+      },
     )
     uploads.push(upload)
     return upload
