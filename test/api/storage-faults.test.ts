@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -41,7 +42,13 @@ async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore
   return {
     database: handle.db,
     store,
-    pending: createPendingFiles({ database: handle.db, store, serverId: 'faults', logger }),
+    pending: createPendingFiles({
+      database: handle.db,
+      store,
+      server: { id: randomUUID(), process: 'faults' },
+      hasEnded: () => true,
+      logger,
+    }),
     addresses: createFileAddresses({ secrets: createSecretBox(Buffer.alloc(32)), publicOrigin: 'http://localhost' }),
     plans: shippedPlans,
     background: createBackground({ logger }),

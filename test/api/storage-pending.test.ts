@@ -1,4 +1,5 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -31,6 +32,7 @@ describe('two servers on one database and one store', () => {
     await database[Symbol.asyncDispose]()
   })
   beforeEach(async () => {
+    killed.clear()
     folder = await temporaryDirectory()
     store = await createDiskStore({ directory: join(folder.path, 'files') })
     one = serverNamed('one')
@@ -38,7 +40,18 @@ describe('two servers on one database and one store', () => {
   })
   afterEach(() => folder[Symbol.asyncDispose]())
 
-  const serverNamed = (serverId: string) => createPendingFiles({ database: handle.db, store, serverId, logger })
+  const killed = new Set<string>()
+  /** A start of a server whose process has the name as its trace. */
+  const serverNamed = (name: string) =>
+    createPendingFiles({
+      database: handle.db,
+      store,
+      server: { id: randomUUID(), process: name },
+      hasEnded: (trace) => killed.has(trace),
+      logger,
+    })
+  const small = { least: 7, most: 7 }
+  const uploading = (id: string) => ({ id, projectId: 'proj_1', quotaBytes: 1000 })
   const pendingIds = async () =>
     (await database.query<{ file_id: string }>('select file_id from pending_files')).map((row) => row.file_id)
   const expireLeases = () => database.query(`update pending_files set lease_until = now() - interval '1 second'`)
@@ -54,8 +67,8 @@ describe('two servers on one database and one store', () => {
     const stored = Promise.withResolvers<void>()
     const ending = Promise.withResolvers<void>()
     const result = one
-      .track(id, async (pending) => {
-        await pending.begin()
+      .track(uploading(id), async (pending) => {
+        await pending.reserve(small)
         await write(id)
         stored.resolve()
         await ending.promise
@@ -108,8 +121,8 @@ describe('two servers on one database and one store', () => {
 
   it('remove an unfinished file, and its writer cannot finish it any more', async () => {
     const id = newId('file')
-    const result = one.track(id, async (pending) => {
-      await pending.begin()
+    const result = one.track(uploading(id), async (pending) => {
+      await pending.reserve(small)
       const file = await store.create(id)
       await file.write(Buffer.from('half'))
       await expireLeases()
@@ -121,9 +134,10 @@ describe('two servers on one database and one store', () => {
     expect(await pendingIds()).toEqual([])
   })
 
-  it('settle at their start what their last process had under way, without waiting for its lease', async () => {
+  it('settle at once what a process that has ended had under way, without waiting for its lease', async () => {
     const abandoned = await uploadUnderWay()
-    await serverNamed('one').recover()
+    killed.add('one')
+    await serverNamed('next').recover()
     expect(await filesOnDisk(folder.path)).toEqual([])
     expect(await pendingIds()).toEqual([])
     expect(await abandoned.end()).toBe('failed')
@@ -141,7 +155,8 @@ describe('two servers on one database and one store', () => {
     )
     const ended = end()
     await completed.promise
-    const recovering = serverNamed('one').recover()
+    killed.add('one')
+    const recovering = serverNamed('next').recover()
     await expect
       .poll(() =>
         database.query(`select from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'pending_files'`),
@@ -151,6 +166,31 @@ describe('two servers on one database and one store', () => {
     await recovering
     expect(await ended).toBe('completed')
     expect(await filesOnDisk(folder.path)).toEqual([id])
+  })
+
+  it('remove also what an upload stores after another server has settled it', async () => {
+    const id = newId('file')
+    const result = one.track(uploading(id), async (pending) => {
+      await pending.reserve(small)
+      await expireLeases()
+      await other.maintain(signal)
+      await write(id)
+      await complete(pending)
+    })
+    await expect(result).rejects.toThrow('lease')
+    expect(await filesOnDisk(folder.path)).toEqual([])
+    expect(await pendingIds()).toEqual([])
+  })
+
+  it('refuse more space to an upload that another server has taken over', async () => {
+    const result = one.track(uploading(newId('file')), async (pending) => {
+      await pending.reserve(small)
+      await expireLeases()
+      await other.maintain(signal)
+      await pending.reserve({ least: 8, most: 8 })
+    })
+    await expect(result).rejects.toThrow('lease')
+    expect(await pendingIds()).toEqual([])
   })
 
   it('finish a deletion that the other one has begun', async () => {
@@ -169,8 +209,6 @@ it('settles at its first start what an earlier version left pending in the data 
   const { id: project } = await server.client.projects.create({ body: { name: 'Old' } })
   const kept = await upload(server.client, project, 'kept.txt', 'kept')
   const files = join(server.dataDirectory, 'files')
-  const serverId = () => readFile(join(server.dataDirectory, 'server-id'), 'utf8')
-  const firstId = await serverId()
 
   const doubtful = join(files, 'doubtful')
   const [finished, unfinished] = [newId('file'), newId('file')]
@@ -184,5 +222,4 @@ it('settles at its first start what an earlier version left pending in the data 
   expect(await filesOnDisk(server.dataDirectory)).toEqual([kept.id])
   expect(await readdir(files)).not.toContain('doubtful')
   expect(await (await fetch(kept.url)).text()).toBe('kept')
-  expect(await serverId()).toBe(firstId)
 })

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
+import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { programOf, versionAt } from '../platform/versions/installed.ts'
-import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {

@@ -1,9 +1,9 @@
-import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
 import type { Api } from '../http/application/application.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { startPeriodic } from '../platform/periodic.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
+import { hasEnded, traceOfThisProcess } from '../platform/processes.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/address.ts'
 import { createDiskStore } from '../storage/disk/disk-store.ts'
@@ -14,7 +14,6 @@ import { settleOldMarkers } from '../storage/old-markers.ts'
 import type { StorageParts } from '../storage/parts.ts'
 import { createPendingFiles, maintenanceMs } from '../storage/pending.ts'
 import { removeProjectFiles } from '../storage/removal.ts'
-import { openServerId } from '../storage/server-id.ts'
 import type { FileStore } from '../storage/store.ts'
 import { announce } from '../webhooks/outbox.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
@@ -52,11 +51,12 @@ export async function composeStorage(
 export async function leadStorage({ logger, state }: Composition): Promise<(projectId: string) => Promise<void>> {
   const { db: database, directory } = state
   const store = await createDiskStore({ directory: directory.files })
-  const pending = createPendingFiles({ database, store, serverId: await serverIdOf(directory), logger })
+  const pending = createPendingFiles({ database, store, server: owner(), hasEnded, logger })
   return (projectId) => removeProjectFiles({ database, pending }, projectId)
 }
 
-const serverIdOf = (directory: DataDirectory): Promise<string> => openServerId(join(directory.root, 'server-id'))
+/** The owner of rows of pending files, by which others tell whether it still works on them. */
+const owner = () => ({ id: randomUUID(), process: traceOfThisProcess() })
 
 /** Opens the store and removes what interrupted uploads and deletions left in it. */
 async function storageParts(
@@ -65,8 +65,7 @@ async function storageParts(
 ): Promise<StorageParts> {
   const { config, logger, state, secrets, stack, publicOrigin } = composition
   const store = await openStore(composition)
-  const serverId = await serverIdOf(state.directory)
-  const pending = createPendingFiles({ database: state.db, store, serverId, logger })
+  const pending = createPendingFiles({ database: state.db, store, server: owner(), hasEnded, logger })
   await pending.recover()
   const maintenance = startPeriodic({
     name: 'the maintenance of pending files',

@@ -7,6 +7,8 @@ import { appendMark, type Mark, markBytes, readAllMarks, readEnds, replaceMarks 
 export interface LogExtent {
   readonly start: number
   readonly end: number
+  /** The mark that the last lines would have, when no recorder has noted them yet. */
+  readonly unmarked?: Mark
 }
 
 /** The extent of a log, with its last mark and the number of its marks. */
@@ -26,6 +28,7 @@ export interface LogCap {
 /** File systems limit the size of a file (16 TB on ext4); a log with positions beyond this is started again. */
 const farthest = 2 ** 40
 const blockSize = 4096
+const recordedWithinMs = 2_000
 
 const empty: LogState = { start: 0, last: { end: 0, at: 0, isExact: false }, count: 0 }
 
@@ -33,6 +36,18 @@ const empty: LogState = { start: 0, last: { end: 0, at: 0, isExact: false }, cou
 export async function loadState(path: string): Promise<LogState | null> {
   const ends = await readEnds(path)
   return ends === null ? null : { start: ends.first.end, last: ends.last, count: ends.count }
+}
+
+/** Reads the extent of a log that another process may record, and changes nothing. */
+export async function readExtent(path: string): Promise<LogExtent> {
+  const [known, stats] = await Promise.all([loadState(path), lstat(path).catch(() => null)])
+  const end = stats?.isFile() ? stats.size : 0
+  // An app can truncate its log; then its positions start at 0 again.
+  const { start, last } = known === null || end < known.last.end ? empty : known
+  if (stats === null || end === last.end) return { start, end }
+  // A recorder looks more often than this, so that new lines which it has not noted are not older.
+  const isExact = Date.now() - stats.mtimeMs < recordedWithinMs
+  return { start, end, unmarked: { end, at: Math.max(last.at, Math.min(stats.mtimeMs, Date.now())), isExact } }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { foldersIn, removeFolder } from '../platform/disk/folders.ts'
+import { readExtent } from './extent.ts'
 import { openLog } from './log-files.ts'
 import type { LogName, LogStore } from './log-store.ts'
 import type { Masker } from './masking.ts'
@@ -36,13 +37,18 @@ export function createLogStore({ directory }: { readonly directory: string }): L
 
     async find(log, { lines, since }) {
       const path = pathOf(log)
-      const extent = await recorder.look(path)
+      const extent = await recorder.extent(path)
       return { ...(await findStart(path, extent, { count: lines, since })), end: extent.end }
     },
 
     async read(log, wanted) {
       const path = pathOf(log)
-      return readLines(path, await recorder.look(path), wanted)
+      for (;;) {
+        const extent = await recorder.extent(path)
+        const part = await readLines(path, extent, wanted)
+        // The process that records the log may have freed what was just read, which is zeros then.
+        if ((await readExtent(path)).start <= extent.start) return part
+      }
     },
 
     remove: (deployment) => removeFolder(folderOf(deployment)),

@@ -11,7 +11,10 @@ export interface LogName {
   readonly stream: LogStream
 }
 
-/** The logs of all deployments, in files that builds and apps write to directly, so that they outlive the server. */
+/**
+ * The logs of all deployments, in files that builds and apps write to directly, so that they outlive the server. One
+ * process records a log, with `record`, `flush` and `tail`; any number may use `find` and `read`, which change nothing.
+ */
 export interface LogStore {
   /** Opens a log for appending, to be handed to a process as its output. The caller closes it. */
   open(log: LogName): Promise<FileHandle>

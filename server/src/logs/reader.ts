@@ -2,7 +2,7 @@ import type { LogExtent } from './extent.ts'
 import { lineText } from './line-text.ts'
 import { lastLines, readAt, withLog } from './log-files.ts'
 import type { Masker } from './masking.ts'
-import { marksBetween, positionSince } from './times.ts'
+import { marksBetween, positionSince, readEnds } from './times.ts'
 
 /** One line of a log, ready to be shown. */
 export interface LogLine {
@@ -28,7 +28,7 @@ export async function findStart(
   extent: LogExtent,
   wanted: { readonly count: number; readonly since?: number | undefined },
 ): Promise<{ position: number; lines: number }> {
-  const since = wanted.since === undefined ? extent.start : ((await positionSince(path, wanted.since)) ?? extent.end)
+  const since = wanted.since === undefined ? extent.start : await startOfLinesSince(path, extent, wanted.since)
   return withLog(path, { position: extent.end, lines: 0 }, async (file) => {
     // After its beginning was freed, the log may start mid-line; that fragment is dropped.
     const kept = { ...extent, startsLine: extent.start === 0 }
@@ -37,6 +37,12 @@ export async function findStart(
     const { position } = await lastLines(file, { ...kept, end: since + 1 }, 1)
     return lastLines(file, { start: Math.min(position, extent.end), end: extent.end, startsLine: true }, wanted.count)
   })
+}
+
+async function startOfLinesSince(path: string, { end, unmarked }: LogExtent, since: number): Promise<number> {
+  const noted = await positionSince(path, since)
+  if (noted !== null) return noted
+  return unmarked !== undefined && unmarked.at >= since ? ((await readEnds(path))?.last.end ?? 0) : end
 }
 
 /**
@@ -66,7 +72,8 @@ export function readLines(
       isFinal: wanted.isFinal && to === extent.end,
       isFull: to === from + chunk,
     })
-    const marks = await marksBetween(path, from, windowFrom + next)
+    const noted = await marksBetween(path, from, windowFrom + next)
+    const marks = extent.unmarked === undefined ? noted : [...noted, extent.unmarked]
     const secrets = lines.length === 0 ? [] : masker.find(window)
     let mark = 0
     return {

@@ -1,6 +1,5 @@
-import { lstat } from 'node:fs/promises'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
-import { type LogCap, type LogExtent, type LogState, loadState, noteGrowth, punchHole } from './extent.ts'
+import { type LogCap, type LogExtent, type LogState, noteGrowth, punchHole, readExtent } from './extent.ts'
 
 /**
  * Records files that programs write by themselves: notes when they have grown, and frees space beyond their cap. A
@@ -9,6 +8,11 @@ import { type LogCap, type LogExtent, type LogState, loadState, noteGrowth, punc
 export interface Recorder {
   /** Notes new lines of a log, so that every line up to `end` has its time as far as it is known. Never rejects. */
   look(path: string): Promise<LogExtent>
+  /**
+   * Returns what can be read of a log, with the times of its lines as far as they are known. Notes them only when this
+   * process records the log: another one may do so, and two would spoil each other's marks. Never rejects.
+   */
+  extent(path: string): Promise<LogExtent>
   /** Looks at a log several times a second until `ended` settles, and once more then. */
   record(path: string, ended: Promise<unknown>): Promise<void>
 }
@@ -46,14 +50,15 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
     timer = undefined
   }
 
+  const lookOrRead = async (path: string): Promise<LogExtent> => {
+    const state = await look(path).catch(() => null)
+    // A full disk has no room for times; the log can be read all the same.
+    return state === null ? readExtent(path) : { start: state.start, end: state.last.end }
+  }
+
   return {
-    async look(path) {
-      const state = await look(path).catch(() => null)
-      if (state !== null) return { start: state.start, end: state.last.end }
-      // A full disk has no room for times; the log can be read all the same.
-      const [known, stats] = await Promise.all([loadState(path), lstat(path).catch(() => null)])
-      return { start: known?.start ?? 0, end: stats?.isFile() ? stats.size : 0 }
-    },
+    look: lookOrRead,
+    extent: (path) => (recorded.has(path) ? lookOrRead(path) : readExtent(path)),
 
     async record(path, ended) {
       const state = recorded.get(path)?.state ?? (await look(path).catch(() => null))

@@ -17,6 +17,7 @@ export {
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'
+export { hasEnded, traceOfThisProcess } from './processes/trace.ts'
 export {
   controlGroupsOf,
   familyOf,

@@ -6,8 +6,7 @@ import type { Transaction } from '../platform/database.ts'
 import type { StorageParts } from './parts.ts'
 import { createFileQueries, type StoredFile } from './queries.ts'
 import { deleteFile } from './removal.ts'
-import { storedBytes } from './rows.ts'
-import { createSpace } from './space.ts'
+import { usageOf } from './reservations.ts'
 import { type Upload, uploadFile } from './upload/upload.ts'
 
 export interface Files {
@@ -25,12 +24,11 @@ export interface Files {
 }
 
 export function createFiles(parts: StorageParts): Files {
-  const stored = createBatcher((projectIds: readonly string[]) => storedBytes(parts.database, projectIds))
-  const space = createSpace({ storedBytes: stored })
+  const usage = createBatcher((projectIds: readonly string[]) => usageOf(parts.database, projectIds))
   return {
     ...createFileQueries(parts),
-    upload: (upload) => uploadFile(parts, space, upload),
-    delete: (transaction, project, id) => deleteFile(parts, space, { transaction, projectId: project.id, id }),
-    storedBytes: stored,
+    upload: (upload) => uploadFile(parts, usage, upload),
+    delete: (transaction, project, id) => deleteFile(parts, { transaction, projectId: project.id, id }),
+    storedBytes: async (projectId) => (await usage(projectId)).stored,
   }
 }

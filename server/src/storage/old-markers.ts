@@ -31,7 +31,9 @@ export async function settleOldMarkers({ database, store, directory, logger }: O
     await rm(join(folder, id), { force: true })
     logger.info({ file: id, kept: kept.has(id) }, 'settled a file that an earlier version had left pending')
   }
-  await rmdir(folder).catch((error: unknown) => {
+  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+    // Another server that starts at the same time may have settled the same.
+    if (error.code === 'ENOENT') return
     logger.warn({ err: error, folder }, 'a folder of an earlier version cannot be removed: it holds something else')
   })
 }

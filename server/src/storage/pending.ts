@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
+import { createReservations, leaseEnd, type ServerStart, type Uploading, type Wanted } from './reservations.ts'
 import type { FileStore } from './store.ts'
 import type { StorageTables } from './tables.ts'
 
@@ -10,28 +11,30 @@ import type { StorageTables } from './tables.ts'
  * exchanged for the row in `files` in one transaction, and is deleted after the bytes are gone. So after a crash the rows
  * name exactly the files to remove, and nothing has to be searched for.
  *
- * A row belongs to the server that wrote it, by the id of its data directory, for as long as its lease lasts. The server
- * renews the leases of its uploads. Two kinds of rows have nobody working on them and are settled, which means that the
- * file is removed and then the row: at a start the server's own, because the process that wrote them has ended; at any
- * time those of any server whose lease has expired. To settle, a server first takes the row over. Should the upload still
- * be alive, it finds its row taken when it wants to complete, and fails.
+ * A row belongs to one start of a server for as long as its lease lasts. The server renews the leases of its uploads. Any
+ * server settles the rows that nobody works on, which means that the file is removed and then the row: those of processes
+ * that have ended on this machine at once, all others once their lease has expired. To settle, a server first takes the
+ * row over. Should the upload still be alive, it finds its row taken when it wants to complete, and fails.
  */
 export interface PendingFiles {
   /** Runs an upload. When it fails, the bytes that it stored are removed. */
-  track<Result>(id: string, upload: (pending: PendingUpload) => Promise<Result>): Promise<Result>
+  track<Result>(uploading: Uploading, upload: (pending: PendingUpload) => Promise<Result>): Promise<Result>
   /** Marks files for removal, in the transaction that deletes their rows. */
   markDeleted(transaction: Transaction, ids: readonly string[]): Promise<void>
   /** Removes files that were marked, once that transaction has committed. May be repeated. */
   removeDeleted(ids: readonly string[]): Promise<void>
-  /** Removes the files that this server's last process and servers that died left behind. For a start. */
-  recover(): Promise<void>
-  /** Renews the leases of uploads under way and settles rows whose lease has expired. For every `maintenanceMs`. */
+  /** Removes the files that servers left behind that have ended. */
+  recover(signal?: AbortSignal): Promise<void>
+  /** Renews the leases of uploads under way, and recovers. For every `maintenanceMs`, on each server. */
   maintain(signal: AbortSignal): Promise<void>
 }
 
 export interface PendingUpload {
-  /** Resolves when bytes may be stored under the file's id. */
-  begin(): Promise<void>
+  /**
+   * Reserves space and resolves to the bytes that the upload may have. When that is less than it needs, it must end. The
+   * first call, before which no byte may be stored, writes the row.
+   */
+  reserve(wanted: Wanted): Promise<number>
   /** Ends the pending state, in the transaction that inserts the file's row. Rejects when another server has taken over. */
   complete(transaction: Transaction): Promise<void>
 }
@@ -39,29 +42,40 @@ export interface PendingUpload {
 export interface PendingFilesDependencies {
   readonly database: Database
   readonly store: FileStore
-  /** The same for each process on a data directory, and different for each data directory. */
-  readonly serverId: string
+  readonly server: ServerStart
+  /** True when it is certain that the process of a trace has ended. */
+  readonly hasEnded: (trace: string) => boolean
   readonly logger: Logger
 }
 
-/** A lease survives three renewals that are late or fail. */
 export const maintenanceMs = 15_000
-const leaseEnd = sql<Date>`now() + interval '60 seconds'`
 const expired = sql<boolean>`lease_until <= now()`
 
 export function createPendingFiles(dependencies: PendingFilesDependencies): PendingFiles {
-  const { database, store, serverId, logger } = dependencies
+  const { database, store, server, logger } = dependencies
   const underWay = new Set<string>()
+  const reserve = createReservations({ database, server })
+
+  const recover = async (signal?: AbortSignal): Promise<void> => {
+    const ended = await endedProcesses(dependencies)
+    // An upload of this server whose lease could not be renewed in time goes on.
+    const which = sql`(${expired} or process = any(${sql.val(ended)}::text[])) and file_id <> all(${sql.val([...underWay])}::text[])`
+    await settle(dependencies, await claim(dependencies, which), signal)
+  }
 
   return {
-    async track(id, upload) {
+    async track(uploading, upload) {
+      const { id } = uploading
+      let held: number | undefined
       try {
         return await upload({
-          async begin() {
+          async reserve(wanted) {
             underWay.add(id)
-            await insertRows(database, [id], serverId, leaseEnd)
+            const granted = await reserve(uploading, held, wanted)
+            if (granted >= wanted.least) held = granted
+            return granted
           },
-          complete: (transaction) => completeUpload(transaction, id, serverId),
+          complete: (transaction) => completeUpload(transaction, id, server),
         })
       } catch (error) {
         if (underWay.has(id)) {
@@ -74,80 +88,96 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
         underWay.delete(id)
       }
     },
-    markDeleted: (transaction, ids) => insertRows(transaction, ids, serverId, sql<Date>`now()`),
+    async markDeleted(transaction, ids) {
+      // Their leases have expired from the beginning: whoever comes first removes them.
+      const row = { server_id: server.id, process: server.process, lease_until: sql<Date>`now()` }
+      await transaction
+        .withTables<StorageTables>()
+        .insertInto('pending_files')
+        .values(ids.map((id) => ({ file_id: id, ...row })))
+        .execute()
+    },
     async removeDeleted(ids) {
       for (const id of ids) await store.remove(id)
       await deleteRows(database, ids)
     },
-    async recover() {
-      const ids = await claim(database, serverId, sql`server_id = ${serverId} or ${expired}`)
-      await settle(dependencies, ids)
-    },
+    recover,
     async maintain(signal) {
       const mine = [...underWay]
-      if (mine.length > 0) await renew(database, serverId, mine)
-      // An upload that has begun since then has a fresh lease.
-      const ids = await claim(database, serverId, sql`${expired} and file_id <> all(${sql.val(mine)}::text[])`)
-      await settle(dependencies, ids, signal)
+      if (mine.length > 0) await renew(database, server, mine)
+      await recover(signal)
     },
   }
 }
 
-async function insertRows(
-  database: Database | Transaction,
-  ids: readonly string[],
-  serverId: string,
-  leaseUntil: ReturnType<typeof sql<Date>>,
-): Promise<void> {
-  await database
-    .withTables<StorageTables>()
-    .insertInto('pending_files')
-    .values(ids.map((id) => ({ file_id: id, server_id: serverId, lease_until: leaseUntil })))
-    .execute()
-}
+/** Selects rows in the order in which every statement locks several of them: others could wait for each other. */
+const locked = (which: ReturnType<typeof sql>) =>
+  sql`file_id in (select file_id from pending_files where ${which} order by file_id for update)`
 
 async function deleteRows(database: Database, ids: readonly string[]): Promise<void> {
-  await database.withTables<StorageTables>().deleteFrom('pending_files').where('file_id', 'in', ids).execute()
+  await sql`delete from pending_files where ${locked(sql`file_id = any(${sql.val(ids)}::text[])`)}`.execute(database)
 }
 
-async function renew(database: Database, serverId: string, ids: readonly string[]): Promise<void> {
-  await database
-    .withTables<StorageTables>()
-    .updateTable('pending_files')
-    .set({ lease_until: leaseEnd })
-    .where('server_id', '=', serverId)
-    .where('file_id', 'in', ids)
-    .execute()
+async function renew(database: Database, { id }: ServerStart, ids: readonly string[]): Promise<void> {
+  const mine = sql`server_id = ${id} and file_id = any(${sql.val(ids)}::text[])`
+  await sql`update pending_files set lease_until = ${leaseEnd} where ${locked(mine)}`.execute(database)
 }
 
-async function completeUpload(transaction: Transaction, id: string, serverId: string): Promise<void> {
+async function completeUpload(transaction: Transaction, id: string, server: ServerStart): Promise<void> {
   const { numDeletedRows } = await transaction
     .withTables<StorageTables>()
     .deleteFrom('pending_files')
     .where('file_id', '=', id)
-    .where('server_id', '=', serverId)
+    .where('server_id', '=', server.id)
     .executeTakeFirstOrThrow()
   if (numDeletedRows === 0n)
     throw new Error('The lease of the upload had expired, and another server removed its bytes.')
+}
+
+/** Returns the traces of processes that own rows and have certainly ended. */
+async function endedProcesses({
+  database,
+  hasEnded,
+}: Pick<PendingFilesDependencies, 'database' | 'hasEnded'>): Promise<string[]> {
+  const rows = await database
+    .withTables<StorageTables>()
+    .selectFrom('pending_files')
+    .select('process')
+    .distinct()
+    .execute()
+  return rows.flatMap(({ process }) => (process !== null && hasEnded(process) ? [process] : []))
 }
 
 /**
  * Takes rows over and returns their file ids. Waits for transactions that are about to delete one of them, such as the
  * commit of a server that was killed: a file that they make permanent is not among the ids.
  */
-async function claim(database: Database, serverId: string, which: ReturnType<typeof sql>): Promise<string[]> {
+async function claim(
+  { database, server }: Pick<PendingFilesDependencies, 'database' | 'server'>,
+  which: ReturnType<typeof sql>,
+): Promise<string[]> {
   const { rows } = await sql<{ file_id: string }>`
-    update pending_files set server_id = ${serverId}, lease_until = ${leaseEnd} where ${which} returning file_id
+    update pending_files set server_id = ${server.id}, process = ${server.process}, lease_until = ${leaseEnd}
+    where ${locked(which)} returning file_id
   `.execute(database)
   return rows.map(({ file_id }) => file_id)
 }
 
-/** A commit whose answer was lost may have succeeded. Then there is no row any more, and the file stays. */
-async function discard({ database, store, serverId }: PendingFilesDependencies, id: string): Promise<void> {
-  const ids = await claim(database, serverId, sql`file_id = ${id} and server_id = ${serverId}`)
-  if (ids.length === 0) return
+/**
+ * Removes what a failed upload has stored. A commit whose answer was lost may have succeeded; then there is a row in
+ * `files`, and the file stays. Without any row another server has settled the upload, perhaps before its last bytes.
+ */
+async function discard(dependencies: PendingFilesDependencies, id: string): Promise<void> {
+  const { database, store, server } = dependencies
+  const ids = await claim(dependencies, sql`file_id = ${id} and server_id = ${server.id}`)
+  if (ids.length === 0 && (await isFile(database, id))) return
   await store.remove(id)
-  await deleteRows(database, [id])
+  await deleteRows(database, ids)
+}
+
+async function isFile(database: Database, id: string): Promise<boolean> {
+  const files = database.withTables<StorageTables>().selectFrom('files')
+  return (await files.select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
 
 /** A file that cannot be removed now is tried again once the lease of its row has expired. */

@@ -2,7 +2,6 @@ import { notFound } from '../contract/errors.ts'
 import type { Transaction } from '../platform/database.ts'
 import type { StorageParts } from './parts.ts'
 import { deleteRow } from './rows.ts'
-import type { Space } from './space.ts'
 import type { StorageTables } from './tables.ts'
 
 /** Files of a project that are deleted in one transaction. */
@@ -11,17 +10,12 @@ const batchSize = 100
 /** Deletes a file's row. Returns a function that removes the file, to be called after the commit. Throws `not_found`. */
 export async function deleteFile(
   { pending, background }: Pick<StorageParts, 'pending' | 'background'>,
-  space: Space,
   file: { readonly transaction: Transaction; readonly projectId: string; readonly id: string },
 ): Promise<() => void> {
   const { transaction, projectId, id } = file
-  const deleted = await deleteRow(transaction, projectId, id)
-  if (deleted === undefined) throw notFound()
+  if (!(await deleteRow(transaction, projectId, id))) throw notFound()
   await pending.markDeleted(transaction, [id])
-  return () => {
-    space.freed(projectId, deleted.size)
-    background.add(pending.removeDeleted([id]), { file: id })
-  }
+  return () => background.add(pending.removeDeleted([id]), { file: id })
 }
 
 /** Removes all files of a project to which nothing can be uploaded any more. May be repeated until it resolves. */

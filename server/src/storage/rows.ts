@@ -1,5 +1,5 @@
 import { type Insertable, sql } from 'kysely'
-import type { Database, Transaction } from '../platform/database.ts'
+import type { Transaction } from '../platform/database.ts'
 import { tooLarge } from './limits.ts'
 import type { StorageTables } from './tables.ts'
 
@@ -38,12 +38,8 @@ export async function insertFile(
   return trx.insertInto('files').values(file).returning('uploaded_at').executeTakeFirstOrThrow()
 }
 
-/** Deletes a file's row and subtracts its size from the project's usage. Returns `undefined` when there is no such file. */
-export async function deleteRow(
-  transaction: Transaction,
-  projectId: string,
-  id: string,
-): Promise<{ size: number } | undefined> {
+/** Deletes a file's row and subtracts its size from the project's usage. Resolves to false when there is no such file. */
+export async function deleteRow(transaction: Transaction, projectId: string, id: string): Promise<boolean> {
   const trx = transaction.withTables<StorageTables>()
   // Locked first, as an upload does: two transactions that lock in a different order could wait for each other.
   await trx
@@ -58,24 +54,12 @@ export async function deleteRow(
     .where('id', '=', id)
     .returning('size')
     .executeTakeFirst()
-  if (row === undefined) return undefined
+  if (row === undefined) return false
   const size = Number(row.size)
   await trx
     .updateTable('storage_usage')
     .set({ bytes: sql<number>`bytes - ${size}` })
     .where('project_id', '=', projectId)
     .execute()
-  return { size }
-}
-
-/** Returns how many bytes the files of each of these projects take, in the order of the ids. */
-export async function storedBytes(database: Database, projectIds: readonly string[]): Promise<number[]> {
-  const rows = await database
-    .withTables<StorageTables>()
-    .selectFrom('storage_usage')
-    .select(['project_id', 'bytes'])
-    .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
-    .execute()
-  const stored = new Map(rows.map(({ project_id, bytes }) => [project_id, Number(bytes)]))
-  return projectIds.map((id) => stored.get(id) ?? 0)
+  return true
 }

@@ -26,8 +26,14 @@ export type StorageTables = {
   /** Never has a row for a file that has one in `files`. */
   pending_files: {
     file_id: string
-    /** The server whose upload or deletion it is, or that has taken over. */
+    /** The start of the server whose upload or deletion it is, or that has taken over. */
     server_id: string
+    /** The trace of that server's process. */
+    process: string | null
+    /** The project of an upload; `null` for deleted files. */
+    project_id: string | null
+    /** The space that an upload has reserved. */
+    bytes: ColumnType<string, number | undefined, number>
     /** Until then other servers leave the file alone. */
     lease_until: Date
     created_at: Generated<Date>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { tooLarge } from '../limits.ts'
 import { declaredType, detectedType, headBytes } from '../media-type.ts'
-import type { Claim } from '../space.ts'
+import type { PendingUpload } from '../pending.ts'
 import type { FileWriter } from '../store.ts'
 import { fileName, unescapeFormName } from './file-name.ts'
 import { formOverheadBytes, readUploadForm } from './form.ts'
@@ -22,33 +22,41 @@ export interface ReceivedFile {
  */
 export async function receiveFile(options: {
   readonly message: IncomingMessage
-  /** Begins the file in the store. Called once, when the file part arrives. */
+  /** Begins the file in the store. Called once, when space is reserved for its first bytes. */
   readonly create: () => Promise<FileWriter>
-  readonly claim: Claim
+  readonly reserve: PendingUpload['reserve']
+  /** The bytes that the project has left as the upload begins. */
+  readonly free: number
   readonly fileBytes: number
   readonly idleTimeoutMs: number
 }): Promise<ReceivedFile> {
-  const { message, create, claim, fileBytes, idleTimeoutMs } = options
-  const most = Math.min(fileBytes, claim.free())
+  const { message, create, free, fileBytes, idleTimeoutMs } = options
+  const length = Number(message.headers['content-length'] ?? Number.NaN)
   // Content-Length counts the form as well, so this refuses only files that are certainly too large.
-  if (Number(message.headers['content-length'] ?? 0) - formOverheadBytes > most) throw tooLarge(most)
+  const sizes = {
+    least: Math.max(0, (length || 0) - formOverheadBytes),
+    most: Math.min(fileBytes, length || fileBytes),
+  }
+  const most = Math.min(fileBytes, free)
+  if (sizes.least > most) throw tooLarge(most)
 
+  const hold = holdSpace(options, sizes)
   const hash = createHash('sha256')
   const head: Buffer[] = []
   let size = 0
   let file: FileWriter | undefined
   const store = async (bytes: AsyncIterable<Buffer>) => {
-    file = await create()
+    await hold(0)
     for await (const chunk of bytes) {
-      const room = Math.min(fileBytes - size, claim.free())
-      if (chunk.length > room) throw tooLarge(size + room)
-      claim.add(chunk.length)
+      await hold(size + chunk.length)
+      file ??= await create()
       if (size < headBytes) head.push(chunk)
       size += chunk.length
       const written = file.write(chunk)
       hash.update(chunk)
       await written
     }
+    file ??= await create()
   }
   try {
     const form = await readUploadForm({ message, idleTimeoutMs, onFile: store })
@@ -64,5 +72,26 @@ export async function receiveFile(options: {
   } catch (error) {
     await file?.abort()
     throw error
+  }
+}
+
+/**
+ * Returns a function that makes sure that a file may have as many bytes, and throws `invalid_request` when it may not.
+ * `sizes` is what is known of its size in advance.
+ */
+function holdSpace(
+  { reserve, fileBytes }: Pick<Parameters<typeof receiveFile>[0], 'reserve' | 'fileBytes'>,
+  sizes: { readonly least: number; readonly most: number },
+): (bytes: number) => Promise<void> {
+  let held = -1
+  return async (bytes) => {
+    const needed = Math.min(bytes, fileBytes)
+    if (needed > held) {
+      const least = Math.max(needed, sizes.least)
+      const granted = await reserve({ least, most: Math.max(least, sizes.most) })
+      if (granted < least) throw tooLarge(Math.min(fileBytes, granted))
+      held = granted
+    }
+    if (bytes > fileBytes) throw tooLarge(fileBytes)
   }
 }

@@ -7,8 +7,8 @@ import { newId } from '../../platform/ids.ts'
 import { describeDiskError, type Limits, limitsOf } from '../limits.ts'
 import type { StorageParts } from '../parts.ts'
 import type { PendingUpload } from '../pending.ts'
+import type { Usage } from '../reservations.ts'
 import { insertFile } from '../rows.ts'
-import type { Claim, Space } from '../space.ts'
 import { type ReceivedFile, receiveFile } from './receive.ts'
 
 type Answer = ResponseBody<'storage.upload'>
@@ -28,18 +28,22 @@ export interface Upload {
  * No transaction is open while bytes arrive.
  * Throws `invalid_request` on a body that is not one file in a form, or larger than the project may have.
  */
-export async function uploadFile(parts: UploadParts, space: Space, upload: Upload): Promise<Answer> {
+export async function uploadFile(
+  parts: UploadParts,
+  usageOf: (projectId: string) => Promise<Usage>,
+  upload: Upload,
+): Promise<Answer> {
   const limits = limitsOf(parts.plans, upload.project.plan)
-  const claim = await space.claim(upload.project.id, limits.quotaBytes)
+  const { stored, reserved } = await usageOf(upload.project.id)
+  const free = limits.quotaBytes - stored - reserved
   const id = newId('file')
+  const uploading = { id, projectId: upload.project.id, quotaBytes: limits.quotaBytes }
   try {
-    return await parts.pending.track(id, (pending) => storeFile(parts, upload, { id, pending, limits, claim }))
+    return await parts.pending.track(uploading, (pending) => storeFile(parts, upload, { id, pending, limits, free }))
   } catch (error) {
     const described = describeDiskError(error)
     if (described !== error) parts.logger.error({ err: error }, 'the disk for files is full')
     throw described
-  } finally {
-    claim.release()
   }
 }
 
@@ -48,26 +52,27 @@ interface IncomingFile {
   readonly id: string
   readonly pending: PendingUpload
   readonly limits: Limits
-  readonly claim: Claim
+  /** The bytes that the project has left as the upload begins. */
+  readonly free: number
 }
 
 async function storeFile(parts: UploadParts, upload: Upload, incoming: IncomingFile): Promise<Answer> {
-  const { id, pending, limits, claim } = incoming
-  const create = async () => {
-    await pending.begin()
-    return parts.store.create(id)
-  }
+  const { id, pending, limits, free } = incoming
   const { message, signal } = upload
-  const { fileBytes } = limits
-  const file = await receiveFile({ message, create, claim, fileBytes, idleTimeoutMs: parts.idleTimeoutMs })
+  const file = await receiveFile({
+    message,
+    create: () => parts.store.create(id),
+    reserve: pending.reserve,
+    free,
+    fileBytes: limits.fileBytes,
+    idleTimeoutMs: parts.idleTimeoutMs,
+  })
   // The client cannot receive the id any more, so nobody would know of the file.
   if (signal.aborted)
     throw new ApiError('invalid_request', 'The connection was closed before the upload was complete.', {
       field: 'file',
     })
-  const answer = await insertRow(parts, upload, incoming, file)
-  claim.keep()
-  return answer
+  return insertRow(parts, upload, incoming, file)
 }
 
 /** Writes the row, the project's usage, the event and the audit entry in one transaction. */
