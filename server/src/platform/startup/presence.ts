@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { type Control, type ControlHandlers, openControl } from '../control/listen.ts'
 import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
 import type { Logger } from '../logger.ts'
-import { version } from './version.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { StopScope } from './shutdown.ts'
+import { version } from './version.ts'
 
 type Progress = Pick<ServerStatus, 'url' | 'state' | 'leading'>
 
