@@ -11,7 +11,7 @@ import type { Status } from '../../server/src/running/status.ts'
 import { deployAndSettle, hangingBuild, processesOf } from '../harness/deployments.ts'
 import { noOrdinaryUser, ordinaryUser, skipped } from '../harness/ordinary-user.ts'
 import { freePort } from '../harness/ports.ts'
-import { fairlead, processesAround, type ServerProcess, serverProcess } from '../harness/process.ts'
+import { fairlead, processesAround, processesIn, type ServerProcess, serverProcess } from '../harness/process.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { isRoot, temporaryDirectory } from '../harness/temporary.ts'
 
@@ -171,6 +171,25 @@ describe.each(users)('as %s', (_, user) => {
     for (const { url } of deployments) {
       await expect.poll(() => fetch(url).then((answer) => answer.status), { timeout: 60_000 }).toBe(200)
     }
+  })
+
+  it('`fairlead stop` finds a process of an app that has cleared its environment and left its session', async ({
+    skip,
+  }) => {
+    const isolation = server.log.find(({ msg }) => msg === 'isolation of builds and apps')
+    if (isolation?.['bubblewrap'] !== true && isolation?.['cgroups'] === 'none') skip('nothing confines apps here')
+    const seconds = `86399.${server.child.pid}`
+    const files = nodeApp('hello')
+    await app.commit({
+      ...files,
+      'server.js': `${files['server.js']}
+require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${seconds}'], { stdio: 'ignore' })`,
+    })
+    await deploy()
+    await expect.poll(() => processesIn(seconds), { timeout: 30_000 }).toHaveLength(1)
+    await server.kill()
+    await stopped()
+    expect(await processesIn(seconds)).toEqual([])
   })
 
   it('a server that hangs is shown as that, and `fairlead stop` ends it by force', async () => {

@@ -95,6 +95,7 @@ describe('the configuration', () => {
     { FAIRLEAD_OUTBOUND_PORTS: '444,http' },
     { FAIRLEAD_OUTBOUND_PORTS: '70000' },
     { FAIRLEAD_WEBHOOK_RETENTION_DAYS: '6' },
+    { FAIRLEAD_ON_STOP: 'apps' },
   ])('refuses %j', (environment) => {
     expect(() => loadConfig({}, environment)).toThrow(ConfigError)
   })
