@@ -19,7 +19,10 @@ export interface ServiceManager {
 }
 
 /** Connects to the service manager that started this process, as its environment says. */
-export function connectServiceManager(config: Pick<Config, 'serviceManager' | 'path'>, logger: Logger): ServiceManager {
+export function connectServiceManager(
+  config: Pick<Config, 'serviceManager' | 'path'>,
+  logger: Pick<Logger, 'warn' | 'error'>,
+): ServiceManager {
   const { notifySocket, watchdogMs } = config.serviceManager
   const notifier = createNotifier({ socket: notifySocket, path: config.path, logger })
   const ended = new AbortController()
