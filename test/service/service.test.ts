@@ -109,7 +109,7 @@ describe.skipIf(reason !== null)('the service', () => {
     appUrl = (await read())['url'] ?? ''
     const seen = JSON.parse(await answerOf(appUrl)) as { instance: string; variables: string[] }
     expect(seen.variables).toContain('PORT')
-    expect(seen.variables.filter((name) => /NOTIFY|WATCHDOG|LISTEN|INVOCATION|JOURNAL|^FAIRLEAD_C/.test(name))).toEqual(
+    expect(seen.variables.filter((name) => /NOTIFY|WATCHDOG|LISTEN|INVOCATION|JOURNAL|FAIRLEAD_(CGROUPS|ON_STOP)/.test(name))).toEqual(
       [],
     )
     instance = seen.instance

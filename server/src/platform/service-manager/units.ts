@@ -55,7 +55,8 @@ Type=notify
 # The messages are sent by a program of their own, and after a handover by another server.
 NotifyAccess=all
 ${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=4 ${currentVersion(settings.dataDirectory)}/bin/fairlead.js serve --data-dir ${settings.dataDirectory}
-ExecReload=/bin/kill -HUP $MAINPID
+# The program kill is not installed everywhere; the one of the shell is.
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 ${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}
 # PostgreSQL, the gateway and apps outlive the server.
 KillMode=process
