@@ -109,9 +109,11 @@ describe.skipIf(reason !== null)('the service', () => {
     appUrl = (await read())['url'] ?? ''
     const seen = JSON.parse(await answerOf(appUrl)) as { instance: string; variables: string[] }
     expect(seen.variables).toContain('PORT')
-    expect(seen.variables.filter((name) => /NOTIFY|WATCHDOG|LISTEN|INVOCATION|JOURNAL|FAIRLEAD_(CGROUPS|ON_STOP)/.test(name))).toEqual(
-      [],
-    )
+    expect(
+      seen.variables.filter((name) =>
+        /NOTIFY|WATCHDOG|LISTEN|INVOCATION|JOURNAL|FAIRLEAD_(CGROUPS|ON_STOP)/.test(name),
+      ),
+    ).toEqual([])
     instance = seen.instance
   })
 
@@ -179,7 +181,7 @@ describe.skipIf(reason !== null)('the service', () => {
     expect((await machine.fairlead(['doctor', '--data-dir', '/var/lib/fairlead'])).stdout).toMatch(/^missing +unit /m)
     expect((await machine.fairlead(['service', 'install', '--force'])).code).toBe(0)
     expect(await readFile(join(machine.root, unitFile), 'utf8')).toBe(written)
-    // What the operator wrote stays.
+    // The operator's settings stay.
     expect(await readFile(join(machine.root, 'etc/fairlead/fairlead.env'), 'utf8')).toBe('# Mine\n')
     expect((await machine.fairlead(['service', 'install'])).code).toBe(0)
   })

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists } from '../files.ts'
-import type { Finding } from '../finding.ts'
+import type { Finding } from '../machine/finding.ts'
 import { installedSettings, linkedVersion, unitDrift } from './installation.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
 import { appsUnitName, currentVersion, serverUnitName, type UnitSettings } from './units.ts'
