@@ -5,19 +5,13 @@ import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
+import type { Finding } from './platform/machine/finding.ts'
 import { assertReachable } from './platform/machine/reach.ts'
+import { serviceFindings } from './platform/service-manager/findings.ts'
 import { clusterUser, isRoot } from './platform/startup/state.ts'
 import { readHierarchy } from './runtimes/process/confinement/capabilities.ts'
 import { findProgram } from './runtimes/process/confinement/programs.ts'
 import { findSandbox } from './runtimes/process/confinement/sandbox.ts'
-
-/** The result of one check. `broken`: the server cannot run; `missing`: it runs with the restriction that `cost` describes. */
-export interface Finding {
-  readonly subject: string
-  readonly state: 'ok' | 'missing' | 'broken'
-  readonly found: string
-  readonly cost?: string
-}
 
 /** The first git whose `fetch` supports all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const
@@ -35,6 +29,7 @@ export async function findings(config: Config): Promise<Finding[]> {
     disk(config),
     ports(config),
     clock(Date.now()),
+    serviceFindings(config.dataDirectory),
   ])
   return found.flat()
 }

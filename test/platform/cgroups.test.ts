@@ -39,6 +39,18 @@ describe('the hierarchy for groups', () => {
     expect(found === null ? null : Object.keys(found.folders)).toEqual(controllers)
   })
 
+  test('a service makes groups in the unit beside its own', () => {
+    const group = '/sys/fs/cgroup/system.slice/fairlead-apps.service'
+    const found = parseHierarchy('0::/system.slice/fairlead.service\n', second, 'fairlead-apps.service')
+    expect(found?.folders.pids).toBe(group)
+    // Version 1: the server is at the top of a hierarchy in which systemd did not need a group for its unit.
+    const own = '9:name=systemd:/system.slice/fairlead.service\n1:pids:/\n'
+    expect(parseHierarchy(own, first, 'fairlead-apps.service')?.folders.pids).toBe(
+      '/sys/fs/cgroup/pids/system.slice/fairlead-apps.service',
+    )
+    expect(parseHierarchy('0::/\n', second, 'fairlead-apps.service')).toBeNull()
+  })
+
   test('a delegated service makes groups below its own group', () => {
     expect(parseHierarchy('0::/system.slice/a.service\n', second, 'delegated')?.folders.pids).toBe(
       '/sys/fs/cgroup/system.slice/a.service',

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import type { Finding } from '../doctor.ts'
 import { loadConfig } from '../platform/config.ts'
+import type { Finding } from '../platform/machine/finding.ts'
 import { dataDirOption, printTable, type StateFlags } from './shared.ts'
 
 interface DoctorFlags extends StateFlags {

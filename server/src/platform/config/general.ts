@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { plansFile } from '../plans.ts'
 import { list, postgresUrl, range, seconds, slug, text } from './values.ts'
 
-/** Where the server may make control groups: see `parseHierarchy`. */
+/** The place where the server may make control groups: see `parseHierarchy`. */
 export type CgroupPlace = 'top' | 'delegated' | `${string}.service`
 
 const cgroupPlace = z.custom<CgroupPlace>(

@@ -1,4 +1,4 @@
-/** What systemd tells the processes of a service in their environment (sd_notify(3), sd_watchdog_enabled(3)). */
+/** The variables that systemd sets for the processes of a service (sd_notify(3), sd_watchdog_enabled(3)). */
 export interface ServiceManagerConfig {
   /** The socket that takes notifications; `undefined` when no service manager started this process. */
   readonly notifySocket: string | undefined

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readOptional } from '../files.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
@@ -25,7 +25,8 @@ export async function installedSettings(unit: string): Promise<UnitSettings | nu
 /** Writes the units, readable for everybody as units are. */
 export async function writeUnits(settings: UnitSettings): Promise<void> {
   for (const [name, text] of Object.entries(unitsFor(settings))) {
-    await writeFile(join(unitFolder, name), text, { mode: 0o644 })
+    await writeFile(join(unitFolder, name), text)
+    await chmod(join(unitFolder, name), 0o644)
   }
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from '../logger.ts'
 import { createNotifier, type Notifier } from './notify.ts'
 import { feedWatchdog } from './watchdog.ts'
 
-/** What a server tells the service manager that runs it. Does nothing where there is none. */
+/** Messages to the service manager that runs this server. Nothing is sent where there is none. */
 export interface ServiceManager {
   readonly notifier: Notifier
   /** Reports that the server answers at this address, and keeps the watchdog quiet while it does. */
@@ -19,7 +19,10 @@ export interface ServiceManager {
 }
 
 /** Connects to the service manager that started this process, as its environment says. */
-export function connectServiceManager(config: Pick<Config, 'serviceManager' | 'path'>, logger: Logger): ServiceManager {
+export function connectServiceManager(
+  config: Pick<Config, 'serviceManager' | 'path'>,
+  logger: Pick<Logger, 'warn' | 'error'>,
+): ServiceManager {
   const { notifySocket, watchdogMs } = config.serviceManager
   const notifier = createNotifier({ socket: notifySocket, path: config.path, logger })
   const ended = new AbortController()

@@ -68,7 +68,7 @@ export async function lastErrors(unit: string, most = 5): Promise<string[]> {
 /** The server logs JSON lines with a level (50 for an error), and its command one line with its name. */
 function isError(line: string): boolean {
   if (!line.startsWith('{'))
-    return /^fairlead: |Failed with result|code=exited, status=[^0]|Watchdog timeout/.test(line)
+    return /^fairlead: |^ {2}\S|Failed with result|code=exited, status=[^0]|Watchdog timeout/.test(line)
   try {
     return Number((JSON.parse(line) as { level?: unknown }).level) >= 50
   } catch {

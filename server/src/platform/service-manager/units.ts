@@ -55,9 +55,11 @@ Type=notify
 # The messages are sent by a program of their own, and after a handover by another server.
 NotifyAccess=all
 ${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=4 ${currentVersion(settings.dataDirectory)}/bin/fairlead.js serve --data-dir ${settings.dataDirectory}
-ExecReload=/bin/kill -HUP $MAINPID
+# The program kill is not installed everywhere; the one of the shell is.
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 ${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}
 # PostgreSQL, the gateway and apps outlive the server.
+Environment=FAIRLEAD_ON_STOP=server
 KillMode=process
 Restart=always
 RestartSec=1
@@ -65,6 +67,8 @@ WatchdogSec=60
 # PostgreSQL may have to recover from a crash first.
 TimeoutStartSec=15min
 TimeoutStopSec=90
+# A server that hangs is not asked for long.
+TimeoutAbortSec=10
 LimitNOFILE=524288
 TasksMax=infinity
 # A process that runs out of memory ends alone.
@@ -82,7 +86,6 @@ WantedBy=multi-user.target
 const appsUnit = `# Written by: fairlead service install
 [Unit]
 Description=The control group of Fairlead's apps and builds
-Documentation=man:systemd.resource-control(5)
 
 [Service]
 # The group exists as long as it has a process; the server makes a group of its own in it for each app and build.
@@ -116,7 +119,7 @@ RestrictRealtime=yes
 RestrictSUIDSGID=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 SystemCallArchitectures=native
-SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
+SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap
 SystemCallErrorNumber=EPERM
 # Left out: MemoryDenyWriteExecute= (JavaScript is compiled while it runs), RestrictNamespaces= (bubblewrap and browsers
 # make namespaces), PrivateNetwork= and IPAddressDeny= (apps are public), UMask= (apps choose the modes of their files).
@@ -124,12 +127,13 @@ SystemCallErrorNumber=EPERM
   return user === null
     ? `${common}# Root, but with no more than it takes to run PostgreSQL, builds and apps as users of their own, to see their sockets
 # and memory, to limit them, and to listen on ports below 1024.
-CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID CAP_SYS_PTRACE CAP_SYS_RESOURCE
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID CAP_SYS_PTRACE CAP_SYS_RESOURCE
 ProtectKernelLogs=yes
+ProtectKernelTunables=yes
 # Other users see their own processes only.
 ProtectProc=invisible
-# Left out: ProtectControlGroups= and ProtectKernelTunables= (the server writes to the groups of its apps), User= and
-# PrivateUsers= (each app has a user of its own; see --user).
+# Left out: ProtectControlGroups= (the server writes to the groups of its apps), User= and PrivateUsers= (each app has a
+# user of its own; see --user).
 `
     : `${common}CapabilityBoundingSet=
 ProtectControlGroups=yes
