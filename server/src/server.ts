@@ -1,19 +1,16 @@
+import { contend, register } from './composition/campaign.ts'
 import { composeRequests } from './composition/compose.ts'
 import { proxyRule, type ServerOptions } from './composition/composition.ts'
-import { readiness } from './composition/health.ts'
-import { startLeading } from './composition/lead.ts'
+import { readiness, registerRole } from './composition/health.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
-import { connectionBudget } from './platform/database/connection-budget.ts'
-import { openDatabase } from './platform/database.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
-import { takeServerLock } from './platform/startup/server-lock.ts'
-import { createShutdownStack } from './platform/startup/shutdown.ts'
+import { createShutdownStack, type StopScope } from './platform/startup/shutdown.ts'
 import { openState } from './platform/startup/state.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
@@ -21,17 +18,27 @@ export type { ServerOptions } from './composition/composition.ts'
 export interface FairleadServer {
   /** The address that it listens on, such as `http://127.0.0.1:3000`. */
   readonly url: string
-  /** Stops in order: accepts no new work, then ends running requests and jobs, apps, and the database. */
-  stop(): Promise<void>
+  /**
+   * Stops in order: accepts no new work, then ends running requests and jobs, and the database. With `all` it also stops
+   * apps; with `server` they stay for the next leader.
+   */
+  stop(scope: StopScope): Promise<void>
 }
 
 /**
- * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready.
+ * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready, and
+ * either this server leads and its apps are reconciled, or another one leads. It may lead, follow, and lead again.
  * Rejects when the server cannot start (port, data directory, database, key); nothing is left running then.
  */
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
   const { config, logger } = options
   const stack = createShutdownStack(logger, options.signal)
+  // Apps go on when another server takes over.
+  let scope: StopScope = 'server'
+  const stop = (asked: StopScope): Promise<void> => {
+    scope = asked
+    return stack.unwind(asked)
+  }
   try {
     const metrics = createMetrics({ logger })
     const application = createApplication({
@@ -47,12 +54,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
 
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', () => state.close())
-    const lock = await takeServerLock({
-      connection: state.connection,
-      logger,
-      onLost: () => options.onFatal(new Error('Another Fairlead server has taken over this database.')),
-    })
-    stack.defer('server lock', () => lock.release())
+    const server = await register({ ...options, state, stack }, url)
     await prepareJobs(state.pool, logger)
     const secrets = await openSecretBox({
       database: state.db,
@@ -69,18 +71,15 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
     }
     const shared = await composeRequests(composition)
-    const leader = openDatabase({ ...state.connection, max: connectionBudget.leader.poolSize }, logger)
-    stack.defer('database of the leader', () => leader.close())
-    const { db, pool } = leader
-    const leading = await startLeading({ ...composition, state: { ...state, db, pool } }, shared, stack.signal)
-    stack.defer('leading', () => leading.stop())
-    application.setReadiness(readiness(state, leading, logger))
+    const member = await contend(composition, shared, { server, scope: () => scope })
+    application.setReadiness(readiness(state, member, logger))
+    registerRole(metrics, member)
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
-    logger.info({ url }, 'ready')
-    return { url, stop: () => stack.unwind() }
+    logger.info({ url, leader: member.isLeader() }, 'ready')
+    return { url, stop }
   } catch (error) {
-    await stack.unwind()
+    await stop('all')
     throw error
   }
 }

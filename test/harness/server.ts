@@ -78,7 +78,7 @@ export async function testServer(environment: Readonly<Record<string, string>> =
       },
     })
   let server = await start(String(await freePort()))
-  cleanup.defer(() => server.stop())
+  cleanup.defer(() => server.stop('all'))
 
   const handle = openDatabase({ connectionString: database.url, max: 2 }, logger)
   cleanup.defer(() => handle.close())
@@ -120,7 +120,7 @@ export async function testServer(environment: Readonly<Record<string, string>> =
     signIn,
     log,
     async restart() {
-      await server.stop()
+      await server.stop('all')
       server = await start(new URL(server.url).port)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

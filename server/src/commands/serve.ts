@@ -46,7 +46,7 @@ async function serve(flags: ServeFlags): Promise<void> {
     logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)
   }, stopDeadlineMs).unref()
-  await server.stop()
+  await server.stop('all')
   logger.info('stopped')
 }
 

@@ -43,10 +43,10 @@ export async function startReconciler(
   background.add(given.caches.trim(), { what: 'trimming caches' })
   const watching = new AbortController()
   const watches = [reconciler.watch(watching.signal), diskWatch.watch(watching.signal)]
-  stack.defer('apps', async () => {
+  stack.defer('apps', async (scope) => {
     watching.abort()
     await Promise.all(watches)
-    await reconciler.stopAll()
+    if (scope === 'all') await reconciler.stopAll()
   })
   const listener = listen({
     connection: state.connection,

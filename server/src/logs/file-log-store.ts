@@ -27,6 +27,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
     },
 
     record: (log, ended) => recorder.record(pathOf(log), ended),
+    release: recorder.release,
 
     async flush(log) {
       await recorder.look(pathOf(log))
@@ -36,13 +37,13 @@ export function createLogStore({ directory }: { readonly directory: string }): L
 
     async find(log, { lines, since }) {
       const path = pathOf(log)
-      const extent = await recorder.look(path)
+      const extent = await recorder.view(path)
       return { ...(await findStart(path, extent, { count: lines, since })), end: extent.end }
     },
 
     async read(log, wanted) {
       const path = pathOf(log)
-      return readLines(path, await recorder.look(path), wanted)
+      return readLines(path, await recorder.view(path), wanted)
     },
 
     remove: (deployment) => removeFolder(folderOf(deployment)),

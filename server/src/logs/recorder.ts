@@ -1,4 +1,5 @@
 import { lstat } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { type LogCap, type LogExtent, type LogState, loadState, noteGrowth, punchHole } from './extent.ts'
 
@@ -9,11 +10,21 @@ import { type LogCap, type LogExtent, type LogState, loadState, noteGrowth, punc
 export interface Recorder {
   /** Notes new lines of a log, so that every line up to `end` has its time as far as it is known. Never rejects. */
   look(path: string): Promise<LogExtent>
+  /**
+   * Returns the extent of a log, up to lines whose times are known. It may be recorded here, on another server, or not at
+   * all. Never rejects, and changes nothing of a log that is not recorded here.
+   */
+  view(path: string): Promise<LogExtent>
   /** Looks at a log several times a second until `ended` settles, and once more then. */
   record(path: string, ended: Promise<unknown>): Promise<void>
+  /** Ends all recording at once. */
+  release(): void
 }
 
 const intervalMs = 250
+/** Another server that records a log has noted its growth after this time. Then times are not known, or nobody records it. */
+const notedMs = 1_500
+const notedPollMs = 50
 /** After this many checks without growth a log is checked this many times less often; its mtime tells when it last grew. */
 const quietLooks = 4
 
@@ -46,13 +57,21 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
     timer = undefined
   }
 
+  const lookNow = async (path: string): Promise<LogExtent> => {
+    const state = await look(path).catch(() => null)
+    // A full disk has no room for times; the log can be read all the same.
+    return state === null ? (await readExtent(path)).extent : { start: state.start, end: state.last.end }
+  }
+
   return {
-    async look(path) {
-      const state = await look(path).catch(() => null)
-      if (state !== null) return { start: state.start, end: state.last.end }
-      // A full disk has no room for times; the log can be read all the same.
-      const [known, stats] = await Promise.all([loadState(path), lstat(path).catch(() => null)])
-      return { start: known?.start ?? 0, end: stats?.isFile() ? stats.size : 0 }
+    look: lookNow,
+
+    view: (path) => (recorded.has(path) ? lookNow(path) : notedExtent(path)),
+
+    release() {
+      recorded.clear()
+      clearInterval(timer)
+      timer = undefined
     },
 
     async record(path, ended) {
@@ -63,12 +82,35 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
         for (const [each, entry] of recorded) void lookAgain(entry, () => look(each))
       }, intervalMs).unref()
       const finish = async () => {
-        await look(path).catch(() => undefined)
+        if (recorded.get(path) === own) await look(path).catch(() => undefined)
         remove(path, own)
       }
       void ended.then(finish, finish)
     },
   }
+}
+
+/** Reads how far a log can be read, and whether the times of all of it are noted. */
+async function readExtent(path: string): Promise<{ extent: LogExtent; isNoted: boolean; grewAt: number }> {
+  // The file before its marks: marks that are missing then were not noted yet.
+  const stats = await lstat(path).catch(() => null)
+  const known = await loadState(path)
+  const end = stats?.isFile() ? stats.size : 0
+  const isNoted = end === 0 || (known !== null && known.last.end >= end)
+  return { extent: { start: known?.start ?? 0, end }, isNoted, grewAt: stats?.mtimeMs ?? 0 }
+}
+
+/** Waits for the recorder of another server to note what was printed lately. */
+async function notedExtent(path: string): Promise<LogExtent> {
+  const { extent, isNoted, grewAt } = await readExtent(path)
+  const until = performance.now() + Math.min(notedMs, notedMs - (Date.now() - grewAt))
+  let noted = isNoted
+  while (!noted && performance.now() < until) {
+    await sleep(notedPollMs)
+    noted = ((await loadState(path))?.last.end ?? 0) >= extent.end
+  }
+  // Its beginning may have been freed meanwhile.
+  return { start: (await loadState(path))?.start ?? extent.start, end: extent.end }
 }
 
 async function lookAgain(own: Recorded, look: () => Promise<LogState>): Promise<void> {

@@ -15,7 +15,7 @@ export interface LeaderState {
   readonly pool: Pool
 }
 
-/** What a server has while it leads. */
+/** The leadership of a server, while it has it. */
 export interface Leadership {
   /** Counts the take-overs; higher than that of every earlier leader. */
   readonly epoch: number
