@@ -1,20 +1,17 @@
+import { contend, register } from './composition/campaign.ts'
 import { composeRequests } from './composition/compose.ts'
 import { proxyRule, type ServerOptions } from './composition/composition.ts'
-import { readiness } from './composition/health.ts'
-import { startLeading } from './composition/lead.ts'
+import { readiness, registerRole } from './composition/health.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
-import { connectionBudget } from './platform/database/connection-budget.ts'
-import { openDatabase } from './platform/database.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
 import { openDataDirectory } from './platform/startup/data-directory.ts'
 import { openPresence, type Presence } from './platform/startup/presence.ts'
-import { takeServerLock } from './platform/startup/server-lock.ts'
 import { createShutdownStack, type StopScope, scopeOf } from './platform/startup/shutdown.ts'
 import { clusterUser, openState } from './platform/startup/state.ts'
 import { endLeftovers } from './running/leftovers.ts'
@@ -32,7 +29,8 @@ export interface FairleadServer {
 }
 
 /**
- * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready.
+ * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready, and
+ * either this server leads and its apps are reconciled, or another one leads. It may lead, follow, and lead again.
  * Rejects when the server cannot start (port, data directory, database, key); nothing is left running then.
  */
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
@@ -40,8 +38,13 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   const stack = createShutdownStack(logger, options.signal)
   let presence: Presence | undefined
   let isReady = false
+  // Apps go on when another server takes over.
+  let scope: StopScope = 'server'
   let stopping: Promise<void> | undefined
-  const stopNow = async (asked: StopScope) => stack.unwind((await presence?.leave(asked)) ?? asked)
+  const stopNow = async (asked: StopScope) => {
+    scope = (await presence?.leave(asked)) ?? asked
+    await stack.unwind(scope)
+  }
   const stop = (asked: StopScope) => {
     stopping ??= stopNow(asked)
     return stopping
@@ -73,13 +76,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     })
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
-    const lock = await takeServerLock({
-      connection: state.connection,
-      logger,
-      onLost: () => options.onFatal(new Error('Another Fairlead server has taken over this database.')),
-    })
-    stack.defer('server lock', () => lock.release())
-    presence.update({ leading: true })
+    const server = await register({ ...options, state, stack }, url)
     await prepareJobs(state.pool, logger)
     const secrets = await openSecretBox({
       database: state.db,
@@ -96,17 +93,18 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
     }
     const shared = await composeRequests(composition)
-    const leader = openDatabase({ ...state.connection, max: connectionBudget.leader.poolSize }, logger)
-    stack.defer('database of the leader', () => leader.close())
-    const { db, pool } = leader
-    const leading = await startLeading({ ...composition, state: { ...state, db, pool } }, shared, stack.signal)
-    stack.defer('leading', (scope) => leading.stop(scope))
-    application.setReadiness(readiness(state, leading, logger))
+    const member = await contend(composition, shared, {
+      server,
+      scope: () => scope,
+      onLeading: (leading) => presence?.update({ leading }),
+    })
+    application.setReadiness(readiness(state, member, logger))
+    registerRole(metrics, member)
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
     presence.update({ state: 'ready' })
     isReady = true
-    logger.info({ url }, 'ready')
+    logger.info({ url, leader: member.isLeader() }, 'ready')
     return { url, stop }
   } catch (error) {
     await stop(scopeOf(options.signal, config.onStop))

@@ -45,10 +45,13 @@ test('bubblewrap gets the release’s own folders and nothing else of the data d
 })
 
 test('a sandboxed command is started by bubblewrap, and so is one beside it', async () => {
-  const confinement = createConfinement({
-    ...noCapabilities,
-    sandbox: { program: '/usr/bin/bwrap', isModern: true },
-  })
+  const confinement = createConfinement(
+    {
+      ...noCapabilities,
+      sandbox: { program: '/usr/bin/bwrap', isModern: true },
+    },
+    () => undefined,
+  )
   const local = localRelease(release, { apps: '/apps', uids: null })
   for (const entry of [await confinement.open(local, 'app'), confinement.join(local)]) {
     expect(entry.prefix[0]).toBe('/usr/bin/bwrap')

@@ -87,6 +87,7 @@ export async function createBench(): Promise<Bench> {
         host,
         caches: createCaches({ mostEachBytes: 1e9, mostAllBytes: 1e9, list: async () => [] }),
         logger: { info: () => undefined },
+        fence: () => undefined,
       }),
     release: async (runtime, fixture, variables = {}) => {
       const release: Release = {

@@ -1,10 +1,17 @@
 import type { Traffic } from '../apps/traffic.ts'
+import { createDiskGuard } from '../deployments/job/disk.ts'
 import type { DeployJob } from '../deployments/job/job.ts'
+import { createCreateDeployment } from '../deployments/owners/create.ts'
+import { createDeployments } from '../deployments/owners/deployments.ts'
+import { createDeploymentDetails } from '../deployments/owners/detail.ts'
+import { deploymentHandlers } from '../deployments/owners/handlers.ts'
+import { createLifecycle } from '../deployments/owners/lifecycle.ts'
+import { createLogs } from '../deployments/owners/logs.ts'
 import { createRemoveProject, type RemoveProject } from '../deployments/reconciler/remove.ts'
 import type { Announce } from '../deployments/state/announce.ts'
 import { createDeploymentLocks } from '../deployments/state/lock.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
-import { createDeploymentStore } from '../deployments/state/store.ts'
+import { createDeploymentStore, type DeploymentStore } from '../deployments/state/store.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
@@ -13,14 +20,13 @@ import { planNamed } from '../platform/plans.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { composeApps, leadApps } from './apps.ts'
+import { type AppsFeature, composeApps, leadApps } from './apps.ts'
 import { type Composition, finishTimeoutMs, type SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeploymentCore, DeploymentServices } from './deployment-parts.ts'
-import { composeDeploymentHandlers } from './deployment-requests.ts'
 import { closeForgottenApps, composeGateway } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
-import { composeRuntimes } from './runtimes.ts'
+import { composeRuntimes, preferredRuntime } from './runtimes.ts'
 import { composeCaches, composeSources } from './sources.ts'
 
 /** The deployments feature, as other composers use it. */
@@ -42,9 +48,36 @@ export function composeDeployments(composition: Composition, { logs }: Pick<Shar
   const apps = composeApps(composition)
   const store = createDeploymentStore({ database: composition.state.db, apps: apps.apps })
   return {
-    handlers: composeDeploymentHandlers(composition, apps, store, { logs, announce: announceDeployment }),
+    handlers: composeHandlers(composition, apps, store, { logs, announce: announceDeployment }),
     count: store.ofProjects.count,
   }
+}
+
+/** Makes the handlers of deployments. They read and write rows, and notify the leader of changes. */
+function composeHandlers(
+  { config, state, secrets, stack }: Composition,
+  { apps, urlOf }: AppsFeature,
+  store: DeploymentStore,
+  given: Pick<SharedParts, 'logs'> & { readonly announce: Announce },
+): HandlersOf<'deployments'> {
+  const database = state.db
+  const deploymentSecrets = createDeploymentSecrets(secrets)
+  const details = createDeploymentDetails({ store, apps, secrets: deploymentSecrets, urlOf })
+  const create = createCreateDeployment({
+    store,
+    findOrCreateApp: apps.findOrCreate,
+    secrets: { box: secrets, ofDeployments: deploymentSecrets },
+    plans: config.plans,
+    disk: createDiskGuard({ directory: state.directory.root, reserveBytes: config.deploys.reserveBytes }),
+    urlOf,
+    allowFile: config.localMode,
+    runtime: preferredRuntime,
+  })
+  return deploymentHandlers({
+    deployments: createDeployments({ database, store, apps, details, create, urlOf }),
+    lifecycle: createLifecycle({ store, details, announce: given.announce, urlOf }),
+    logs: createLogs({ database, store, secrets: deploymentSecrets, logs: given.logs, stopping: stack.signal }),
+  })
 }
 
 export async function leadDeployments(
@@ -53,14 +86,17 @@ export async function leadDeployments(
     readonly tenancy: Pick<Tenancy, 'planOf'>
     readonly traffic: Pick<Traffic, 'add'>
     readonly outbound: Outbound
+    /** Throws when another server leads. */
+    readonly fence: () => void
   },
 ): Promise<DeploymentsWork> {
   const { logs } = given
+  composition.stack.defer('the recording of logs', async () => logs.release())
   const gateway = await composeGateway(composition, given.traffic)
   const caches = composeCaches(composition)
   const services: DeploymentServices = {
     apps: leadApps(composition, gateway),
-    runtimes: await composeRuntimes(composition, caches),
+    runtimes: await composeRuntimes(composition, caches, given.fence),
     logs,
     sources: await composeSources(composition, caches, given.outbound),
   }

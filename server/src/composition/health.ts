@@ -4,26 +4,40 @@ import { countJobs } from '../platform/jobs.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { State } from '../platform/startup/state.ts'
-import type { Leading } from './lead.ts'
+import type { Member } from './campaign.ts'
 
 const readinessTimeoutMs = 5_000
+/** Somebody leads when the leadership was renewed in this time; a leader that is gone is replaced sooner. */
+const leaderless = '10 seconds'
 
 /** Returns the check behind `/readyz`: the reason why the server cannot work, without internal details. */
 export function readiness(
   state: Pick<State, 'pool'>,
-  leading: Pick<Leading, 'isWorking'>,
+  member: Member,
   logger: Logger,
 ): () => Promise<string | undefined> {
   return async () => {
     const late = AbortSignal.timeout(readinessTimeoutMs)
+    const query = `select from leadership where renewed_at > clock_timestamp() - interval '${leaderless}'`
     try {
-      await unlessAborted(state.pool.query('select 1'), late)
+      const { rowCount } = await unlessAborted(state.pool.query(query), late)
+      if (rowCount === 0) return 'no server leads'
     } catch (error) {
       logger.debug({ err: error }, 'not ready')
       return 'the database does not answer'
     }
-    return leading.isWorking() ? undefined : 'no jobs are being run'
+    return member.isWorking() ? undefined : 'no jobs are being run'
   }
+}
+
+/** Registers the gauge that tells who leads. */
+export function registerRole(metrics: Metrics, member: Member): void {
+  metrics.gauge({
+    name: 'fairlead_role',
+    help: '1 for the role that this server has: leader, or follower of another one.',
+    label: 'role',
+    read: async () => ({ [member.isLeader() ? 'leader' : 'follower']: 1 }),
+  })
 }
 
 /** Registers the gauges that read the database. */

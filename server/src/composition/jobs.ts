@@ -25,6 +25,7 @@ export async function startJobs(
   const workers = await startWorkers({
     pool: state.pool,
     logger,
+    signal: stack.signal,
     lanes: [
       { concurrency: lanes.deploy.concurrency, tasks: { [deployTask]: deploy } },
       { concurrency: lanes.start.concurrency, tasks: { [startTask]: deploy } },

@@ -19,8 +19,16 @@ const hourMs = 3_600_000
 export interface Leading {
   /** True while jobs are taken. */
   isWorking(): boolean
-  /** Ends the work in reverse order. It may be started again in the same process. */
+  /**
+   * Ends the work in reverse order; with `all`, apps end too. It may be started again in the same process.
+   */
   stop(scope: StopScope): Promise<void>
+}
+
+/** The parts that the leader's work is made of, besides those of its own. */
+export interface LeaderParts extends SharedParts {
+  /** Throws when another server leads. */
+  readonly fence: () => void
 }
 
 /**
@@ -28,16 +36,16 @@ export interface Leading {
  * the apps that should run are being started or adopted. Rejects when a part cannot start; nothing is left running then.
  *
  * @param composition has the leader's state: its writes are refused once another server leads
- * @param abort aborts a start that is under way
+ * @param lost aborts when another server leads; ends a start and all jobs that are under way
  */
 export async function startLeading(
   composition: Omit<Composition, 'stack'>,
-  shared: SharedParts,
-  abort?: AbortSignal,
+  parts: LeaderParts,
+  lost: AbortSignal,
 ): Promise<Leading> {
-  const stack = createShutdownStack(composition.logger, abort)
+  const stack = createShutdownStack(composition.logger, lost)
   try {
-    const workers = await startParts({ ...composition, stack }, shared)
+    const workers = await startParts({ ...composition, stack }, parts)
     return { isWorking: workers.isRunning, stop: stack.unwind }
   } catch (error) {
     await stack.unwind('server')
@@ -45,15 +53,15 @@ export async function startLeading(
   }
 }
 
-async function startParts(composition: Composition, shared: SharedParts) {
+async function startParts(composition: Composition, parts: LeaderParts) {
   const { config, state } = composition
   const database = state.db
   const outbound = createOutbound(config.outbound)
   const tenancy = createTenancy({ database })
   const traffic = createTraffic({ database })
   const accounts = await leadAccounts(composition)
-  const databases = leadDatabases(composition, tenancy, shared)
-  const deployments = await leadDeployments(composition, { ...shared, tenancy, traffic, outbound })
+  const databases = leadDatabases(composition, tenancy, parts)
+  const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, outbound })
 
   // Before the apps, which look for their databases as soon as they start.
   await databases.start()

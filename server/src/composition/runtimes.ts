@@ -12,10 +12,15 @@ import type { Composition } from './composition.ts'
 /** The name of the runtime that builds and runs new releases. */
 export const preferredRuntime: string = runtimeName
 
-/** Makes the runtimes that build and run releases. */
+/**
+ * Makes the runtimes that build and run releases.
+ *
+ * @param fence called right before they start, end or remove something; throws when another server leads
+ */
 export async function composeRuntimes(
   { config, logger, state: { directory }, stack }: Composition,
   caches: Caches,
+  fence: () => void,
 ): Promise<Runtimes> {
   // The first uid and the last belong to PostgreSQL.
   const uids = isRoot() ? { from: config.uids.from, to: config.uids.to - 1 } : null
@@ -41,6 +46,7 @@ export async function composeRuntimes(
     host,
     caches,
     logger,
+    fence,
   })
   const { warning, details } = runtime.capabilities
   if (warning !== null) logger.warn(warning)

@@ -28,6 +28,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
     },
 
     record: (log, ended) => recorder.record(pathOf(log), ended),
+    release: recorder.release,
 
     async flush(log) {
       await recorder.look(pathOf(log))

@@ -24,7 +24,10 @@ export interface LogStore {
   flush(log: LogName): Promise<void>
   /** Returns the last lines, oldest first, with secrets masked. */
   tail(log: LogName, options: { readonly lines: number; readonly masker: Masker }): Promise<string[]>
-  /** Finds where the last `lines` lines begin, of those written at `since` (milliseconds of Unix time) or later. */
+  /**
+   * Finds where the last `lines` lines begin, of those written at `since` (milliseconds of Unix time) or later. A log may be
+   * found and read on another server than that which records it.
+   */
   find(
     log: LogName,
     wanted: { readonly lines: number; readonly since?: number | undefined },
@@ -34,6 +37,8 @@ export interface LogStore {
     log: LogName,
     options: { readonly from: number; readonly masker: Masker; readonly isFinal: boolean },
   ): Promise<LogPart>
+  /** Ends all recording at once, because another server records from now on. */
+  release(): void
   remove(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<void>
   removeApp(appId: string): Promise<void>
   list(): Promise<readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[]>

@@ -15,6 +15,8 @@ export interface Recorder {
   extent(path: string): Promise<LogExtent>
   /** Looks at a log several times a second until `ended` settles, and once more then. */
   record(path: string, ended: Promise<unknown>): Promise<void>
+  /** Ends all recording at once: another server records from now on. */
+  release(): void
 }
 
 const intervalMs = 250
@@ -59,6 +61,12 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
   return {
     look: lookOrRead,
     extent: (path) => (recorded.has(path) ? lookOrRead(path) : readExtent(path)),
+
+    release() {
+      recorded.clear()
+      clearInterval(timer)
+      timer = undefined
+    },
 
     async record(path, ended) {
       const state = recorded.get(path)?.state ?? (await look(path).catch(() => null))

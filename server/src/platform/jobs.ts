@@ -107,13 +107,16 @@ interface WorkersOptions {
   readonly lanes: readonly Lane[]
   /** How often idle workers poll for jobs that have become due, in milliseconds; 1000 unless given. */
   readonly pollMs?: number
+  /** Aborts the running jobs before `stop` is called. */
+  readonly signal?: AbortSignal
 }
 
 /** Starts workers for the jobs of all lanes. Workers that end because the database was unreachable are started again. */
-export async function startWorkers({ pool, logger, lanes, pollMs = 1000 }: WorkersOptions): Promise<Workers> {
+export async function startWorkers({ pool, logger, lanes, pollMs = 1000, signal }: WorkersOptions): Promise<Workers> {
   const stopping = new AbortController()
   const options = { pool, logger, pollMs }
-  const started = await Promise.all(lanes.map((lane) => startLane(lane, options, stopping.signal)))
+  const ending = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
+  const started = await Promise.all(lanes.map((lane) => startLane(lane, options, ending)))
   return {
     isRunning: () => started.every((lane) => lane.isRunning()),
     async stop() {

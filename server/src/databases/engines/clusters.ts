@@ -22,7 +22,6 @@ export interface ClustersOptions {
 /** The clusters that are open, one for each version. */
 export interface Clusters {
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
-  running(version: string): Instance | null
   /** Returns all instances that are running. */
   all(): readonly Instance[]
   close(options?: CloseOptions): Promise<void>
@@ -58,8 +57,6 @@ export function createClusters(options: ClustersOptions): Clusters {
       started.catch(() => opening.delete(key.version))
       return (await unlessAborted(started, signal)).instance
     },
-
-    running: (version) => running.get(version)?.instance ?? null,
 
     all: () => [...running.values()].map(({ instance }) => instance),
 

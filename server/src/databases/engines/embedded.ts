@@ -27,7 +27,6 @@ export function createEmbeddedEngine(options: EmbeddedEngineOptions): Engine {
     open: clusters.open,
     exists: async (version) =>
       (await readOptional(join(dataDirectory(directory, version), 'PG_VERSION'))) !== undefined,
-    running: clusters.running,
 
     async limitLocks(maxLocks) {
       const databases: number[] = []

@@ -28,8 +28,6 @@ export interface Engine {
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
   /** True when the instance of a version was created, so that there may be databases in it. */
   exists(version: string): Promise<boolean>
-  /** Returns the instance if it is running, without starting it. */
-  running(version: string): Instance | null
   /**
    * Ends the sessions of every database that holds more than `maxLocks` locks, and returns the OIDs of these databases.
    * Does nothing on a server that its operator administers.
@@ -52,7 +50,7 @@ export class EngineError extends Error {
 
 /** Opens the instance of a database's row. Rejects when the row's database is in another engine than the configured one. */
 export async function openInstanceOf(
-  engine: Engine,
+  engine: Pick<Engine, 'name' | 'open'>,
   row: InstanceKey & { readonly engine: Engine['name'] },
   signal: AbortSignal,
 ): Promise<Instance> {

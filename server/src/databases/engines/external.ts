@@ -41,7 +41,6 @@ export function createExternalEngine(options: { readonly url: string; readonly l
       return instance
     },
     exists: async () => true,
-    running: () => instance,
     limitLocks: async () => [],
     close: () => instance.close(),
   }

@@ -14,7 +14,7 @@ export function listItem({ id, name, version, plan, status, created_at }: Databa
 
 /** Returns a database as it is shown alone, with its present usage. */
 export async function detailOf(
-  { engine, plans }: { readonly engine: Pick<Engine, 'running'>; readonly plans: Plans },
+  { engine, plans }: { readonly engine: Pick<Engine, 'name' | 'open'>; readonly plans: Plans },
   row: DatabaseRow,
 ): Promise<Detail> {
   const limits = databaseLimits(planNamed(plans, row.plan))

@@ -11,7 +11,7 @@ import { lockDatabase } from './rows.ts'
 
 /** Takes back the deletion of a database that was not removed yet. */
 export async function restoreDatabase(
-  dependencies: { readonly engine: Pick<Engine, 'running'>; readonly plans: Plans },
+  dependencies: { readonly engine: Pick<Engine, 'name' | 'open'>; readonly plans: Plans },
   transaction: Transaction,
   project: TenantProject,
   id: string,

@@ -1,24 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Engine } from '../engines/engine.ts'
+import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import type { DatabaseRow } from '../tables.ts'
 
 const timeoutMs = 3_000
 
-/** Returns size and connections as the engine reports them now; `null` when it does not answer or the database is not in use. */
+/**
+ * Returns size and connections as the engine reports them now; `null` when it does not answer or the database is not in use.
+ * The first answer of a server opens the engine, which the leader has started.
+ */
 export async function usageOf(
-  engine: Pick<Engine, 'running'>,
-  { id, version, status }: Pick<DatabaseRow, 'id' | 'version' | 'status'>,
+  engine: Pick<Engine, 'name' | 'open'>,
+  row: Pick<DatabaseRow, 'id' | 'version' | 'port' | 'status' | 'engine'>,
 ): Promise<{ size_bytes: number | null; connections: number | null }> {
   const unknown = { size_bytes: null, connections: null }
-  const statistics = engine.running(version)?.statistics
-  if (statistics === undefined || status !== 'available') return unknown
-  const usage = Promise.all([statistics.sizes([id]), statistics.connections(id)]).then(
-    ([sizes, connections]) => ({ size_bytes: sizes.get(id) ?? null, connections }),
-    () => unknown,
-  )
+  const { id, status } = row
+  if (status !== 'available') return unknown
   const answered = new AbortController()
+  const ask = async () => {
+    const { statistics } = await openInstanceOf(engine, row, answered.signal)
+    const [sizes, connections] = await Promise.all([statistics.sizes([id]), statistics.connections(id)])
+    return { size_bytes: sizes.get(id) ?? null, connections }
+  }
   const timeout = sleep(timeoutMs, unknown, { signal: answered.signal }).catch(() => unknown)
-  const first = await Promise.race([usage, timeout])
+  const first = await Promise.race([ask().catch(() => unknown), timeout])
   answered.abort()
   return first
 }

@@ -1,3 +1,4 @@
+import { NotLeading } from '../../platform/leadership/epoch.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { DeploymentError, failureOf, serverFailure } from '../state/failure.ts'
 import { type DeploymentLocks, type HeldLock, isInterrupted } from '../state/lock.ts'
@@ -66,6 +67,8 @@ async function attempt(
       logger.error({ err: failed }, 'leftovers of a deployment could not be removed; the sweep retries')
     })
     if (signal.aborted) return giveBack(dependencies, row, signal)
+    // The next leader has the job already.
+    if (error instanceof NotLeading) throw error
     if (isWorthAnotherAttempt(row, error)) throw error
     await settle(dependencies, row, error, logger)
     return false

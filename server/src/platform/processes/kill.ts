@@ -25,12 +25,14 @@ export interface KillTarget {
  * Sends SIGTERM once to each process, and SIGKILL after `graceMs` (at once when 0), and searches again until no process is
  * left. Returns early, without an error, when `signal` aborts.
  *
+ * @param options.fence called right before processes are signalled; nothing is signalled when it throws
  * @throws Error when processes survive SIGKILL for ten seconds
  */
 export async function killAll(
   target: KillTarget,
-  { graceMs, signal }: { readonly graceMs: number; readonly signal?: AbortSignal },
+  options: { readonly graceMs: number; readonly signal?: AbortSignal; readonly fence?: () => void },
 ): Promise<void> {
+  const { graceMs, signal, fence } = options
   // Set at the first SIGTERM, not before: the search through all processes may take long.
   let termUntil: number | undefined
   const known = new Set((target.leaders ?? []).map(keyOf))
@@ -44,6 +46,7 @@ export async function killAll(
     emptySearches = left.length === 0 ? emptySearches + 1 : 0
     if (emptySearches === EMPTY_SEARCHES) return
     if (emptySearches > 0) continue
+    fence?.()
     const now = performance.now()
     termUntil ??= now + graceMs
     if (now >= termUntil) {

@@ -18,7 +18,7 @@ export interface BuilderParts {
   readonly apps: string
   readonly locate: (release: Release) => LocalRelease
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
-  readonly confinement: Pick<Confinement, 'open' | 'watch' | 'exceeded' | 'kill' | 'warning'>
+  readonly confinement: Pick<Confinement, 'open' | 'watch' | 'exceeded' | 'kill' | 'warning' | 'fence'>
   readonly startCommand: CommandStarter
   /** The operator's variables for builds, such as a registry. */
   readonly buildEnvironment: Readonly<Record<string, string>>
@@ -99,7 +99,7 @@ async function runStep(
   }
   // Processes that a build leaves behind would hold its files and its memory for ever.
   await confinement.kill(release.id, 'build')
-  await killAll({ marker: markerOf(release.id), leaders: [launched.process] }, { graceMs: 0 })
+  await killAll({ marker: markerOf(release.id), leaders: [launched.process] }, { graceMs: 0, fence: confinement.fence })
   const exit = await launched.exited
   signal.throwIfAborted()
   const { memoryBytes } = release.limits

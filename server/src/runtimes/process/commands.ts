@@ -12,7 +12,8 @@ export type CommandStarter = (
   how: { readonly scope: CommandScope; readonly entry: Entry; readonly output: LaunchOptions['output'] },
 ) => Promise<Launch>
 
-export function createCommandStarter({ node, bin }: Pick<Programs, 'node' | 'bin'>): CommandStarter {
+/** @param fence called right before a process is started; nothing is started when it throws */
+export function createCommandStarter({ node, bin }: Pick<Programs, 'node' | 'bin'>, fence: () => void): CommandStarter {
   const enter = { node: process.execPath, program: enterProgram }
   return (release, command, { scope, entry, output }) => {
     const [name, ...args] = command.argv
@@ -24,6 +25,7 @@ export function createCommandStarter({ node, bin }: Pick<Programs, 'node' | 'bin
       output,
       entry,
       enter,
+      fence,
     })
   }
 }

@@ -10,7 +10,7 @@ export const markerOf = (releaseId: string) => ({ name: RELEASE_MARKER, value: r
  * its environment and detached itself.
  */
 export async function endRelease(
-  confinement: Pick<Confinement, 'kill' | 'processesOf'>,
+  confinement: Pick<Confinement, 'kill' | 'processesOf' | 'fence'>,
   releaseId: string,
   leaders: readonly ProcessIdentity[],
   options: StopOptions,
@@ -18,7 +18,7 @@ export async function endRelease(
   if (options.graceMs === 0) await confinement.kill(releaseId)
   try {
     const members = () => confinement.processesOf(releaseId)
-    await killAll({ marker: markerOf(releaseId), leaders, members }, options)
+    await killAll({ marker: markerOf(releaseId), leaders, members }, { ...options, fence: confinement.fence })
   } finally {
     if (options.signal?.aborted !== true) await confinement.kill(releaseId)
   }

@@ -27,6 +27,11 @@ export interface ProcessRuntimeOptions {
   /** Locks the cache of an app while one of its builds runs. */
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
   readonly logger: Pick<Logger, 'info'>
+  /**
+   * Called right before something is started, ended or removed. Throws when this server must not do that any more: a
+   * server that was stopped for a while may go on after another one has taken the releases over.
+   */
+  readonly fence: () => void
 }
 
 /**
@@ -34,10 +39,10 @@ export interface ProcessRuntimeOptions {
  * server: their output goes straight into files, and a handle is all that a later server needs.
  */
 export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
-  const { apps, uids, buildEnvironment, host, caches, logger } = options
-  const confinement = createConfinement(host)
+  const { apps, uids, buildEnvironment, host, caches, logger, fence } = options
+  const confinement = createConfinement(host, fence)
   const children = createChildren()
-  const startCommand = createCommandStarter(options.programs)
+  const startCommand = createCommandStarter(options.programs, fence)
   const locate = (release: Release) => localRelease(release, { apps, uids })
   return {
     name: runtimeName,

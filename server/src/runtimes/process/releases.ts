@@ -13,7 +13,7 @@ export interface ReleasesParts {
   /** The folder of all apps. */
   readonly apps: string
   readonly children: Pick<Children, 'of' | 'forgetEnded'>
-  readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'remove' | 'occupied'>
+  readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'remove' | 'occupied' | 'fence'>
 }
 
 /** Keeps releases as folders of the data directory. */
@@ -34,10 +34,14 @@ export function createReleaseStore({ apps, children, confinement }: ReleasesPart
     async remove(release) {
       await halt(release)
       await confinement.remove(release.id)
+      confinement.fence()
       await removeFolder(pathsOf(apps, release).directory)
     },
 
-    removeApp: (appId) => removeFolder(appDirectory(apps, appId)),
+    async removeApp(appId) {
+      confinement.fence()
+      await removeFolder(appDirectory(apps, appId))
+    },
 
     list: async () => ({
       apps: await listApps(apps),

@@ -22,6 +22,8 @@ export interface Entry {
 export interface Confinement {
   /** Tells what builds and apps can do here that they should not; null when they are isolated. */
   readonly warning: string | null
+  /** Called right before something is started, ended or removed. Throws when another server does that by now. */
+  readonly fence: () => void
   /** Prepares the start of a build or an app of the release; ends the processes of an earlier one of this kind. */
   open(release: LocalRelease, kind: Kind): Promise<Entry>
   /** Prepares the start of a further command beside the running app. */
@@ -50,7 +52,7 @@ const kinds: readonly Kind[] = ['build', 'app']
 const codes: Readonly<Record<Exceeded, LimitCode>> = { memory: 'out_of_memory', processes: 'too_many_processes' }
 const groupOf = (releaseId: string, kind: Kind): string => `${releaseId}.${kind}`
 
-export function createConfinement(host: HostCapabilities): Confinement {
+export function createConfinement(host: HostCapabilities, fence: () => void): Confinement {
   const { cgroups } = host
   const memory = createMemoryWatch()
   const processesOf: Confinement['processesOf'] = async (releaseId, only) =>
@@ -58,10 +60,12 @@ export function createConfinement(host: HostCapabilities): Confinement {
 
   return {
     warning: warningOf(host, process.getuid?.() === 0),
+    fence,
 
     async open(release, kind) {
       const name = groupOf(release.id, kind)
       memory.forget(name)
+      fence()
       const groups = (await cgroups?.make(name, groupLimits(release.limits, kind))) ?? []
       return { groups, prefix: prefixOf(host, release, kind) }
     },
@@ -89,12 +93,16 @@ export function createConfinement(host: HostCapabilities): Confinement {
     processesOf,
 
     async kill(releaseId, only) {
-      for (const kind of selected(only)) await cgroups?.kill(groupOf(releaseId, kind))
+      for (const kind of selected(only)) {
+        fence()
+        await cgroups?.kill(groupOf(releaseId, kind))
+      }
     },
 
     async remove(releaseId) {
       for (const kind of kinds) {
         memory.forget(groupOf(releaseId, kind))
+        fence()
         await cgroups?.remove(groupOf(releaseId, kind))
       }
     },

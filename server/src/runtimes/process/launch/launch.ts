@@ -34,16 +34,20 @@ export interface LaunchOptions {
   readonly entry: Entry
   /** Node and the compiled `enter.ts`. */
   readonly enter: { readonly node: string; readonly program: string }
+  /** Called right before the process is started; nothing is started when it throws. */
+  readonly fence: () => void
 }
 
 /**
  * Starts a command in a session of its own. With a user it runs as that user and in no further group (Node clears the
- * supplementary groups whenever it changes the user). Never rejects because of the command itself.
+ * supplementary groups whenever it changes the user). Never rejects because of the command itself; rejects with what the
+ * fence throws.
  */
 export async function launch(argv: readonly [string, ...string[]], options: LaunchOptions): Promise<Launch> {
   const [command, ...args] = argv
   const file = await resolveCommand(command, options.path, options.cwd)
   if (file === null) return { ok: false, code: 127, message: `${command}: command not found` }
+  options.fence()
   try {
     const [first = file, ...rest] = [...options.entry.prefix, file, ...args]
     const child =
