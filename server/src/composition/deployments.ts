@@ -86,13 +86,14 @@ export async function leadDeployments(
     readonly tenancy: Pick<Tenancy, 'planOf'>
     readonly traffic: Pick<Traffic, 'add'>
     readonly outbound: Outbound
+    readonly epoch: number
     /** Throws when another server leads. */
     readonly fence: () => void
   },
 ): Promise<DeploymentsWork> {
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
-  const gateway = await composeGateway(composition, given.traffic)
+  const gateway = await composeGateway(composition, given)
   const caches = composeCaches(composition)
   const services: DeploymentServices = {
     apps: leadApps(composition, gateway),

@@ -9,10 +9,10 @@ import { listenError } from './listen.ts'
 
 const countTrafficEveryMs = 2_000
 
-/** Starts the gateway, and adds its counts to the traffic of the apps. */
+/** Connects to the gateway as the leader of an epoch, and adds its counts to the traffic of the apps. */
 export async function composeGateway(
   { config, logger, state, stack }: Composition,
-  traffic: Pick<Traffic, 'add'>,
+  { traffic, epoch }: { readonly traffic: Pick<Traffic, 'add'>; readonly epoch: number },
 ): Promise<GatewayProcess> {
   const apps =
     config.apps.mode === 'ports'
@@ -27,7 +27,7 @@ export async function composeGateway(
       trustedProxies: config.trustedProxies,
       workers: config.gatewayWorkers,
     },
-    epoch: 0,
+    epoch,
     retireMs: config.deploys.drainMs,
     log: logger,
   })

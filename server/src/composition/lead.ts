@@ -27,6 +27,8 @@ export interface Leading {
 
 /** The parts that the leader's work is made of, besides those of its own. */
 export interface LeaderParts extends SharedParts {
+  /** Higher than that of every earlier leader. */
+  readonly epoch: number
   /** Throws when another server leads. */
   readonly fence: () => void
 }
