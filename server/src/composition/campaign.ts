@@ -56,7 +56,11 @@ export async function contend(
   const epochDirectory = join(state.directory.root, 'leader-epoch')
   const lead = async ({ epoch, state: { db, pool }, signal }: Leadership) => {
     const { check: fence } = createEpochFence({ directory: epochDirectory, epoch })
-    const begun = await startLeading({ ...composition, state: { ...state, db, pool } }, { ...shared, epoch, fence }, signal)
+    const begun = await startLeading(
+      { ...composition, state: { ...state, db, pool } },
+      { ...shared, epoch, fence },
+      signal,
+    )
     leading = begun
     given.onLeading(true)
     return {

@@ -1,8 +1,7 @@
 import type { Apps } from '../apps/apps.ts'
 import type { Traffic } from '../apps/traffic.ts'
-import { connectGateway, type GatewayProcess } from '../gateway/gateway.ts'
+import { connectGateway, type GatewayProcess, gatewayVersion } from '../gateway/gateway.ts'
 import type { Config } from '../platform/config.ts'
-import { ownVersion } from '../platform/own-package.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
 import { listenError } from './listen.ts'
@@ -21,7 +20,7 @@ export async function composeGateway(
   const gateway = await connectGateway({
     dataDirectory: state.directory.root,
     options: {
-      version: ownVersion,
+      version: await gatewayVersion(),
       host: config.host,
       apps,
       trustedProxies: config.trustedProxies,

@@ -3,6 +3,8 @@ import type { OpenApp } from './control/protocol.ts'
 import { createLink, type LinkOptions } from './supervision/link.ts'
 import { gatewayHome } from './supervision/place.ts'
 
+export { programVersion as gatewayVersion } from './supervision/program-version.ts'
+
 export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
   readonly dataDirectory: string
 }

@@ -3,7 +3,7 @@ import type { AppTraffic, CallError, OpenApp, Refusal, Settlement, ToEngine } fr
 
 /** What a gateway is started with. */
 export interface ProgramOptions {
-  /** The version of Fairlead that it belongs to. */
+  /** Which program it is: a running gateway of another version is replaced. */
   readonly version: string
   /** The address that it listens on. */
   readonly host: string
