@@ -146,6 +146,20 @@ describe.skipIf(reason !== null)('the service', () => {
     await expect.poll(instanceOfApp, { timeout: 60_000 }).toBe(instance)
   })
 
+  it('is restarted and reloaded by systemd, with the same processes of apps and of PostgreSQL', async () => {
+    const postmaster = () => readFile(join(machine.root, 'var/lib/fairlead/postgres/data/postmaster.pid'), 'utf8')
+    const pid = (await postmaster()).split('\n')[0]
+    const before = await mainPid()
+    expect(await systemctl('restart', 'fairlead')).toMatchObject({ code: 0 })
+    expect(await mainPid()).not.toBe(before)
+    await expect.poll(instanceOfApp, { timeout: 60_000 }).toBe(instance)
+    expect(await systemctl('reload', 'fairlead')).toMatchObject({ code: 0 })
+    await answers()
+    expect(await property('ActiveState')).toBe('active')
+    expect(await instanceOfApp()).toBe(instance)
+    expect((await postmaster()).split('\n')[0]).toBe(pid)
+  })
+
   it('is examined by the doctor', async () => {
     const { code, stdout } = await machine.fairlead(['doctor', '--data-dir', '/var/lib/fairlead'])
     expect({ code, stdout }).toMatchObject({ code: 0 })

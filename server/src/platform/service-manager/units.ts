@@ -59,6 +59,7 @@ ${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.n
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 ${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}
 # PostgreSQL, the gateway and apps outlive the server.
+Environment=FAIRLEAD_ON_STOP=server
 KillMode=process
 Restart=always
 RestartSec=1
