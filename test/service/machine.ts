@@ -63,8 +63,8 @@ export async function bootMachine(): Promise<Machine> {
       printed += String(chunk)
     })
   }
-  cleanup.defer(() => end(container))
   const leader = await systemdOf(container, () => printed)
+  cleanup.defer(() => end(container, leader))
   const run: Machine['run'] = (argv, environment = {}) =>
     execute('nsenter', [
       '--target',
@@ -120,11 +120,12 @@ async function booted(run: Machine['run'], printed: () => string): Promise<void>
   throw new Error(`the container's systemd did not start: ${printed()}`)
 }
 
-/** SIGTERM would only ask the container's systemd; its namespace ends with it in any case. */
-async function end(container: ChildProcess): Promise<void> {
+/** Ends the first process of the container, and with it all others. systemd-nspawn itself would leave them behind. */
+async function end(container: ChildProcess, leader: number): Promise<void> {
   if (container.exitCode !== null || container.signalCode !== null) return
-  container.kill('SIGKILL')
-  await once(container, 'close')
+  const closed = once(container, 'close')
+  process.kill(leader, 'SIGKILL')
+  await closed
 }
 
 function execute(program: string, args: readonly string[]): Promise<Output> {
