@@ -58,6 +58,7 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/cgroups', imports: [] },
   { path: 'platform/config', imports: [] },
   { path: 'platform/disk', imports: [] },
+  { path: 'platform/handover', imports: [] },
   { path: 'platform/jobs', imports: [] },
   { path: 'platform/outbound', imports: [] },
   { path: 'platform/processes', imports: [] },

@@ -1,7 +1,9 @@
+import type { Server } from 'node:http'
 import { compose } from './composition/compose.ts'
 import { proxyRule, type ServerOptions } from './composition/composition.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
+import { createRetirement } from './http/application/retirement.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
 import { prepareJobs } from './platform/jobs.ts'
@@ -17,6 +19,10 @@ export type { ServerOptions } from './composition/composition.ts'
 export interface FairleadServer {
   /** The address that it listens on, such as `http://127.0.0.1:3000`. */
   readonly url: string
+  /** The server that listens there, for a handover. */
+  readonly listener: Server
+  /** Stops accepting, and finishes what was accepted; for a server that another one has replaced. Stop it afterwards. */
+  retire(deadlineMs: number): Promise<void>
   /** Stops in order: accepts no new work, then ends running requests and jobs, apps, and the database. */
   stop(): Promise<void>
 }
@@ -37,7 +43,8 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       pages: await dashboardFiles(dashboardDirectory),
       isTrustedProxy: proxyRule(config),
     })
-    const { url, close } = await listen(application.server, config)
+    const retirement = createRetirement(application.server)
+    const { url, close, begin } = await listen(application.server, config, options.takeover)
     stack.defer('http', close)
     logLocalMode(config, logger)
 
@@ -62,12 +69,14 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       application,
       metrics,
       stack,
+      retiring: retirement.signal,
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
     })
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
+    await begin()
     logger.info({ url }, 'ready')
-    return { url, stop: () => stack.unwind() }
+    return { url, listener: application.server, retire: retirement.retire, stop: () => stack.unwind() }
   } catch (error) {
     await stack.unwind()
     throw error

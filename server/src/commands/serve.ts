@@ -1,15 +1,19 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { loadConfig } from '../platform/config.ts'
+import { successorOption } from '../platform/handover/protocol.ts'
+import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
 import { programOf, versionAt } from '../platform/versions/installed.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own.ts'
+import { handOverOnHangup } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
   readonly host?: string
   readonly port?: string
+  readonly successor?: true
 }
 
 /** Longer than all drains and grace periods of apps. When a stop takes longer, something hangs and the process exits. */
@@ -22,12 +26,24 @@ export function serveCommand(): Command {
     .option('--host <address>', 'the address to listen on (FAIRLEAD_HOST; 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (FAIRLEAD_PORT; 3000)')
     .addOption(dataDirOption())
-    .action(serve)
+    .addOption(new Option(successorOption, 'take over from the server that started this one').hideHelp())
+    .action(serveOrReport)
 }
 
-async function serve(flags: ServeFlags): Promise<void> {
+/** Serves; tells a server that waits for this one why it cannot start. */
+async function serveOrReport(flags: ServeFlags): Promise<void> {
+  const takeover = flags.successor ? await receiveTakeover(ownVersion) : undefined
+  try {
+    await serve(flags, takeover)
+  } catch (error) {
+    await takeover?.failed(error)
+    throw error
+  }
+}
+
+async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover | undefined): Promise<void> {
   const config = loadConfig(flags)
-  const logger = createLogger({ level: config.logLevel, destination: 'stdout' })
+  const logger = createLogger({ level: config.logLevel, destination: 'stdout', copy: takeover?.log })
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   stopOnSignals(stop, logger)
@@ -39,11 +55,19 @@ async function serve(flags: ServeFlags): Promise<void> {
     config,
     logger,
     signal: stop.signal,
+    ...(takeover === undefined ? {} : { takeover }),
     onFatal: (error) => {
       logger.fatal({ err: error }, 'the server cannot continue')
       process.exitCode = 1
       stop.abort(error)
     },
+  })
+  handOverOnHangup({
+    server,
+    config,
+    logger,
+    signal: stop.signal,
+    replaced: () => stop.abort(new Error('another server has taken over')),
   })
   if (!stop.signal.aborted) await stopped
   setTimeout(() => {

@@ -1,5 +1,6 @@
 import type { Application } from '../http/application/application.ts'
 import type { Config } from '../platform/config.ts'
+import type { Takeover } from '../platform/handover/take-over.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { blockList } from '../platform/outbound.ts'
@@ -14,6 +15,8 @@ export interface ServerOptions {
   readonly signal?: AbortSignal
   /** Called when the server cannot go on by itself and must be stopped. */
   readonly onFatal: (error: Error) => void
+  /** The server whose place this one takes; it hands over its listening socket instead of an address to listen on. */
+  readonly takeover?: Takeover
   /** True when answers with undeclared fields are errors; for tests. */
   readonly strictResponses?: boolean
 }
@@ -25,6 +28,8 @@ export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | '
   readonly application: Application
   readonly metrics: Metrics
   readonly stack: ShutdownStack
+  /** Aborts when another server has taken this one's place: answers without an end then end. */
+  readonly retiring: AbortSignal
   /** The address at which others reach the server, without a path. */
   readonly publicOrigin: string
 }

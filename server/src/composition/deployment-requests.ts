@@ -11,7 +11,7 @@ import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deplo
 
 /** Makes the parts of deployments that answer requests and remove what owners deleted. */
 export function composeRequests(
-  { config, state, secrets, stack }: Composition,
+  { config, state, secrets, stack, retiring }: Composition,
   { apps: { apps, listening, urlOf }, runtimes, logs, sources }: DeploymentServices,
   { store, secrets: deploymentSecrets, locks, announce, background }: DeploymentCore,
   { teardown, disk, removeApp }: DeployJobParts,
@@ -35,7 +35,13 @@ export function composeRequests(
     handlers: deploymentHandlers({
       deployments: createDeployments({ database, store, apps, details, create, urlOf }),
       lifecycle: createLifecycle({ store, details, locks, teardown, remove, announce, urlOf, background }),
-      logs: createLogs({ database, store, secrets: deploymentSecrets, logs, stopping: stack.signal }),
+      logs: createLogs({
+        database,
+        store,
+        secrets: deploymentSecrets,
+        logs,
+        stopping: AbortSignal.any([stack.signal, retiring]),
+      }),
     }),
     removeProject: createRemoveProject({ ...removal, database, store, apps, locks, sources }),
   }

@@ -35,6 +35,8 @@ export const generalSettings = {
   FAIRLEAD_UIDS: range
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
+  FAIRLEAD_HANDOVER_TIMEOUT: seconds.refine((ms) => ms > 0, 'must be more than 0').default(60_000),
+  FAIRLEAD_RETIRE_TIMEOUT: seconds.default(3_600_000),
   FAIRLEAD_CGROUPS: z.enum(['top', 'delegated']).default('top'),
 }
 
