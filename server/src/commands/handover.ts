@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Config } from '../platform/config.ts'
-import { handOver } from '../platform/handover/hand-over.ts'
+import { handOver, type Successor } from '../platform/handover/hand-over.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import type { Logger } from '../platform/logger.ts'
 import { describeVersion } from '../platform/versions/description.ts'
@@ -8,42 +8,66 @@ import { type InstalledVersion, programOf, versionAt } from '../platform/version
 import { ownRoot, ownVersion } from '../platform/versions/own.ts'
 import type { FairleadServer } from '../server.ts'
 
-/**
- * Replaces this server by one of the current version, which may be the same, at each SIGHUP. When that one does not become
- * ready, this server goes on, and the log says why.
- *
- * @param options.replaced is called when the last request has been finished, and this server can end
- */
-export function handOverOnHangup(options: {
-  readonly server: FairleadServer
+/** Replaces this server by another one at the same address. */
+export interface Handover {
+  /**
+   * Starts a server of the current version, which may be the same. Resolves when it answers; this one then finishes what it
+   * has accepted, and ends. Rejects with the reason when the new one does not become ready; this one goes on. Calls during a
+   * handover share it.
+   */
+  request(): Promise<Successor>
+}
+
+export interface HandoverOptions {
+  readonly server: Pick<FairleadServer, 'listener' | 'retire'>
   readonly config: Config
   readonly logger: Logger
   readonly signal: AbortSignal
-  readonly replaced: () => void
-}): void {
-  const { server, config, logger, signal, replaced } = options
-  let underway = false
-  const replace = async () => {
-    const current = (await versionAt(join(config.dataDirectory, 'versions', 'current'))) ?? {
-      version: ownVersion,
-      root: ownRoot,
-    }
-    logger.info({ version: current.version }, 'SIGHUP: handing over to a new server')
-    await assertStarts(current, config.dataDirectory)
-    const program = programFor(current)
-    await handOver({ listener: server.listener, program, deadlineMs: config.handover.readyMs, logger, signal })
-    await server.retire(config.handover.finishMs)
-    replaced()
+  /** Tells a service manager how it goes. */
+  readonly report?: {
+    begun(): Promise<void>
+    failed(error: unknown): Promise<void>
+    /** The successor speaks for the service from now on. */
+    replaced(): void
   }
-  process.on('SIGHUP', () => {
-    if (underway || signal.aborted) return
-    underway = true
-    replace()
-      .catch((error: unknown) => logger.error({ err: error }, 'the handover failed; this server goes on'))
-      .finally(() => {
-        underway = false
-      })
-  })
+  /** Called when the last request has been finished, and this server can end. */
+  readonly finished: () => void
+}
+
+export function createHandover({ server, config, logger, signal, report, finished }: HandoverOptions): Handover {
+  let underway: Promise<Successor> | undefined
+  const replace = async (): Promise<Successor> => {
+    await report?.begun()
+    try {
+      const link = join(config.dataDirectory, 'versions', 'current')
+      const current = (await versionAt(link)) ?? { version: ownVersion, root: ownRoot }
+      logger.info({ version: current.version }, 'handing over to a new server')
+      await assertStarts(current, config.dataDirectory)
+      const program = programFor(current)
+      const deadlineMs = config.handover.readyMs
+      return await handOver({ listener: server.listener, program, deadlineMs, logger, signal })
+    } catch (error) {
+      underway = undefined
+      logger.error({ err: error }, 'the handover failed; this server goes on')
+      await report?.failed(error)
+      throw error
+    }
+  }
+  const replaceAndRetire = async (): Promise<Successor> => {
+    const successor = await replace()
+    report?.replaced()
+    server
+      .retire(config.handover.finishMs)
+      .catch((error: unknown) => logger.error({ err: error }, 'not all requests were finished'))
+      .finally(finished)
+    return successor
+  }
+  return {
+    request() {
+      underway ??= replaceAndRetire()
+      return underway
+    },
+  }
 }
 
 /** A version that cannot even load itself says so only on its standard error, which is read here. */

@@ -7,7 +7,7 @@ import { receiveTakeover, type Takeover } from '../platform/handover/take-over.t
 import { createLogger, type Logger } from '../platform/logger.ts'
 import { programOf, versionAt } from '../platform/versions/installed.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own.ts'
-import { handOverOnHangup } from './handover.ts'
+import { createHandover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
@@ -62,13 +62,15 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
       stop.abort(error)
     },
   })
-  handOverOnHangup({
+  const handover = createHandover({
     server,
     config,
     logger,
     signal: stop.signal,
-    replaced: () => stop.abort(new Error('another server has taken over')),
+    finished: () => stop.abort(new Error('another server has taken over')),
   })
+  // The reason of a failure is in the log already.
+  process.on('SIGHUP', () => void handover.request().catch(() => undefined))
   if (!stop.signal.aborted) await stopped
   setTimeout(() => {
     logger.fatal('the stop took too long; the next start cleans up what is left')
