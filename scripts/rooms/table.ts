@@ -64,6 +64,7 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/config', imports: [] },
   { path: 'platform/control', imports: ['platform/machine', 'platform/postgres'] },
   { path: 'platform/disk', imports: [] },
+  { path: 'platform/handover', imports: [] },
   { path: 'platform/jobs', imports: [] },
   { path: 'platform/outbound', imports: [] },
   { path: 'platform/processes', imports: [] },

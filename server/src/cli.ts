@@ -4,6 +4,7 @@ import { apiCommand } from './commands/api.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { keysCommand } from './commands/keys.ts'
 import { postgresCommand } from './commands/postgres.ts'
+import { reloadCommand } from './commands/reload.ts'
 import { selfCheckCommand } from './commands/self-check.ts'
 import { serveCommand } from './commands/serve.ts'
 import { serviceCommand } from './commands/service.ts'
@@ -26,6 +27,7 @@ const program = new Command('fairlead')
   .addCommand(usersCommand())
   .addCommand(postgresCommand())
   .addCommand(apiCommand())
+  .addCommand(reloadCommand())
   .addCommand(updateCommand())
   .addCommand(selfCheckCommand(), { hidden: true })
 

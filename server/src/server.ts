@@ -1,17 +1,21 @@
+import type { Server } from 'node:http'
 import { contend, register } from './composition/campaign.ts'
 import { composeRequests } from './composition/compose.ts'
 import { proxyRule, type ServerOptions } from './composition/composition.ts'
 import { readiness, registerRole } from './composition/health.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
+import { createRetirement } from './http/application/retirement.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
+import { migrations } from './platform/migrations/index.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
 import { openDataDirectory } from './platform/startup/data-directory.ts'
 import { openPresence, type Presence } from './platform/startup/presence.ts'
+import { assertUsableSchema } from './platform/startup/schema.ts'
 import { createShutdownStack, type StopScope, scopeOf } from './platform/startup/shutdown.ts'
 import { clusterUser, openState } from './platform/startup/state.ts'
 import { endLeftovers } from './running/leftovers.ts'
@@ -21,6 +25,13 @@ export type { ServerOptions } from './composition/composition.ts'
 export interface FairleadServer {
   /** The address that it listens on, such as `http://127.0.0.1:3000`. */
   readonly url: string
+  /** The server that listens there, for a handover. */
+  readonly listener: Server
+  /**
+   * Gives up the leadership, stops accepting, and finishes what was accepted; for a server that another one has replaced.
+   * Stop it afterwards.
+   */
+  retire(deadlineMs: number): Promise<void>
   /**
    * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` it also
    * stops apps, gateway and database clusters; with `server` they stay for the next server.
@@ -58,7 +69,8 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       pages: await dashboardFiles(dashboardDirectory),
       isTrustedProxy: proxyRule(config),
     })
-    const { url, close } = await listen(application.server, config)
+    const retirement = createRetirement(application.server)
+    const { url, close, begin } = await listen(application.server, config, options.takeover)
     stack.defer('http', close)
     logLocalMode(config, logger)
 
@@ -67,6 +79,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       directory,
       logger,
       onStop: options.onStopRequest ?? ((scope) => void stop(scope)),
+      onHandover: options.onHandoverRequest,
     })
     stack.defer('control socket', presence.close)
     presence.update({ url })
@@ -77,6 +90,8 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
     const server = await register({ ...options, state, stack }, url)
+    // A newer version may have migrated before it saw this server's registration.
+    await assertUsableSchema(state.db, migrations)
     await prepareJobs(state.pool, logger)
     const secrets = await openSecretBox({
       database: state.db,
@@ -90,6 +105,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       application,
       metrics,
       stack,
+      retiring: retirement.signal,
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
     }
     const shared = await composeRequests(composition)
@@ -102,10 +118,15 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     registerRole(metrics, member)
     // Closed first when the server stops, so that requests finish while all that they need still runs.
     stack.defer('http', close)
+    await begin()
     presence.update({ state: 'ready' })
     isReady = true
     logger.info({ url, leader: member.isLeader() }, 'ready')
-    return { url, stop }
+    const retire = async (deadlineMs: number) => {
+      await presence?.leave('server')
+      await Promise.all([member.resign(), retirement.retire(deadlineMs)])
+    }
+    return { url, listener: application.server, retire, stop }
   } catch (error) {
     await stop(scopeOf(options.signal, config.onStop))
     throw error

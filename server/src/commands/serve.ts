@@ -1,17 +1,21 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { loadConfig } from '../platform/config.ts'
+import { successorOption } from '../platform/handover/protocol.ts'
+import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
 import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { programOf, versionAt } from '../platform/versions/installed.ts'
+import { createHandover, type Handover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 interface ServeFlags extends StateFlags {
   readonly host?: string
   readonly port?: string
+  readonly successor?: true
 }
 
 /** Longer than all drains and grace periods of apps. When a stop takes longer, something hangs and the process exits. */
@@ -24,18 +28,35 @@ export function serveCommand(): Command {
     .option('--host <address>', 'the address to listen on (FAIRLEAD_HOST; 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (FAIRLEAD_PORT; 3000)')
     .addOption(dataDirOption())
-    .action(serve)
+    .addOption(new Option(successorOption, 'take over from the server that started this one').hideHelp())
+    .action(serveOrReport)
 }
 
-async function serve(flags: ServeFlags): Promise<void> {
+/** Serves; tells a server that waits for this one why it cannot start. */
+async function serveOrReport(flags: ServeFlags): Promise<void> {
+  const takeover = flags.successor ? await receiveTakeover(ownVersion) : undefined
+  try {
+    await serve(flags, takeover)
+  } catch (error) {
+    await takeover?.failed(error)
+    throw error
+  }
+}
+
+async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover | undefined): Promise<void> {
   const config = loadConfig(flags)
-  const logger = createLogger({ level: config.logLevel, destination: 'stdout' })
+  const logger = createLogger({ level: config.logLevel, destination: 'stdout', copy: takeover?.log })
   const serviceManager = connectServiceManager(config, logger)
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   stopOnSignals(stop, { SIGINT: 'all', SIGTERM: config.onStop }, logger)
-  // Without a listener the signal would end the process, and with it a server that a service manager reloads.
-  process.on('SIGHUP', () => logger.info('SIGHUP: this version has nothing to reload; restart it to change settings'))
+  let handover: Handover | undefined
+  const requestHandover = async () => {
+    if (handover === undefined) throw new Error('The server is still starting.')
+    return handover.request()
+  }
+  // The reason of a failure is in the log already.
+  process.on('SIGHUP', () => void requestHandover().catch(() => undefined))
   await warnOfOtherVersion(config.dataDirectory, logger)
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
@@ -48,6 +69,8 @@ async function serve(flags: ServeFlags): Promise<void> {
       logger.info({ scope }, 'a command asks the server to stop')
       stop.abort(new StopRequest(scope, 'stopped by a command'))
     },
+    onHandoverRequest: requestHandover,
+    ...(takeover === undefined ? {} : { takeover }),
     onFatal: (error) => {
       logger.fatal({ err: error }, 'the server cannot continue')
       process.exitCode = 1
@@ -55,8 +78,25 @@ async function serve(flags: ServeFlags): Promise<void> {
     },
   }).catch(serviceManager.failed)
   await serviceManager.ready(server.url)
+  let isReplaced = false
+  handover = createHandover({
+    server,
+    config,
+    logger,
+    signal: stop.signal,
+    report: {
+      begun: serviceManager.notifier.reloading,
+      failed: () => serviceManager.notifier.ready(`Ready on ${server.url}`),
+      replaced() {
+        isReplaced = true
+        serviceManager.retire()
+      },
+    },
+    finished: () => stop.abort(new StopRequest('server', 'another server has taken over')),
+  })
   if (!stop.signal.aborted) await stopped
-  void serviceManager.stopping()
+  // The successor speaks for the service.
+  if (!isReplaced) void serviceManager.stopping()
   setTimeout(() => {
     logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)

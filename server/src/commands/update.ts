@@ -6,6 +6,7 @@ import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import type { VersionChange } from '../platform/versions/description.ts'
 import type { VersionSource } from '../platform/versions/install.ts'
 import type { UpdateResult, Updater } from '../platform/versions/updater.ts'
+import { handOver, serversOf } from './reload.ts'
 import { describeOwn } from './self-check.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
 
@@ -67,8 +68,10 @@ async function updaterFor(flags: StateFlags): Promise<Updater> {
   return createUpdater({
     dataDirectory: config.dataDirectory,
     own: { version: ownVersion, root: ownRoot, description: await describeOwn(flags) },
-    // A server is not asked to hand over; its next start uses the version.
-    server: { isRunning: async () => false, handOver: async () => undefined },
+    server: {
+      isRunning: async () => (await serversOf(flags)).length > 0,
+      handOver: async (signal) => void (await handOver(flags, signal)),
+    },
     environment: config.databases.registryEnvironment,
     signal: stop.signal,
   })

@@ -18,6 +18,8 @@ export interface Member {
   isLeader(): boolean
   /** True unless this server leads and takes no jobs. */
   isWorking(): boolean
+  /** Gives the leadership up for good, and contends no more; apps go on. */
+  resign(): Promise<void>
 }
 
 /**
@@ -76,7 +78,7 @@ export async function contend(
   const campaign = startCampaign({ connection: state.connection, logger, server, epochDirectory, lead })
   stack.defer('leading', () => campaign.stop())
   await unlessAborted(campaign.ready, stack.signal)
-  return { isLeader: campaign.isLeader, isWorking: () => leading?.isWorking() ?? true }
+  return { isLeader: campaign.isLeader, isWorking: () => leading?.isWorking() ?? true, resign: campaign.stop }
 }
 
 async function identityOf(directory: string, address: string): Promise<ServerIdentity> {

@@ -2,6 +2,7 @@ import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application/application.ts'
 import type { LogStore } from '../logs/log-store.ts'
 import type { Config } from '../platform/config.ts'
+import type { Takeover } from '../platform/handover/take-over.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { blockList } from '../platform/outbound.ts'
@@ -18,6 +19,10 @@ export interface ServerOptions {
   readonly onFatal: (error: Error) => void
   /** Called when a command asks the server to stop; by default the server stops by itself. */
   readonly onStopRequest?: (scope: StopScope) => void
+  /** Called when a command asks the server to hand over; resolves with the server that has taken over. */
+  readonly onHandoverRequest?: () => Promise<unknown>
+  /** The server whose place this one takes; it hands over its listening socket instead of an address to listen on. */
+  readonly takeover?: Takeover
   /** True when answers with undeclared fields are errors; for tests. */
   readonly strictResponses?: boolean
 }
@@ -30,6 +35,8 @@ export interface Composition extends Pick<ServerOptions, 'config' | 'logger'> {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly stack: ShutdownStack
+  /** Aborts when another server has taken this one's place: answers without an end then end. */
+  readonly retiring: AbortSignal
   /** The address at which others reach the server, without a path. */
   readonly publicOrigin: string
 }

@@ -55,7 +55,7 @@ export function composeDeployments(composition: Composition, { logs }: Pick<Shar
 
 /** Makes the handlers of deployments. They read and write rows, and notify the leader of changes. */
 function composeHandlers(
-  { config, state, secrets, stack }: Composition,
+  { config, state, secrets, stack, retiring }: Composition,
   { apps, urlOf }: AppsFeature,
   store: DeploymentStore,
   given: Pick<SharedParts, 'logs'> & { readonly announce: Announce },
@@ -76,7 +76,13 @@ function composeHandlers(
   return deploymentHandlers({
     deployments: createDeployments({ database, store, apps, details, create, urlOf }),
     lifecycle: createLifecycle({ store, details, announce: given.announce, urlOf }),
-    logs: createLogs({ database, store, secrets: deploymentSecrets, logs: given.logs, stopping: stack.signal }),
+    logs: createLogs({
+      database,
+      store,
+      secrets: deploymentSecrets,
+      logs: given.logs,
+      stopping: AbortSignal.any([stack.signal, retiring]),
+    }),
   })
 }
 

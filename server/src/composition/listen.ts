@@ -3,8 +3,27 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../platform/config.ts'
 
+import type { Takeover } from '../platform/handover/take-over.ts'
 import { finishTimeoutMs } from './composition.ts'
-export async function listen(server: Server, config: Config): Promise<{ url: string; close: () => Promise<void> }> {
+
+interface Listening {
+  readonly url: string
+  readonly close: () => Promise<void>
+  /** Called once the API is ready; a server that takes over accepts only from then on. */
+  begin(): Promise<void>
+}
+
+/** Listens on the configured address, or prepares to take over the socket of a server that listens there. */
+export async function listen(server: Server, config: Config, takeover?: Takeover): Promise<Listening> {
+  if (takeover !== undefined) {
+    const begin = async () => {
+      const listening = once(server, 'listening')
+      server.listen(await takeover.listener())
+      await listening
+      await takeover.ready()
+    }
+    return { url: urlOf(config.host, takeover.port), close: () => close(server), begin }
+  }
   server.listen(config.port, config.host)
   try {
     await once(server, 'listening')
@@ -12,16 +31,18 @@ export async function listen(server: Server, config: Config): Promise<{ url: str
     throw listenError(error as NodeJS.ErrnoException, config.host, config.port, '--port or FAIRLEAD_PORT')
   }
   const { port } = server.address() as AddressInfo
-  const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
-  const close = async () => {
-    if (!server.listening) return
-    const closed = once(server, 'close')
-    server.close()
-    const cut = setTimeout(() => server.closeAllConnections(), finishTimeoutMs)
-    await closed
-    clearTimeout(cut)
-  }
-  return { url, close }
+  return { url: urlOf(config.host, port), close: () => close(server), begin: async () => undefined }
+}
+
+const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+
+async function close(server: Server): Promise<void> {
+  if (!server.listening) return
+  const closed = once(server, 'close')
+  server.close()
+  const cut = setTimeout(() => server.closeAllConnections(), finishTimeoutMs)
+  await closed
+  clearTimeout(cut)
 }
 
 export function listenError(error: NodeJS.ErrnoException, host: string, port: number, settings: string): Error {

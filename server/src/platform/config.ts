@@ -58,6 +58,13 @@ export interface Config {
   readonly onStop: 'all' | 'server'
   /** The control groups of Linux that the server may use; see `parseHierarchy`. */
   readonly cgroups: CgroupPlace
+  /** How a server is replaced by another one at the same address, in milliseconds. */
+  readonly handover: {
+    /** How long the new server may take to become ready. */
+    readonly readyMs: number
+    /** How long the former server may take to finish uploads and other requests. */
+    readonly finishMs: number
+  }
   readonly deploys: DeploysConfig
   readonly databases: DatabasesConfig
   /** The `PATH` of the server, on which it finds git. */
@@ -152,6 +159,7 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     uids: set.FAIRLEAD_UIDS,
     onStop: set.FAIRLEAD_ON_STOP,
     cgroups: set.FAIRLEAD_CGROUPS,
+    handover: { readyMs: set.FAIRLEAD_HANDOVER_TIMEOUT, finishMs: set.FAIRLEAD_RETIRE_TIMEOUT },
     deploys: deploysConfig(set),
     databases: databasesConfig(set, environment, path),
     path,

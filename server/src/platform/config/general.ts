@@ -45,6 +45,8 @@ export const generalSettings = {
     .default({ from: 40000, to: 49999 }),
   FAIRLEAD_ON_STOP: z.enum(['all', 'server'], "must be 'all' or 'server'").default('all'),
   FAIRLEAD_CGROUPS: cgroupPlace.default('top'),
+  FAIRLEAD_HANDOVER_TIMEOUT: seconds.refine((ms) => ms > 0, 'must be more than 0').default(60_000),
+  FAIRLEAD_RETIRE_TIMEOUT: seconds.default(3_600_000),
 }
 
 /** Reads a setting that is too large for a variable. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Control, type ControlHandlers, openControl } from '../control/listen.ts'
+import { type Control, openControl } from '../control/listen.ts'
 import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
 import type { Logger } from '../logger.ts'
 import { ownVersion } from '../own-package.ts'
@@ -23,15 +23,15 @@ export interface Presence extends Pick<Control, 'close'> {
  * Makes this server known in its data directory.
  *
  * @param options.onStop called when a command asks the server to stop
- * @param options.handlers further requests that the server answers
+ * @param options.onHandover called when a command asks the server to hand over; resolves when another one has taken over
  */
 export async function openPresence(options: {
   readonly directory: Pick<DataDirectory, 'root' | 'run'>
   readonly logger: Logger
   readonly onStop: (scope: StopScope) => void
-  readonly handlers?: ControlHandlers
+  readonly onHandover?: (() => Promise<unknown>) | undefined
 }): Promise<Presence> {
-  const { directory, logger, onStop } = options
+  const { directory, logger, onStop, onHandover } = options
   const identity = { id: randomUUID(), version: ownVersion, startedAt: new Date().toISOString() }
   let progress: Progress = { url: null, state: 'starting', leading: false }
   const status = async (): Promise<ServerStatus> => ({
@@ -46,10 +46,16 @@ export async function openPresence(options: {
     onStop(parsed.data.what)
     return { stopping: parsed.data.what }
   }
+  const handOver = async () => {
+    if (onHandover === undefined) throw new ControlError(409, 'This server cannot hand over.')
+    return onHandover().catch((error: unknown) => {
+      throw new ControlError(409, error instanceof Error ? error.message : String(error))
+    })
+  }
   const control = await openControl({
     folder: directory.run,
     identity,
-    handlers: { 'GET /status': status, 'POST /stop': stop, ...options.handlers },
+    handlers: { 'GET /status': status, 'POST /stop': stop, 'POST /handover': handOver },
     logger,
   })
   return {

@@ -53,6 +53,11 @@ export async function prepareSchema(options: PrepareSchemaOptions): Promise<void
   }
 }
 
+/** Throws a `SchemaError` when this version cannot work on the schema as it is now. */
+export async function assertUsableSchema(db: Database, migrations: Migrations): Promise<void> {
+  pendingMigrations(migrations, await readSchema(db))
+}
+
 /** Reads which migrations were applied, in their order, and who can work on the schema. */
 export async function readSchema(db: Database): Promise<Schema> {
   if (!(await hasTable(db, 'kysely_migration'))) return { applied: [], oldestServer: undefined }

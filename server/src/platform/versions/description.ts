@@ -4,7 +4,7 @@ import { newestMigration, oldestServerAfter } from '../migrations/schema.ts'
 import { lastLines } from '../postgres/processes.ts'
 import { type InstalledVersion, programOf } from './installed.ts'
 
-/** What a version says of itself, with the settings of this environment. Fields are only ever added. */
+/** A version's answer to what it needs, with the settings of this environment. Fields are only ever added. */
 export const versionDescription = z.object({
   version: z.string(),
   migrations: z.array(z.object({ name: z.string(), oldestServer: z.string().optional() })),
@@ -43,7 +43,7 @@ export function describeVersion(
   })
 }
 
-/** What changes from one version to another. */
+/** The differences between two versions, as an operator sees them. */
 export interface VersionChange {
   readonly from: string
   readonly to: string

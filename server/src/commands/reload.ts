@@ -1,0 +1,48 @@
+import { Command } from 'commander'
+import { z } from 'zod'
+import { loadConfig } from '../platform/config.ts'
+import { controlsOf, type ServerControl } from '../platform/control/client.ts'
+import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
+
+/** A server says by itself when its successor is late; this is longer than it may take to do so. */
+const marginMs = 60_000
+
+const successor = z.object({ pid: z.int(), version: z.string() })
+
+/** `fairlead reload` */
+export function reloadCommand(): Command {
+  return new Command('reload')
+    .description('replace the running server by a new one of the current version; nothing is interrupted')
+    .addOption(dataDirOption())
+    .action(async (flags: StateFlags) => {
+      const servers = await serversOf(flags)
+      if (servers.length === 0)
+        throw new CommandError('No server runs on this data directory; start it with: fairlead serve')
+      for (const { pid, version } of await handOver(flags, new AbortController().signal)) {
+        process.stdout.write(`The server is version ${version} now (pid ${pid})\n`)
+      }
+    })
+}
+
+/** Lists the servers of the data directory whose processes live. */
+export function serversOf(flags: StateFlags): Promise<readonly ServerControl[]> {
+  return controlsOf(dataDirectoryAt(loadConfig({ dataDir: flags.dataDir }).dataDirectory).run)
+}
+
+/**
+ * Has each running server replaced by one of the current version, one after the other. Rejects with the reason of the first
+ * one whose successor did not become ready; it goes on then.
+ */
+export async function handOver(flags: StateFlags, signal: AbortSignal): Promise<z.output<typeof successor>[]> {
+  const { handover } = loadConfig({ dataDir: flags.dataDir })
+  const successors: z.output<typeof successor>[] = []
+  for (const server of await serversOf(flags)) {
+    const { state } = await server.status()
+    // It has a successor already, and finishes its last requests.
+    if (state === 'stopping') continue
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(handover.readyMs + marginMs)])
+    successors.push(successor.parse(await server.send('POST', '/handover', undefined, limited)))
+  }
+  return successors
+}
