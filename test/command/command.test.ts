@@ -153,14 +153,16 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('FAIRLEAD_REGIONS')
   })
 
-  it('refuses a second server on the same data directory', async () => {
+  it('lets a second server on the same data directory follow the first, and lead when that has gone', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     await using first = await serverProcess(data)
-    const second = await fairlead(['serve', '--port', '0', '--data-dir', data])
-    expect(second.code).toBe(1)
-    expect(second.stderr).toContain('Another Fairlead server')
-    expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+    await using second = await serverProcess(data)
+    expect(second.log.find(({ msg }) => msg === 'ready')).toMatchObject({ leader: false })
+    for (const { url } of [first, second]) expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    await first.stop()
+    await expect.poll(() => second.log.map(({ msg }) => msg), { timeout: 60_000 }).toContain('apps are reconciled')
+    expect((await fetch(`${second.url}/readyz`)).status).toBe(200)
   })
 
   it('refuses to start with another secret key', async () => {

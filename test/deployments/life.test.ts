@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type ResponseBody } from '@fairlead/server/client'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { hangingBuild, processesOf } from '../harness/deployments.ts'
 import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
@@ -88,7 +88,8 @@ async function observe(model: Model, real: Real): Promise<void> {
 async function checkAddress(model: Model, app: AppName): Promise<void> {
   const any = model.known.find((known) => known.app === app)
   if (any === undefined) return
-  const response = await fetch(any.url)
+  // The leader opens the address of a new app a moment after the answer.
+  const response = await vi.waitFor(() => fetch(any.url), { timeout: 30_000, interval: 5 })
   const text = await response.text()
   if (response.status === 200) expect(text).toBe(app)
   else expect(response.status).toBeGreaterThanOrEqual(500)

@@ -55,7 +55,7 @@ export async function startReconciler(
     onListening: reconciler.lookAgain,
   })
   stack.defer('listening for changes', () => listener.stop())
-  logger.debug('apps are reconciled')
+  logger.info('apps are reconciled')
 }
 
 function composeFollower(
