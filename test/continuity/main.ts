@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { createClient } from '@fairlead/server/client'
 import { deployAndSettle, processesOf } from '../harness/deployments.ts'
 import { freePort } from '../harness/ports.ts'
@@ -23,6 +24,8 @@ const apiPerSecond = 20
 const socketsEach = 5
 const followerCount = 20
 
+const lastLines = 20
+
 process.exitCode = await main()
 
 async function main(): Promise<number> {
@@ -31,8 +34,13 @@ async function main(): Promise<number> {
   const next = await packVersion(directory.path, { version: '0.1.1-next.1' })
   const port = await freePort()
   const served = createServed(directory.path, port)
+  cleanup.defer(async () => {
+    await served.command('stop')
+    const output = await readFile(served.output, 'utf8')
+    if (process.exitCode !== 0) console.error(output.split('\n').slice(-lastLines).join('\n'))
+  })
+  process.exitCode = 1
   await served.start()
-  cleanup.defer(async () => void (await served.command('stop')))
   const apiKey = (await served.command('keys', 'create', '--name', 'continuity')).trim()
   const baseUrl = `http://127.0.0.1:${port}/v1`
   const client = createClient({ baseUrl, apiKey })
@@ -79,7 +87,7 @@ async function main(): Promise<number> {
   })
 
   const planned: Expectation = { api: true, upload: true, sockets: true }
-  return runPhases({ loads, pids, storage: `${projectUrl}/storage`, apiKey }, [
+  return await runPhases({ loads, pids, storage: `${projectUrl}/storage`, apiKey }, [
     { name: 'nothing', expects: planned, run: async () => undefined },
     {
       name: 'restart',

@@ -39,9 +39,11 @@ export async function composeGateway(
     await count()
     gateway.leave()
   })
-  await gateway.listen().catch((error: NodeJS.ErrnoException) => {
-    throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')
-  })
+  // Where every app has a port of its own, the gateway starts with the first app.
+  if (apps.mode === 'hostnames')
+    await gateway.listen().catch((error: NodeJS.ErrnoException) => {
+      throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')
+    })
   return gateway
 }
 
