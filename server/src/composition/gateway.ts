@@ -3,7 +3,7 @@ import type { Traffic } from '../apps/traffic.ts'
 import { connectGateway, type GatewayProcess } from '../gateway/gateway.ts'
 import type { Config } from '../platform/config.ts'
 import { startPeriodic } from '../platform/periodic.ts'
-import { version } from '../platform/version.ts'
+import { version } from '../platform/startup/version.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
 import { listenError } from './listen.ts'
 

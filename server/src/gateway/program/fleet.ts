@@ -8,7 +8,7 @@ import { type Peer, peerGone } from './peer.ts'
 /** Another process of the gateway that answers requests. */
 export interface Member {
   readonly call: Peer['call']
-  /** Called when a call has failed that succeeded in the main process: its routes are in doubt. */
+  /** Called when a call has failed that succeeded in the main process: its routes may be others. */
   failed(error: Error): void
 }
 

@@ -95,7 +95,7 @@ export function createLink(options: LinkOptions): Link {
         return await (current instanceof Promise ? await current : current).call(name, parameters, signal)
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
-        // What was to stop has ended by itself.
+        // The gateway that was asked to stop has ended before it could reply.
         if (name === 'stop') return withoutGateway(name)
       }
     }
