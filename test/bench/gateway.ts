@@ -1,6 +1,10 @@
+import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { freePort } from './children.ts'
 import { startPlatform } from './platform.ts'
 import { caddy, nginx, startProxy } from './proxies.ts'
 import { createLoad, type ProxyRound } from './proxy-load.ts'
@@ -12,6 +16,8 @@ const warmUpSeconds = 3
 /** Many short rounds, so that other load on the machine affects all targets alike. */
 const rounds = 21
 const roundSeconds = 1
+const mostResidentBytes = 70_000_000
+const twoWorkersAim = 1.3
 const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 
 /** An address under load, and its results. */
@@ -24,8 +30,8 @@ interface Target {
 }
 
 /**
- * Measures one app under the same load at four addresses in turns: the gateway, the app's own port, and nginx and Caddy
- * if they are installed.
+ * Measures one app under the same load at several addresses in turns: the gateway, one with two workers where there are
+ * two cores, the app's own port, and nginx and Caddy if they are installed.
  */
 export const benchGateway: Bench = async (signal) => {
   await using platform = await startPlatform({})
@@ -35,34 +41,84 @@ export const benchGateway: Bench = async (signal) => {
   if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
   const port = Number(await (await fetch(new URL('/port', made.url), { signal })).text())
 
+  const resident = await residentBytes(platform.dataDirectory)
   const gateway: Target = { name: 'gateway', address: made.url, measured: [] }
   const targets: Target[] = [gateway, { name: 'direct', address: `http://127.0.0.1:${port}/`, measured: [] }]
   const missing: Row[] = []
   await using cleanup = new AsyncDisposableStack()
+  const two = availableParallelism() < 2 ? null : cleanup.use(await startTwoWorkers(port)).target
   for (const { program, ...aim } of others) {
     const proxy = cleanup.use(await startProxy(program, { app: port, signal }))
     if (proxy === null) missing.push({ name: `gateway: against ${program.name}`, measured: 'not installed' })
     else targets.push({ name: `${program.name} ${proxy.version}`, address: proxy.address, measured: [], ...aim })
   }
 
+  const all = two === null ? targets : [...targets, two]
+
   await using load = await createLoad({ connections })
-  for (const { address } of targets) await load.run(address, warmUpSeconds, signal)
+  for (const { address } of all) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
     // Rotates the order, so that no target always follows the same one.
-    const first = round % targets.length
-    for (const target of [...targets.slice(first), ...targets.slice(0, first)]) {
+    const first = round % all.length
+    for (const target of [...all.slice(first), ...all.slice(0, first)]) {
       target.measured.push(await load.run(target.address, roundSeconds, signal))
     }
   }
 
   return {
-    rows: [...targets.slice(1).flatMap((other) => comparison(gateway, other)), ...missing],
+    rows: [
+      ...targets.slice(1).flatMap((other) => comparison(gateway, other)),
+      ...missing,
+      ...(two === null ? [] : [workersRow(gateway, two)]),
+      memoryRow(resident),
+    ],
     notes: [
       `Medians of the ratios in ${rounds} rounds of ${roundSeconds} s in turns; ${connections} connections of ` +
         `${load.name}, as fast as they go; app, proxies and clients share ${availableParallelism()} cores.`,
-      ...targets.map((target) => describe(target, gateway)),
+      ...all.map((target) => describe(target, gateway)),
     ],
   }
+}
+
+/** Starts a gateway of two processes for the app on `port`, as a server starts it. */
+async function startTwoWorkers(port: number): Promise<{ readonly target: Target } & AsyncDisposable> {
+  const built: typeof import('../../server/src/gateway/gateway.ts') = await import(
+    new URL('../../server/dist/gateway/gateway.js', import.meta.url).href
+  )
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const log = { info() {}, warn: console.warn, error: console.error }
+  const host = '127.0.0.1'
+  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers: 2 } as const
+  const gateway = await built.connectGateway({ dataDirectory: directory.path, options, epoch: 1, retireMs: 0, log })
+  cleanup.defer(() => gateway.stop({ timeoutMs: 0 }))
+  const own = await freePort()
+  await gateway.open('app', { port: own })
+  await gateway.route('app', { deploymentId: 'dep', endpoints: [{ host, port }] })
+  const owned = cleanup.move()
+  return {
+    target: { name: 'gateway with two workers', address: `http://${host}:${own}/`, measured: [] },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+function workersRow(gateway: Target, two: Target): Row {
+  const factor = median(ratios(two, gateway, 'perSecond'))
+  const aim = { text: `≥ ${twoWorkersAim}`, met: factor >= twoWorkersAim }
+  return { name: 'gateway: two workers', measured: `${factor.toFixed(2)} × one`, aim }
+}
+
+/** The resident memory of the gateway of a data directory, before it is under load. */
+async function residentBytes(dataDirectory: string): Promise<number> {
+  const { pid } = JSON.parse(await readFile(join(dataDirectory, 'gateway', 'gateway.json'), 'utf8'))
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kilobytes) * 1024
+}
+
+function memoryRow(bytes: number): Row {
+  const megabytes = (of: number) => `${Math.round(of / 1e6)} MB`
+  const aim = { text: `≤ ${megabytes(mostResidentBytes)}`, met: bytes <= mostResidentBytes }
+  return { name: 'gateway: memory, idle', measured: megabytes(bytes), aim }
 }
 
 const app = {

@@ -1,14 +1,14 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { lstat, readFile, writeFile } from 'node:fs/promises'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { freePort } from '../harness/ports.ts'
 import { isRoot } from '../harness/temporary.ts'
-import { ask, createScope, rawClient, silent, startApp, upstreamAt } from './harness.ts'
+import { ask, createScope, HOST, rawClient, silent, startApp, upstreamAt } from './harness.ts'
 import { connectTo, defaults, ended, makeDataDirectory, openTunnel, running, startEcho } from './program.ts'
 import type { Task } from './server-process.ts'
 
@@ -46,6 +46,8 @@ it('is started by the first app that is opened, answers, counts, and ends when i
   expect(process).toMatchObject({ version: '1.0.0' })
   await gateway.stop({ timeoutMs: 0 })
   await ended(process)
+  expect(await gateway.takeTraffic()).toEqual([{ appId: 'app', requests: 1, errors: 0 }])
+  expect(await gateway.takeTraffic()).toEqual([])
   expect(gateway.current('app')).toBeNull()
   await expect(ask(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })
@@ -270,6 +272,11 @@ it('tells apart apps by host name, from its start on', async () => {
   const port = await freePort()
   const apps = { mode: 'hostnames', port, scheme: 'https' } as const
   const gateway = await connectTo(scope, dataDirectory, { apps })
+  const squatter = createServer().listen(port, HOST)
+  await once(squatter, 'listening')
+  await expect(gateway.listen()).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  squatter.close()
+  await once(squatter, 'close')
   await gateway.listen()
   expect((await ask(port)).status).toBe(404)
   const app = await startApp(scope, (req, res) => res.end(`${req.headers.host} ${req.headers['x-forwarded-proto']}`))

@@ -8,7 +8,7 @@ import { isRunning, type ProcessIdentity } from '../../server/src/platform/proce
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { HOST, type Scope, silent, startApp, type TestApp } from './harness.ts'
 
-/** What `gateway.json` says of the gateway that holds a data directory. */
+/** The gateway that holds a data directory, by its `gateway.json`. */
 export interface Running extends ProcessIdentity {
   readonly version: string
 }

@@ -4,7 +4,7 @@ import type { Upstream } from '../../server/src/gateway/client.ts'
 import { connectGateway, type GatewayOptions } from '../../server/src/gateway/gateway.ts'
 import { silent } from './silent.ts'
 
-/** What the process is told as its one argument. */
+/** The one argument of the process, as JSON. */
 export interface Task {
   readonly dataDirectory: string
   readonly options: GatewayOptions['options']

@@ -1,4 +1,4 @@
-/** What the gateway needs of a logger. It is not pino's type: loading pino would cost the program a third of its memory. */
+/** A logger, as the gateway needs it. It is not pino's type: loading pino would cost the program a third of its memory. */
 export interface Log {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void

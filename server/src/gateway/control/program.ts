@@ -1,7 +1,7 @@
 import type { AppAddresses } from './addresses.ts'
 import type { AppTraffic, CallError, OpenApp, Refusal, Settlement, ToEngine } from './protocol.ts'
 
-/** What a gateway is started with. */
+/** The settings of a gateway. */
 export interface ProgramOptions {
   /** Which program it is: a running gateway of another version is replaced. */
   readonly version: string
@@ -14,7 +14,7 @@ export interface ProgramOptions {
   readonly workers: number
 }
 
-/** Where a gateway is found. All paths are absolute. */
+/** The place at which a gateway is found. All paths are absolute. */
 export interface GatewayHome {
   /** The private folder with its log and with `gateway.json`, which says who it is. */
   readonly folder: string
@@ -42,7 +42,7 @@ export interface Replace {
   readonly retireMs: number
 }
 
-/** What a gateway says of itself. */
+/** The description that a gateway gives of itself. */
 export interface Welcome {
   readonly type: 'welcome'
   readonly pid: number

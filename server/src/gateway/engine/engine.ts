@@ -28,7 +28,7 @@ export interface EngineOptions {
   readonly onRefused: (refused: RefusedEndpoint) => void
 }
 
-/** What listens, routes, counts and drains, in one process. */
+/** The part of a gateway that listens, routes, counts and drains, in one process. */
 export interface Engine {
   readonly handlers: Handlers<NetServer>
   apps(): OpenApp[]

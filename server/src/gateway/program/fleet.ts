@@ -8,7 +8,7 @@ import { type Peer, peerGone } from './peer.ts'
 /** Another process of the gateway that answers requests. */
 export interface Member {
   readonly call: Peer['call']
-  /** Called when a call has failed that succeeded in the main process: its routes are in doubt. */
+  /** Called when a call has failed that succeeded in the main process: its routes may be others. */
   failed(error: Error): void
 }
 
@@ -34,6 +34,8 @@ export function createFleet(
   let predecessor: Member | null = null
   let added: readonly AppTraffic[] = []
   const reported = new Map<string, Set<string>>()
+  /** The apps whose listening sockets are on their way to the workers: what follows for them waits. */
+  const opening = new Map<string, Promise<unknown>>()
 
   const adoptAt = (worker: Member, parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) =>
     worker.call('adopt', parameters, undefined, socket ?? undefined).then(() => undefined, worker.failed)
@@ -72,6 +74,12 @@ export function createFleet(
     signal: AbortSignal,
   ) => (await everywhere(name, parameters, signal))[0]
 
+  async function openEverywhere(parameters: InnerCalls['open']['parameters'], signal: AbortSignal): Promise<void> {
+    await engine.handlers.open(parameters, signal)
+    const app = { ...parameters, upstream: null }
+    await Promise.all([...workers].map((worker) => adoptAt(worker, { app }, engine.socketOf(app.appId))))
+  }
+
   const counts = async (name: 'takeTraffic' | 'stop', parameters: never, signal: AbortSignal) => {
     const taken = added
     added = []
@@ -88,12 +96,18 @@ export function createFleet(
         return null
       },
       async open(parameters, signal) {
-        const wasOpen = engine.isOpen(parameters.appId)
-        await engine.handlers.open(parameters, signal)
-        if (wasOpen) return null
         const { appId } = parameters
-        const app = { ...parameters, upstream: null }
-        await Promise.all([...workers].map((worker) => adoptAt(worker, { app }, engine.socketOf(appId))))
+        if (engine.isOpen(appId)) {
+          await opening.get(appId)
+          return null
+        }
+        const opened = openEverywhere(parameters, signal)
+        opening.set(appId, opened)
+        try {
+          await opened
+        } finally {
+          opening.delete(appId)
+        }
         return null
       },
       async adopt(parameters, signal, socket) {
@@ -103,12 +117,16 @@ export function createFleet(
         await Promise.all([...workers].map((worker) => adoptAt(worker, parameters, own)))
         return null
       },
-      route(parameters, signal) {
+      async route(parameters, signal) {
+        if (opening.has(parameters.appId)) await opening.get(parameters.appId)
         reported.delete(parameters.appId)
         return alone('route', parameters, signal)
       },
       drain: (parameters, signal) => alone('drain', parameters, signal),
-      close: (parameters, signal) => alone('close', parameters, signal),
+      async close(parameters, signal) {
+        if (opening.has(parameters.appId)) await opening.get(parameters.appId)?.catch(() => {})
+        return alone('close', parameters, signal)
+      },
       retire: (parameters, signal) => alone('retire', parameters, signal),
       takeTraffic: (parameters, signal) => counts('takeTraffic', parameters as never, signal),
       stop: (parameters, signal) => counts('stop', parameters as never, signal),

@@ -44,6 +44,9 @@ export function createLink(options: LinkOptions): Link {
   let wanted = false
   let isFirst = true
   let ended: Error | null = null
+  let isStopped = false
+  /** True when the port that all apps share should be open. */
+  let isListening = false
   let connection: Connection | null = null
   let connecting: Promise<Connection> | null = null
 
@@ -61,6 +64,7 @@ export function createLink(options: LinkOptions): Link {
       if (ended !== null) throw ended
       try {
         const next = await begin(options, emit, isFirst)
+        await restore(next, { known: options.known, isListening }, log)
         if (ended !== null) next.end()
         else return keep(next)
       } catch (error) {
@@ -88,14 +92,14 @@ export function createLink(options: LinkOptions): Link {
   const call: Call = async (name, parameters, signal) => {
     if (name === 'open' || name === 'listen') wanted = true
     for (;;) {
+      if (isStopped || (!wanted && ended === null)) return withoutGateway(name)
       if (ended !== null) throw ended
-      if (!wanted) return withoutGateway(name)
       try {
         const current = ensure()
         return await (current instanceof Promise ? await current : current).call(name, parameters, signal)
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
-        // What was to stop has ended by itself.
+        // The gateway that was asked to stop has ended before it could reply.
         if (name === 'stop') return withoutGateway(name)
       }
     }
@@ -104,7 +108,11 @@ export function createLink(options: LinkOptions): Link {
   return {
     async call(name, parameters, signal) {
       const result = await call(name, parameters, signal)
-      if (name === 'stop') end()
+      if (name === 'listen') isListening = true
+      if (name === 'stop') {
+        isStopped = true
+        end()
+      }
       return result
     },
     onRefused,
@@ -138,7 +146,7 @@ function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['re
 
 /** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
 async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: boolean): Promise<Connection> {
-  const { home, known, log, epoch } = options
+  const { home, known, epoch } = options
   const find = () => connect(home, { epoch, onRefused: emit })
   let connection = await find()
   if (connection === null) {
@@ -152,7 +160,6 @@ async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: bool
   if (isFirst) for (const app of connection.welcome.apps) known.set(app.appId, app)
   if (!isDeepStrictEqual(connection.welcome.options, options.options))
     connection = await replace(options, connection, find)
-  await restore(connection, known, log)
   return connection
 }
 

@@ -1,30 +1,57 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../control/log.ts'
 import { isSameUpstream, type OpenApp, type Upstream } from '../control/protocol.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, connectionLost, gatewayDismissed } from './connection.ts'
 
 const retryMs = 200
 
+/** The apps and the port that a gateway should have open. */
+export interface Desired {
+  readonly known: ReadonlyMap<string, OpenApp>
+  /** True when the port that all apps share should be open. */
+  readonly isListening: boolean
+}
+
 /**
- * Opens and routes the apps that should be open and that the gateway does not have so. Apps whose address is taken are
- * tried again for as long as the connection lasts; the others do not wait for them.
+ * Opens and routes what should be open and what the gateway does not have so. An address that is taken is tried again for
+ * as long as the connection lasts; nothing else waits for it. Rejects when the connection breaks.
  */
-export async function restore(connection: Connection, known: ReadonlyMap<string, OpenApp>, log: Log): Promise<void> {
-  const { options, apps } = connection.welcome
-  if (options.apps.mode === 'hostnames') await connection.call('listen', null)
-  const found = new Map(apps.map((app) => [app.appId, app]))
-  await Promise.all(
-    [...known.values()].map(async (app) => {
-      const has = found.get(app.appId)
-      if (has !== undefined && isSame(has.upstream, app.upstream)) return
-      try {
-        await put(connection, app)
-      } catch (error) {
-        log.error({ err: error, app: app.appId, address: app.address }, 'an app cannot be opened again')
-        void retry(connection, known, app)
-      }
-    }),
-  )
+export async function restore(connection: Connection, { known, isListening }: Desired, log: Log): Promise<void> {
+  const found = new Map(connection.welcome.apps.map((app) => [app.appId, app]))
+  const missing = [...known.values()].filter((app) => {
+    const has = found.get(app.appId)
+    return has === undefined || !isSame(has.upstream, app.upstream)
+  })
+  const work = missing.map(({ appId }) => async () => {
+    const app = known.get(appId)
+    if (app !== undefined) await put(connection, app)
+  })
+  if (isListening) work.push(async () => void (await connection.call('listen', null)))
+  await Promise.all(work.map((each) => attempt(each, log)))
+}
+
+/** Does the work, or goes on trying while the caller continues. Rejects when the connection breaks. */
+async function attempt(work: () => Promise<void>, log: Log): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (isLost(error)) throw error
+    log.error({ err: error }, 'the gateway cannot open an address again that it had; it is tried until it can')
+    void retry(work)
+  }
+}
+
+async function retry(work: () => Promise<void>): Promise<void> {
+  for (;;) {
+    await sleep(retryMs)
+    const isOver = await work().then(() => true, isLost)
+    if (isOver) return
+  }
+}
+
+function isLost(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === connectionLost || code === gatewayDismissed
 }
 
 async function put(connection: Connection, { appId, address, upstream }: OpenApp): Promise<void> {
@@ -32,23 +59,6 @@ async function put(connection: Connection, { appId, address, upstream }: OpenApp
   const opened = connection.call('open', { appId, address })
   if (upstream === null) await opened
   else await Promise.all([opened, connection.call('route', { appId, upstream })])
-}
-
-async function retry(connection: Connection, known: ReadonlyMap<string, OpenApp>, { appId }: OpenApp): Promise<void> {
-  let isOver = false
-  void connection.over.then(() => {
-    isOver = true
-  })
-  for (;;) {
-    await sleep(retryMs)
-    const app = known.get(appId)
-    if (isOver || app === undefined) return
-    const isBack = await put(connection, app).then(
-      () => true,
-      () => false,
-    )
-    if (isBack) return
-  }
 }
 
 function isSame(a: Upstream | null, b: Upstream | null): boolean {
