@@ -94,6 +94,15 @@ describe('masking', () => {
     )
   })
 
+  it.each([
+    ['%a', '7%25Q7Qz7Q', '7%Q7Qz7Q'],
+    ['%', 'a7%25Qz7Qz', 'a7%Qz7Qz'],
+    ['\\', 'n"Qz7Qz7Qz'.replace('"', '\\"'), 'n"Qz7Qz7Qz'],
+    ['\\u00', '41\\"Qz7Qz7Qz', '41"Qz7Qz7Qz'],
+  ])('hides a spelled value after %j, which looks like the beginning of an escape', (before, spelled, value) => {
+    expect(maskValues(`${before}${spelled}`, [value])).toBe(`${before}***`)
+  })
+
   it('hides every long enough piece of a long value', () => {
     const value = Array.from({ length: 2_000 }, (_, index) => index.toString(36)).join('')
     expect(maskValues(`<${value}>`, [value])).toBe('<***>')

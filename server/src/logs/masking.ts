@@ -52,9 +52,9 @@ export function createMasker(values: readonly string[]): Masker {
 
   const find: Masker['find'] = (bytes) => {
     if (secrets.length === 0) return []
-    const found = [...findPlain(bytes), ...rangesIn(findBase64, unwrapped(bytes))]
-    if (bytes.includes('\\')) found.push(...rangesIn(findPlain, unescaped(bytes)))
-    if (bytes.includes('%') || bytes.includes('+')) found.push(...rangesIn(findDecoded, urlDecoded(bytes)))
+    const found = [...findPlain.all(bytes), ...rangesIn(findBase64, unwrapped(bytes), bytes)]
+    if (bytes.includes('\\')) found.push(...rangesIn(findPlain, unescaped(bytes), bytes))
+    if (bytes.includes('%') || bytes.includes('+')) found.push(...rangesIn(findDecoded, urlDecoded(bytes), bytes))
     return merged(found)
   }
 
@@ -101,14 +101,43 @@ function inBase64(secret: Buffer): Form[] {
   })
 }
 
-type Finder = (bytes: Buffer) => Range[]
+interface Finder {
+  /** Returns every occurrence of every form. */
+  all(bytes: Buffer): Range[]
+  /** Returns the lengths of the forms that begin with `head`, and continue with the text from `at` on. */
+  continuing(head: string, text: string, at: number): number[]
+}
 
-function rangesIn(find: Finder, { bytes, starts, ends }: Respelled): Range[] {
-  return find(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
+/** Finds forms in a decoded text, and returns their positions in the original one. */
+function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[] {
+  const { bytes, starts, ends } = decoded
+  const found = finder.all(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
+  return [...found, ...rangesAfterEscapes(finder, decoded, original)]
 }
 
 /**
- * Makes a function that finds every occurrence of every form in one pass. An attacker may choose the text and the forms:
+ * Finds forms that begin within what was decoded as an escape: in `%a7…` the percent sign and the `a` may be the end of other
+ * text, and the 7 the first character of a secret.
+ */
+function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Respelled, original: Buffer): Range[] {
+  const found: Range[] = []
+  const text = bytes.toString('latin1')
+  for (let at = 0; at < bytes.length; at += 1) {
+    const [start = 0, end = 0] = [starts[at], ends[at]]
+    // The last byte of an escape, when that is a character of several bytes.
+    if (end - start < 2 || starts[at + 1] === start) continue
+    for (let from = start + 1; from < end; from += 1) {
+      const head = original.toString('latin1', from, end)
+      for (const length of finder.continuing(head, text, at + 1)) {
+        found.push({ from, to: ends[at + length - head.length] ?? original.length })
+      }
+    }
+  }
+  return found
+}
+
+/**
+ * Makes a finder, which goes over a text in one pass. An attacker may choose the text and the forms:
  * the work at one position does not grow with the number of forms, only with that of their different lengths.
  */
 function createFinder(forms: readonly Form[]): Finder {
@@ -120,18 +149,24 @@ function createFinder(forms: readonly Form[]): Finder {
     lengths.set(prefix, (lengths.get(prefix) ?? new Set()).add(text.length))
     mayBegin[hashAt(Buffer.from(prefix, 'latin1'), 0)] = 1
   }
-  return (bytes) => {
-    const text = bytes.toString('latin1')
-    const found: Range[] = []
-    for (let at = 0; at + prefixLength <= bytes.length; at += 1) {
-      if (mayBegin[hashAt(bytes, at)] === 0) continue
-      for (const length of lengths.get(text.slice(at, at + prefixLength)) ?? []) {
-        const form = known.get(text.slice(at, at + length))
-        if (form === undefined) continue
-        found.push({ from: Math.max(0, at - form.before), to: Math.min(bytes.length, at + length + form.after) })
+  return {
+    all(bytes) {
+      const text = bytes.toString('latin1')
+      const found: Range[] = []
+      for (let at = 0; at + prefixLength <= bytes.length; at += 1) {
+        if (mayBegin[hashAt(bytes, at)] === 0) continue
+        for (const length of lengths.get(text.slice(at, at + prefixLength)) ?? []) {
+          const form = known.get(text.slice(at, at + length))
+          if (form === undefined) continue
+          found.push({ from: Math.max(0, at - form.before), to: Math.min(bytes.length, at + length + form.after) })
+        }
       }
-    }
-    return found
+      return found
+    },
+    continuing(head, text, at) {
+      const beginsWith = (length: number) => head + text.slice(at, at + length - head.length)
+      return [...(lengths.get(beginsWith(prefixLength)) ?? [])].filter((length) => known.has(beginsWith(length)))
+    },
   }
 }
 
