@@ -32,6 +32,10 @@ async function main(): Promise<number> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const next = await packVersion(directory.path, { version: '0.1.1-next.1' })
+  const nextGateway = await packVersion(directory.path, {
+    version: '0.1.1-next.2',
+    edits: { 'dist/gateway/program/main.js': (text) => `${text}// Another program.\n` },
+  })
   const port = await freePort()
   const served = createServed(directory.path, port)
   cleanup.defer(async () => {
@@ -100,6 +104,12 @@ async function main(): Promise<number> {
     { name: 'handover', expects: planned, run: async () => void (await served.command('reload')) },
     { name: 'update', expects: planned, run: async () => void (await served.command('update', ...next)) },
     { name: 'update --back', expects: planned, run: async () => void (await served.command('update', '--back')) },
+    {
+      name: 'update of the gateway',
+      // The former gateway lets them go on until the drain limit.
+      expects: { ...planned, sockets: false },
+      run: async () => void (await served.command('update', ...nextGateway)),
+    },
     {
       name: 'kill -9',
       expects: { api: false, upload: false, sockets: true },
