@@ -177,7 +177,7 @@ describe('fairlead serve', () => {
   })
 })
 
-it('reports in one line that Node is too old', async () => {
+it('reports that Node is too old, and how to get another one', async () => {
   const text = await readFile(command, 'utf8')
   // Runs the version check with an old version.
   const script = `Object.defineProperty(process, 'versions', { value: { node: '20.1.0' } });${text.replace(/^#!.*/, '')}`
@@ -187,6 +187,7 @@ it('reports in one line that Node is too old', async () => {
   } catch (error) {
     stderr = String((error as { stderr: Buffer }).stderr)
   }
-  expect(stderr.trim().split('\n')).toHaveLength(1)
-  expect(stderr).toContain('Node 24')
+  expect(stderr).toMatch(/^fairlead: needs Node 24 or newer, and this is v/)
+  expect(stderr).toContain('npm install node@24')
+  expect(stderr.trim().split('\n')).toHaveLength(3)
 })

@@ -30,8 +30,8 @@ export const migrations: Migrations = {
   '0009-traffic': traffic,
   '0010-generations': generations,
   '0011-database-restrictions': databaseRestrictions,
-  '0012-pending-files': pendingFiles,
-  '0013-servers': servers,
   // Versions before this step refuse every schema that they do not know.
-  '0014-request-state': { ...requestState, oldestServer: '0014-request-state' },
+  '0012-pending-files': { ...pendingFiles, oldestServer: '0012-pending-files' },
+  '0013-servers': servers,
+  '0014-request-state': requestState,
 }
