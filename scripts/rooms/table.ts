@@ -62,7 +62,7 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/versions', imports: ['platform/machine', 'platform/migrations', 'platform/postgres'] },
   { path: 'platform/cgroups', imports: [] },
   { path: 'platform/config', imports: [] },
-  { path: 'platform/control', imports: ['platform/machine', 'platform/postgres'] },
+  { path: 'platform/control', imports: ['platform/machine'] },
   { path: 'platform/disk', imports: [] },
   { path: 'platform/handover', imports: [] },
   { path: 'platform/jobs', imports: [] },
