@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { statfs } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { controllers, usableControllers } from './platform/cgroups.ts'
 import type { Config } from './platform/config.ts'
 import type { Finding } from './platform/machine/finding.ts'
+import { listenAndClose } from './platform/machine/port.ts'
 import { assertReachable } from './platform/machine/reach.ts'
 import { serviceFindings } from './platform/service-manager/findings.ts'
 import { clusterUser, isRoot } from './platform/startup/state.ts'
@@ -132,23 +131,14 @@ async function ports({ host, port, apps }: Config): Promise<Finding[]> {
   return found
 }
 
-async function portFinding(subject: string, host: string, number: number, runs: boolean): Promise<Finding> {
-  const server = createServer()
-  try {
-    server.listen(number, host)
-    await once(server, 'listening')
-    return { subject, state: 'ok', found: `${host}:${number} is free` }
-  } catch (error) {
-    if (runs && isTaken(error)) return { subject, state: 'ok', found: `${host}:${number}: the server runs` }
-    const found = `${host}:${number}: ${(error as Error).message}`
-    const cost = 'another program listens there, or this user may not listen there. Choose another port.'
-    return { subject, state: 'broken', found, cost }
-  } finally {
-    server.close()
-  }
+async function portFinding(subject: string, host: string, port: number, runs: boolean): Promise<Finding> {
+  const error = await listenAndClose(port, host)
+  if (error === null) return { subject, state: 'ok', found: `${host}:${port} is free` }
+  if (runs && error.code === 'EADDRINUSE') return { subject, state: 'ok', found: `${host}:${port}: the server runs` }
+  const found = `${host}:${port}: ${error.message}`
+  const cost = 'another program listens there, or this user may not listen there. Choose another port.'
+  return { subject, state: 'broken', found, cost }
 }
-
-const isTaken = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
 
 /** How long the program on the port of the API has to answer. */
 const answerTimeoutMs = 2_000

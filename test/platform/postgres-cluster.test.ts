@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { makePassableDirectory } from '../../server/src/platform/machine/reach.ts'
 import type { Cluster } from '../../server/src/platform/postgres/cluster.ts'
 import { initialise } from '../../server/src/platform/postgres/initialise.ts'
-import { inspectProcess } from '../../server/src/platform/postgres/processes.ts'
+import { inspectProcess } from '../../server/src/platform/processes.ts'
 import { createHome, type Home, isRoot, query, user } from './fixtures/cluster-harness.ts'
 import { silentLogger } from './fixtures/silent-logger.ts'
 

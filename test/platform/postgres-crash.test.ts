@@ -4,7 +4,7 @@ import { appendFile, readdir, readFile, truncate, writeFile } from 'node:fs/prom
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { inspectProcess } from '../../server/src/platform/postgres/processes.ts'
+import { inspectProcess } from '../../server/src/platform/processes.ts'
 import { createHome, gone, type Home, query, until, user } from './fixtures/cluster-harness.ts'
 
 let home: Home

@@ -1,11 +1,10 @@
-import { join } from 'node:path'
 import type { Config } from '../platform/config.ts'
 import { handOver, type Successor } from '../platform/handover/hand-over.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import type { Logger } from '../platform/logger.ts'
 import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { describeVersion } from '../platform/versions/description.ts'
-import { type InstalledVersion, programOf, versionAt } from '../platform/versions/installed.ts'
+import { currentLink, type InstalledVersion, programOf, versionAt } from '../platform/versions/installed.ts'
 import type { FairleadServer } from '../server.ts'
 
 /** Replaces this server by another one at the same address. */
@@ -39,8 +38,7 @@ export function createHandover({ server, config, logger, signal, report, finishe
   const replace = async (): Promise<Successor> => {
     await report?.begun()
     try {
-      const link = join(config.dataDirectory, 'versions', 'current')
-      const current = (await versionAt(link)) ?? { version: ownVersion, root: ownRoot }
+      const current = (await versionAt(currentLink(config.dataDirectory))) ?? { version: ownVersion, root: ownRoot }
       logger.info({ version: current.version }, 'handing over to a new server')
       await assertStarts(current, config.dataDirectory)
       const program = programFor(current)

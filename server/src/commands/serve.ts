@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
@@ -8,7 +7,7 @@ import { createLogger, type Logger } from '../platform/logger.ts'
 import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
-import { programOf, versionAt } from '../platform/versions/installed.ts'
+import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
 import { createHandover, type Handover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
@@ -107,7 +106,7 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
 
 /** An update points at another version; a start from where the first one was installed would go back to it unnoticed. */
 async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promise<void> {
-  const link = join(dataDirectory, 'versions', 'current')
+  const link = currentLink(dataDirectory)
   const current = await versionAt(link)
   if (current === null || current.root === ownRoot) return
   logger.warn(

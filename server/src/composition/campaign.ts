@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { unlessAborted } from '../platform/abort.ts'
 import { createEpochFence } from '../platform/leadership/epoch.ts'
 import { type Leadership, startCampaign } from '../platform/leadership/leadership.ts'
@@ -55,7 +54,7 @@ export async function contend(
 ): Promise<Member> {
   const { logger, state, stack } = composition
   let leading: Leading | undefined
-  const epochDirectory = join(state.directory.root, 'leader-epoch')
+  const epochDirectory = state.directory.leaderEpoch
   const lead = async ({ epoch, state: { db, pool }, signal }: Leadership) => {
     const { check: fence } = createEpochFence({ directory: epochDirectory, epoch })
     const begun = await startLeading(

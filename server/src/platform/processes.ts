@@ -1,8 +1,9 @@
 /*
  * The processes of this machine: their identity, which of them belong together, the ports that they listen on, and how to
- * end them. Everything is read from Linux's /proc (proc(5)).
+ * end them. Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems too.
  */
 
+export { inspectProcess, type ProcessInfo, pidIsTaken } from './processes/inspect.ts'
 export { type KillTarget, killAll } from './processes/kill.ts'
 export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
 export {

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { gatewayHome } from '../gateway/supervision/place.ts'
 import { readOptional } from '../platform/files.ts'
 import { isRunning, killAll } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
@@ -19,7 +20,7 @@ export interface GatewayRecord extends Readonly<z.output<typeof record>> {
 
 /** Reads the records of the gateways. While one is replaced by a newer version there are two. */
 export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promise<readonly GatewayRecord[]> {
-  const folder = join(root, 'gateway')
+  const { folder } = gatewayHome(root)
   const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
   const found = await Promise.all(names.map((name) => readOptional(join(folder, name)).then(parseRecord)))
   return found.filter((each) => each !== null)

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { PoolConfig } from 'pg'
 import type { DeploymentStatus } from '../contract/resources/deployments.ts'
 import type { Config } from '../platform/config.ts'
+import { connectionTo } from '../platform/database/hosts.ts'
 import { type Database, openDatabase } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import { privateAccess } from '../platform/postgres/access.ts'
@@ -36,7 +37,7 @@ export async function readStoredState(
   clusters: readonly FoundCluster[],
   logger: Logger,
 ): Promise<StoredState | { readonly unread: string }> {
-  const connection = databaseUrl === undefined ? ownConnection(clusters) : { connectionString: databaseUrl }
+  const connection = databaseUrl === undefined ? ownConnection(clusters) : connectionTo(databaseUrl)
   if (connection === null) {
     const isOwn = clusters.some(({ purpose }) => purpose === 'state')
     return { unread: isOwn ? "the server's own PostgreSQL takes no connections" : 'DATABASE_URL is not set here' }

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process'
 import { chown, mkdir } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { readDotenv } from '../../contract/dotenv.ts'
 import { type Config, loadConfig, publicOrigin } from '../../platform/config.ts'
 import { readOptional } from '../../platform/files.ts'
+import { listenAndClose } from '../../platform/machine/port.ts'
 import { assertReachable } from '../../platform/machine/reach.ts'
+import { ownRoot } from '../../platform/own-package.ts'
 import {
   installedSettings,
   linkCurrentVersion,
@@ -35,9 +35,6 @@ export interface InstallFlags {
   readonly force?: true
 }
 
-/** The folder of this package, whose programs the service runs. */
-const packageRoot = fileURLToPath(new URL('../../../', import.meta.url)).replace(/\/$/, '')
-
 /** As long as the unit's own TimeoutStartSec=, and a little. */
 const startTimeoutMs = 16 * 60_000
 
@@ -59,7 +56,7 @@ export async function install(flags: InstallFlags): Promise<void> {
   const drift = isNew ? {} : await unitDrift(settings)
   if (Object.keys(drift).length > 0 && flags.force !== true) throw differs(drift)
   if (user !== null) await ownDirectory(settings.dataDirectory, user)
-  const version = await linkCurrentVersion(settings.dataDirectory, packageRoot)
+  const version = await linkCurrentVersion(settings.dataDirectory, ownRoot)
   const madeFile = await writeOnce(environmentFile, firstEnvironment)
   await writeUnits(settings)
   await systemctl(['daemon-reload'])
@@ -115,17 +112,11 @@ async function ownDirectory(path: string, user: OsUser): Promise<void> {
 }
 
 async function assertFree(host: string, port: number): Promise<void> {
-  const server = createServer()
-  await new Promise<void>((done, fail) => {
-    server.once('error', (error) =>
-      fail(
-        new CommandError(
-          `${host}:${port}: ${error.message}. Stop the program that listens there, or set FAIRLEAD_PORT in ${environmentFile}.`,
-        ),
-      ),
-    )
-    server.listen(port, host, () => server.close(() => done()))
-  })
+  const error = await listenAndClose(port, host)
+  if (error === null) return
+  throw new CommandError(
+    `${host}:${port}: ${error.message}. Stop the program that listens there, or set FAIRLEAD_PORT in ${environmentFile}.`,
+  )
 }
 
 function differs(drift: Readonly<Record<string, readonly string[]>>): CommandError {

@@ -1,6 +1,7 @@
-import { installedSettings, linkedVersion, unitDrift } from '../../platform/service-manager/installation.ts'
+import { installedSettings, unitDrift } from '../../platform/service-manager/installation.ts'
 import { hasSystemd, lastErrors, propertiesOf } from '../../platform/service-manager/systemctl.ts'
-import { currentVersion, serverUnitName, type UnitSettings, unitFolder } from '../../platform/service-manager/units.ts'
+import { serverUnitName, type UnitSettings, unitFolder } from '../../platform/service-manager/units.ts'
+import { currentLink, versionAt } from '../../platform/versions/installed.ts'
 
 /** Explains the state of the service. The exit status is that of `systemctl status`: 0 when it runs, 3 when not, 4 without it. */
 export async function status(): Promise<void> {
@@ -36,11 +37,10 @@ function activity(properties: Readonly<Record<string, string>>): string {
 
 async function versionLines(settings: UnitSettings | null): Promise<string[]> {
   if (settings === null) return []
-  const linked = await linkedVersion(settings.dataDirectory)
-  if (linked !== null) return [`version:    ${linked.version} in ${linked.path}`]
-  return [
-    `version:    none: ${currentVersion(settings.dataDirectory)} leads to no version. Run: fairlead service install`,
-  ]
+  const link = currentLink(settings.dataDirectory)
+  const linked = await versionAt(link)
+  if (linked !== null) return [`version:    ${linked.version} in ${linked.root}`]
+  return [`version:    none: ${link} leads to no version. Run: fairlead service install`]
 }
 
 async function driftLines(settings: UnitSettings | null): Promise<string[]> {

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { tryStartLock } from '../../platform/postgres/start-lock.ts'
+import { tryStartLock } from '../../platform/machine/start-lock.ts'
 import type { Assignment, GatewayHome, Notice, ProgramOptions } from '../control/program.ts'
 import { makeHome } from './place.ts'
 

@@ -1,6 +1,5 @@
 import { dirname, join } from 'node:path'
-import { chooseSocketFolder } from '../../platform/machine/socket-folder.ts'
-import { makePrivateDirectory } from '../../platform/postgres/socket.ts'
+import { chooseSocketFolder, makePrivateDirectory } from '../../platform/machine/socket-folder.ts'
 import type { GatewayHome } from '../control/program.ts'
 
 const socketName = 'gateway.sock'

@@ -2,7 +2,7 @@ import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { readOptional } from '../files.ts'
-import { inspectProcess } from '../postgres/processes.ts'
+import { inspectProcess } from '../processes.ts'
 
 const schema = z.object({
   id: z.string(),

@@ -1,17 +1,22 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** True when no program listens on this port of this machine. Listens there for a moment. */
-export async function isPortFree(port: number, host: string): Promise<boolean> {
+/** Listens on an address of this machine for a moment; returns the error when that is not possible, `null` otherwise. */
+export async function listenAndClose(port: number, host: string): Promise<NodeJS.ErrnoException | null> {
   const server = createServer()
   const listening = once(server, 'listening')
   server.listen({ port, host, exclusive: true })
   try {
     await listening
-  } catch {
-    return false
+  } catch (error) {
+    return error as NodeJS.ErrnoException
   }
   server.close()
   await once(server, 'close')
-  return true
+  return null
+}
+
+/** True when this process could listen on this port: it may, and no other program does. */
+export async function isPortFree(port: number, host: string): Promise<boolean> {
+  return (await listenAndClose(port, host)) === null
 }

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { chown, lstat, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { OsUser } from '../users.ts'
 
 /** Returns the bytes of `sun_path` without its closing zero byte (unix(7)): 108 on Linux and 104 on macOS with it. */
 function longestSocketPath(platform: string): number {
@@ -31,4 +33,29 @@ export function chooseSocketFolder(options: {
     )
   }
   return chosen
+}
+
+/**
+ * Creates a 0700 folder that belongs to `user`. An existing one must be exactly that, no link and no other user's: in the
+ * temporary directory any user could have created it to listen in the server's place.
+ */
+export async function makePrivateDirectory(path: string, user: OsUser | null): Promise<void> {
+  const self = process.getuid?.()
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  const { uid, mode, isPrivate } = await examine(path)
+  // Created just now, or by an earlier start that was killed at this point.
+  if (isPrivate && user !== null && uid === self) return chown(path, user.uid, user.gid)
+  if (isPrivate && uid === (user?.uid ?? self)) return
+  throw new Error(
+    `${path} is needed as a private folder of user id ${user?.uid ?? self}, but something else is there ` +
+      `(owner ${uid}, mode ${mode.toString(8)}). Remove it and start again.`,
+  )
+}
+
+async function examine(path: string) {
+  const info = await lstat(path)
+  const mode = info.mode & 0o777
+  return { uid: info.uid, mode, isPrivate: info.isDirectory() && mode === 0o700 }
 }

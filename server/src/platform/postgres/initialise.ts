@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { assertReachable } from '../machine/reach.ts'
 import type { OsUser } from '../users.ts'
 import { type Binaries, majorVersion, reachableBinaries } from './binaries.ts'
-import { lastLines, runProgram } from './processes.ts'
+import { lastLines, runProgram } from './programs.ts'
 
 /** The superuser of every embedded cluster, and the name of the platform's own database. */
 export const clusterUser = 'fairlead'

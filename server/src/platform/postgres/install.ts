@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { exists } from '../files.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
 import { type Binaries, copyBinaries, locateBinaries, majorVersion } from './binaries.ts'
-import { lastLines } from './processes.ts'
+import { lastLines } from './programs.ts'
 import type { BinariesRelease } from './releases.ts'
 
 const installDeadlineMs = 10 * 60_000

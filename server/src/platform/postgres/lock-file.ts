@@ -2,7 +2,7 @@ import { realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readOptional } from '../files.ts'
-import { inspectProcess, type ProcessInfo, pidIsTaken } from './processes.ts'
+import { inspectProcess, type ProcessInfo, pidIsTaken } from '../processes.ts'
 
 /** PostgreSQL creates the file and writes it at once. A file that stays empty this long was left by a full disk. */
 const emptyFileGraceMs = 2000

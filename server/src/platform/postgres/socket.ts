@@ -1,7 +1,5 @@
-import { chown, lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chooseSocketFolder } from '../machine/socket-folder.ts'
-import type { OsUser } from '../users.ts'
 
 /** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
 export const socketPort = 5432
@@ -24,29 +22,4 @@ export function chooseSocketDirectory(options: {
     temporary: options.temporary,
     platform: options.platform,
   })
-}
-
-/**
- * Creates a 0700 folder that belongs to `user`. An existing one must be exactly that, no link and no other user's: in the
- * temporary directory any user could have created it to listen in the server's place.
- */
-export async function makePrivateDirectory(path: string, user: OsUser | null): Promise<void> {
-  const self = process.getuid?.()
-  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
-  const { uid, mode, isPrivate } = await examine(path)
-  // Created just now, or by an earlier start that was killed at this point.
-  if (isPrivate && user !== null && uid === self) return chown(path, user.uid, user.gid)
-  if (isPrivate && uid === (user?.uid ?? self)) return
-  throw new Error(
-    `${path} is needed as a private folder of user id ${user?.uid ?? self}, but something else is there ` +
-      `(owner ${uid}, mode ${mode.toString(8)}). Remove it and start again.`,
-  )
-}
-
-async function examine(path: string) {
-  const info = await lstat(path)
-  const mode = info.mode & 0o777
-  return { uid: info.uid, mode, isPrivate: info.isDirectory() && mode === 0o700 }
 }

@@ -1,15 +1,16 @@
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
+import { makePrivateDirectory } from '../machine/socket-folder.ts'
+import { tryStartLock } from '../machine/start-lock.ts'
 import type { OsUser } from '../users.ts'
 import { type ClusterAccess, writeHba } from './access.ts'
 import { type Binaries, reachableBinaries } from './binaries.ts'
 import { examineCluster, initialise } from './initialise.ts'
 import { findHolder, removeMisleadingLocks } from './lock-file.ts'
 import { startPostmaster } from './postmaster.ts'
-import { lastLines } from './processes.ts'
-import { chooseSocketDirectory, makePrivateDirectory } from './socket.ts'
-import { tryStartLock } from './start-lock.ts'
+import { lastLines } from './programs.ts'
+import { chooseSocketDirectory } from './socket.ts'
 
 const retryMs = 40
 const orphansRetryMs = 500

@@ -1,3 +1,4 @@
+import { pidIsTaken } from './inspect.ts'
 import { read, readLink } from './proc-files.ts'
 import { readStat } from './stat.ts'
 
@@ -18,7 +19,7 @@ export function traceOfThisProcess(): string | null {
 export function hasEnded(trace: string): boolean {
   const [boot, namespace, pid, startTime] = trace.split(' ')
   if (!/^[1-9]\d*$/.test(pid ?? '') || `${boot} ${namespace}` !== thisPlace()) return false
-  if (!isTaken(Number(pid))) return true
+  if (!pidIsTaken(Number(pid))) return true
   // A pid in use proves nothing by itself: /proc may hide the processes of other users.
   const stat = readStat(Number(pid))
   return stat !== null && (stat.ended || stat.startTime !== startTime)
@@ -28,12 +29,4 @@ function thisPlace(): string | null {
   const boot = read('/proc/sys/kernel/random/boot_id')?.trim()
   const namespace = readLink('/proc/self/ns/pid')
   return boot === undefined || namespace === null ? null : `${boot} ${namespace}`
-}
-
-function isTaken(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
-  }
 }

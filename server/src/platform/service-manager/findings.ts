@@ -2,9 +2,10 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists } from '../files.ts'
 import type { Finding } from '../machine/finding.ts'
-import { installedSettings, linkedVersion, unitDrift } from './installation.ts'
+import { currentLink, versionAt } from '../versions/installed.ts'
+import { installedSettings, unitDrift } from './installation.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
-import { appsUnitName, currentVersion, serverUnitName, type UnitSettings } from './units.ts'
+import { appsUnitName, serverUnitName, type UnitSettings } from './units.ts'
 
 /** Below it, a gateway with a few thousand visitors and the releases behind it runs out of sockets. */
 const leastOpenFiles = 65_536
@@ -66,9 +67,9 @@ async function unit(settings: UnitSettings): Promise<Finding> {
 
 async function versionLink({ dataDirectory }: UnitSettings): Promise<Finding> {
   const subject = 'version link'
-  const link = currentVersion(dataDirectory)
-  const linked = await linkedVersion(dataDirectory)
-  if (linked !== null) return { subject, state: 'ok', found: `${linked.version} in ${linked.path}` }
+  const link = currentLink(dataDirectory)
+  const linked = await versionAt(link)
+  if (linked !== null) return { subject, state: 'ok', found: `${linked.version} in ${linked.root}` }
   const cost = 'the service cannot start. Remove the link if it is there, and run: fairlead service install'
   return { subject, state: 'broken', found: `${link} leads to no version`, cost }
 }
@@ -116,7 +117,7 @@ async function openFiles(pid: string): Promise<Finding> {
 /** Folders of sockets that only their owner may enter: whoever can open a socket in them acts for the server. */
 async function sockets(dataDirectory: string): Promise<Finding[]> {
   const subject = 'sockets'
-  const folders = [join(dataDirectory, 'run'), join(dataDirectory, 'postgres', 'socket')]
+  const folders = ['run', 'gateway', join('postgres', 'socket')].map((folder) => join(dataDirectory, folder))
   const modes = await Promise.all(
     folders.map((folder) =>
       stat(folder).then(

@@ -1,9 +1,10 @@
-import { chmod, lstat, mkdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readOptional } from '../files.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
+import { currentLink } from '../versions/installed.ts'
 import { differingLines } from './diff.ts'
-import { currentVersion, settingsOf, type UnitSettings, unitFolder, unitsFor } from './units.ts'
+import { settingsOf, type UnitSettings, unitFolder, unitsFor } from './units.ts'
 
 /** Returns how each unit on this machine differs from what this version would write; units that do not differ are left out. */
 export async function unitDrift(settings: UnitSettings): Promise<Readonly<Record<string, readonly string[]>>> {
@@ -47,22 +48,10 @@ export async function writeOnce(path: string, text: string): Promise<boolean> {
  * the version that it installed. Returns the real path of the version.
  */
 export async function linkCurrentVersion(dataDirectory: string, packageRoot: string): Promise<string> {
-  const link = currentVersion(dataDirectory)
+  const link = currentLink(dataDirectory)
   await makePassableDirectory(dirname(link))
   await symlink(packageRoot, link).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })
   return realpath(link)
-}
-
-/** The version behind the link; `null` when there is no link, or when it leads to no version. */
-export async function linkedVersion(dataDirectory: string): Promise<{ version: string; path: string } | null> {
-  const link = currentVersion(dataDirectory)
-  try {
-    await lstat(join(link, 'bin', 'fairlead.js'))
-    const { version } = JSON.parse(await readFile(join(link, 'package.json'), 'utf8')) as { version: string }
-    return { version, path: await realpath(link) }
-  } catch {
-    return null
-  }
 }

@@ -1,3 +1,5 @@
+import { currentLink, programOf } from '../versions/installed.ts'
+
 /** The unit of the server, and of what systemd must not end with it. */
 export const serverUnitName = 'fairlead.service'
 export const appsUnitName = 'fairlead-apps.service'
@@ -11,9 +13,6 @@ export interface UnitSettings {
   /** An ordinary account of this machine; `null` for root. */
   readonly user: string | null
 }
-
-/** Returns the folder of the version that the service runs. It is a link, which an update points at another version. */
-export const currentVersion = (dataDirectory: string): string => `${dataDirectory}/versions/current`
 
 /**
  * Returns the texts of the units by their names.
@@ -54,7 +53,7 @@ StartLimitIntervalSec=0
 Type=notify
 # The messages are sent by a program of their own, and after a handover by another server.
 NotifyAccess=all
-${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=4 ${currentVersion(settings.dataDirectory)}/bin/fairlead.js serve --data-dir ${settings.dataDirectory}
+${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=4 ${programOf(currentLink(settings.dataDirectory))} serve --data-dir ${settings.dataDirectory}
 # The program kill is not installed everywhere; the one of the shell is.
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 ${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}

@@ -28,6 +28,8 @@ export interface DataDirectory {
   readonly files: string
   /** The installed versions of Fairlead. */
   readonly versions: string
+  /** The epoch of the leadership, as the name of a file. */
+  readonly leaderEpoch: string
 }
 
 /**
@@ -69,5 +71,6 @@ export function dataDirectoryAt(root: string): DataDirectory {
     git: join(root, 'git'),
     files: join(root, 'files'),
     versions: join(root, 'versions'),
+    leaderEpoch: join(root, 'leader-epoch'),
   }
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { sleepUntilAborted } from '../abort.ts'
 import { type Database, migrate, oldestServerKey } from '../database.ts'
+import { conflictMs } from '../leadership/servers.ts'
 import type { Logger } from '../logger.ts'
 import {
   type Migrations,
@@ -20,10 +21,8 @@ export interface PrepareSchemaOptions {
   readonly program: 'server' | 'command'
 }
 
-/** A server that is not seen for this long has ended. */
-const aliveSeconds = 10
 /** A server that was killed has a row, and its connections, for a moment longer. */
-const waitMs = (aliveSeconds + 2) * 1000
+const waitMs = conflictMs + 2_000
 const pollMs = 250
 const attempts = 3
 
@@ -100,7 +99,7 @@ async function runningServers(db: Database, program: PrepareSchemaOptions['progr
   const hasRows = await hasTable(db, 'servers')
   if (hasRows) {
     const { rows } = await sql<{ server: RunningServer }>`select to_jsonb(servers) as server from servers
-      where seen_at > now() - make_interval(secs => ${aliveSeconds})`.execute(db)
+      where seen_at > now() - make_interval(secs => ${conflictMs / 1000}::float8)`.execute(db)
     if (rows.length > 0 || program === 'server') return rows.map(({ server }) => server)
   }
   const { rows } = await sql<{ held: boolean }>`select exists (

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { makePassableDirectory } from '../machine/reach.ts'
-import { lastLines } from '../postgres/processes.ts'
+import { lastLines } from '../postgres/programs.ts'
 import { type InstalledVersion, installPrefix, versionAt } from './installed.ts'
 
 const packageName = '@fairlead/server'

@@ -35,7 +35,10 @@ export interface InstalledVersions {
 export const installPrefix = '.install-'
 const unusedAgeMs = 60 * 60_000
 
-/** Returns the path that a service or an operator starts: it stays the same over updates. */
+/** Returns the link to the version of a data directory that is started. An update points it at another version. */
+export const currentLink = (dataDirectory: string): string => join(dataDirectory, 'versions', 'current')
+
+/** Returns the program of a version. With the link as `root`, the path stays the same over updates. */
 export const programOf = (root: string): string => join(root, 'bin', 'fairlead.js')
 
 /** @param directory the folder `versions` of a data directory; it is created when it is first needed */

@@ -1,8 +1,8 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { exists } from '../files.ts'
 import { compareVersions, describeVersion, type VersionChange, type VersionDescription } from './description.ts'
 import { installCandidate, type VersionSource } from './install.ts'
-import { type InstalledVersion, installedVersions, versionAt } from './installed.ts'
+import { currentLink, type InstalledVersion, installedVersions, versionAt } from './installed.ts'
 
 /** The server of the data directory, as an update needs it. */
 export interface RunningServer {
@@ -36,7 +36,7 @@ export function createUpdater(options: {
   readonly signal: AbortSignal
 }): Updater {
   const { dataDirectory, own, server, environment, signal } = options
-  const directory = join(dataDirectory, 'versions')
+  const directory = dirname(currentLink(dataDirectory))
   const versions = installedVersions(directory)
 
   /** Returns a version that is installed already, or a candidate. */

@@ -22,7 +22,7 @@ export interface Dispatcher {
 
 /**
  * Makes the attempts that are due. The rows of the deliveries are the queue, and an attempt under way is not marked in
- * them: one server at a time works on a database, and when it dies, everything that it had not recorded is still due.
+ * them: the leader alone makes attempts, and when it dies, everything that it had not recorded is still due.
  *
  * Every endpoint has a lane of its own, a queue in memory with a few attempts at a time, so that none waits for another.
  */

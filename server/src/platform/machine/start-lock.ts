@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { link, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { readOptional } from '../files.ts'
-import { inspectProcess } from './processes.ts'
+import { inspectProcess } from '../processes.ts'
 
 interface Owner {
   readonly pid: number
@@ -14,8 +14,8 @@ interface Owner {
 export type Release = () => Promise<void>
 
 /**
- * Takes the lock for everything that happens before PostgreSQL holds its own: creating the cluster, removing the remains
- * of a crash, starting the postmaster. Returns null when another living process has it; the caller tries again later.
+ * Takes a lock on starting a program that outlives this process, until the program holds a lock or a socket of its own.
+ * Returns null when another living process has it; the caller tries again later.
  *
  * A hard link makes the file appear together with its content, so it never lacks an owner. An owner is a pid and its start
  * time; a lock whose owner is gone is removed by renaming it, in which only one contender can succeed.

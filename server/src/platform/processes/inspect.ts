@@ -1,9 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { readFile, readlink } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { promisify } from 'node:util'
-import { parseStat } from '../processes.ts'
-import type { OsUser } from '../users.ts'
+import { parseStat } from './stat.ts'
 
 export interface ProcessInfo {
   /** The short name of the executable. */
@@ -69,50 +68,4 @@ export function pidIsTaken(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
-}
-
-/**
- * Runs a program to its end, as `user` and with no environment but the C locale, and returns its exit code and output.
- * Rejects when it cannot be started, when the signal aborts, or at the deadline.
- */
-export async function runProgram(options: {
-  readonly command: string
-  readonly arguments: readonly string[]
-  readonly user: OsUser | null
-  readonly signal: AbortSignal
-  readonly deadlineMs: number
-}): Promise<{ readonly code: number | null; readonly output: string }> {
-  options.signal.throwIfAborted()
-  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)])
-  const child = spawn(options.command, options.arguments, {
-    ...(options.user ?? {}),
-    cwd: '/',
-    env: { LC_ALL: 'C' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
-  const stop = () => child.kill('SIGTERM')
-  signal.addEventListener('abort', stop)
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => {
-      output += chunk
-    })
-  }
-  child.once('error', (error) => reject(new Error(`${options.command} cannot be run: ${error.message}`)))
-  child.once('close', resolve)
-  try {
-    const code = await promise
-    options.signal.throwIfAborted()
-    if (signal.aborted) throw new Error(`${options.command} was not done after ${options.deadlineMs / 1000} s`)
-    return { code, output }
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
-
-/** Returns the last lines of a text that are not empty, for error messages. */
-export function lastLines(text: string, count = 12): string {
-  const lines = text.split('\n').filter((line) => line.trim() !== '')
-  return lines.slice(-count).join('\n')
 }
