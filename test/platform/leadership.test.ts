@@ -165,6 +165,21 @@ it('connections of an older epoch are ended and refused by name, also when DATAB
   await newer.close()
 })
 
+it('a session of another database on the same server keeps nobody from leading, whatever its user calls it', async () => {
+  await using test = await given()
+  await using other = await testDatabase()
+  await using hostile = await connect(other.url)
+  await hostile.query(`set application_name = 'fairlead leader ${'9'.repeat(40)}'`)
+  await using one = candidate({ id: 'one', ...test.common })
+  expect((await one.leading()).epoch).toBe(1)
+  expect(one.failures).toEqual([])
+  await hostile.query("set application_name = 'fairlead leader 0'")
+  await one.stop()
+  await using two = candidate({ id: 'two', ...test.common })
+  expect((await two.leading()).epoch).toBe(2)
+  await hostile.query('select')
+})
+
 it('a leader begins when the transactions of a killed server have ended', async () => {
   await using test = await given()
   await using left = await connect(`${test.database.url}&application_name=fairlead`)

@@ -35,8 +35,11 @@ async function assertLeading(client: ClientBase, epoch: number): Promise<void> {
   if (newest !== String(epoch)) throw new NotLeading(epoch, `epoch ${newest ?? 'of nobody'} has begun`)
 }
 
-/** A statement that ends the sessions of epochs before its parameter, and returns one row for each. */
+/**
+ * A statement that ends the sessions of epochs before its parameter, and returns one row for each. PostgreSQL may look at
+ * the names of all databases' sessions first, which users of the same server choose: hence a number without a limit.
+ */
 export const endOlderSessions = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where datname = current_database() and application_name ~ '^${namePrefix}[0-9]+$'
-    and substr(application_name, ${namePrefix.length + 1})::bigint < $1`
+    and substr(application_name, ${namePrefix.length + 1})::numeric < $1`
