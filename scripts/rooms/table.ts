@@ -64,6 +64,7 @@ export const innerRooms: readonly Room[] = [
       'platform/leadership',
       'platform/migrations',
       'platform/postgres',
+      'platform/versions',
     ],
   },
   { path: 'platform/versions', imports: ['platform/machine', 'platform/migrations', 'platform/postgres'] },

@@ -12,7 +12,7 @@ import { statusCommand } from './commands/status.ts'
 import { stopCommand } from './commands/stop.ts'
 import { updateCommand } from './commands/update.ts'
 import { usersCommand } from './commands/users.ts'
-import { ownVersion } from './platform/own-package.ts'
+import { ownVersion } from './platform/versions/own-package.ts'
 
 const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')

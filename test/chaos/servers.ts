@@ -4,7 +4,7 @@ import { freePort } from '../harness/ports.ts'
 import { type ServerProcess, serverProcess } from '../harness/process.ts'
 
 /** How long another server may take to lead when the leader is gone. */
-/** What a server logs when it begins to lead, with its epoch. */
+/** The message that a server logs when it begins to lead, with its epoch. */
 const leads = 'this server leads'
 
 const takeoverTimeoutMs = 60_000

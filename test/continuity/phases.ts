@@ -4,7 +4,7 @@ import type { RequestLoad } from './requests.ts'
 import type { SocketLoad } from './sockets.ts'
 import { type UploadOutcome, upload } from './upload.ts'
 
-/** What may not be lost in a phase, beside requests to apps and the processes of apps, which never may. */
+/** The things that may not be lost in a phase, beside requests to apps and processes of apps, which never may. */
 export interface Expectation {
   /** No request to the API fails. */
   readonly api: boolean

@@ -1,3 +1,4 @@
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { deployAndSettle } from '../harness/deployments.ts'
@@ -5,6 +6,12 @@ import { followLog } from '../harness/logs.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
+
+/** Returns the path of the file with the times of the only log of an app. */
+async function timesOf(data: string): Promise<string> {
+  const names = await readdir(join(data, 'logs'), { recursive: true })
+  return join(data, 'logs', String(names.find((name) => name.endsWith('runtime.log.times'))))
+}
 
 it('the log has every line of an app that outlived its server, and can be followed from any line', async () => {
   await using directory = await temporaryDirectory()
@@ -27,13 +34,15 @@ require('node:http').createServer((request, response) => {
   const port = await first.until(({ data }) => String(data['text']).startsWith('port '))
   await first.until(({ data }) => data['text'] === 'asked for /before')
   await killed.kill()
+  const times = (await stat(await timesOf(data))).size
 
-  // The app is called directly, since the gateway is gone with the server.
+  // The app is called directly: the gateway is not asked for these.
   const app = `http://127.0.0.1:${String(port.data['text']).slice(5)}`
   for (const path of ['/alone', '/still-alone']) expect((await fetch(app + path)).status).toBe(200)
 
   await using server = await serverProcess(data, { FAIRLEAD_PORT: new URL(killed.url).port })
-  await expect.poll(() => fetch(`${url}/`).then(({ status }) => status)).toBe(200)
+  // The new server records from now on.
+  await expect.poll(async () => (await stat(await timesOf(data))).size).toBeGreaterThan(times)
   await fetch(`${url}/after`)
   const again = await followLog(server.clientFor(key), projectId, id, { 'last-event-id': port.id })
   const lines = []

@@ -34,8 +34,8 @@ it.each<[string, RegExp, string]>([
   await using server = await serverProcess(data, { FAIRLEAD_HANDOVER_TIMEOUT: '10' })
   const description = { ...own, version: '9.0.0' }
   const archive = await packedVersion(directory.path, description, { program: programWith(description, serve) })
-  expect(await fairlead(['update', archive, '--data-dir', data])).toMatchObject({ code: 0 })
-  server.child.kill('SIGHUP')
+  const update = await fairlead(['update', archive, '--data-dir', data])
+  expect(update).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) })
   const failed = (line: Record<string, unknown>) => line['msg'] === 'the handover failed; this server goes on'
   await server.waitForLog(failed)
   expect(server.log.find(failed)?.['err']).toMatchObject({ message: expect.stringMatching(reason) })

@@ -2,9 +2,9 @@ import type { Config } from '../platform/config.ts'
 import { handOver, type Successor } from '../platform/handover/hand-over.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import type { Logger } from '../platform/logger.ts'
-import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { describeVersion } from '../platform/versions/description.ts'
 import { currentLink, type InstalledVersion, programOf, versionAt } from '../platform/versions/installed.ts'
+import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
 import type { FairleadServer } from '../server.ts'
 
 /** Replaces this server by another one at the same address. */

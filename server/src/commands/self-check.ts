@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { type Config, ConfigError, knownSettings, loadConfig } from '../platform/config.ts'
-import { ownVersion } from '../platform/own-package.ts'
 import { describeCommandName, type VersionDescription } from '../platform/versions/description.ts'
+import { ownVersion } from '../platform/versions/own-package.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 /** `fairlead self-check`, by which an update asks another version what it needs. It changes nothing. */

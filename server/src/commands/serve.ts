@@ -4,10 +4,10 @@ import { loadConfig } from '../platform/config.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
-import { ownRoot, ownVersion } from '../platform/own-package.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
+import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
 import { createHandover, type Handover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
@@ -77,7 +77,6 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
     },
   }).catch(serviceManager.failed)
   await serviceManager.ready(server.url)
-  let isReplaced = false
   handover = createHandover({
     server,
     config,
@@ -86,16 +85,12 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
     report: {
       begun: serviceManager.notifier.reloading,
       failed: () => serviceManager.notifier.ready(`Ready on ${server.url}`),
-      replaced() {
-        isReplaced = true
-        serviceManager.retire()
-      },
+      replaced: serviceManager.retire,
     },
     finished: () => stop.abort(new StopRequest('server', 'another server has taken over')),
   })
   if (!stop.signal.aborted) await stopped
-  // The successor speaks for the service.
-  if (!isReplaced) void serviceManager.stopping()
+  void serviceManager.stopping()
   setTimeout(() => {
     logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)

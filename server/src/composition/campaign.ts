@@ -6,9 +6,9 @@ import { type Leadership, startCampaign } from '../platform/leadership/leadershi
 import { registerServer, type ServerIdentity } from '../platform/leadership/servers.ts'
 import { migrations } from '../platform/migrations/index.ts'
 import { newestMigration } from '../platform/migrations/schema.ts'
-import { ownVersion } from '../platform/own-package.ts'
 import { directoryId } from '../platform/startup/directory-id.ts'
 import type { StopScope } from '../platform/startup/shutdown.ts'
+import { ownVersion } from '../platform/versions/own-package.ts'
 import type { Composition, ServerOptions, SharedParts } from './composition.ts'
 import { type Leading, startLeading } from './lead.ts'
 

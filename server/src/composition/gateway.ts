@@ -39,7 +39,7 @@ export async function composeGateway(
     await count()
     gateway.leave()
   })
-  // Where every app has a port of its own, the gateway starts with the first app.
+  // The gateway starts with the first app when every app has a port of its own.
   if (apps.mode === 'hostnames')
     await gateway.listen().catch((error: NodeJS.ErrnoException) => {
       throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')

@@ -7,7 +7,6 @@ import { type Config, loadConfig, publicOrigin } from '../../platform/config.ts'
 import { readOptional } from '../../platform/files.ts'
 import { listenAndClose } from '../../platform/machine/port.ts'
 import { assertReachable } from '../../platform/machine/reach.ts'
-import { ownRoot } from '../../platform/own-package.ts'
 import {
   installedSettings,
   linkCurrentVersion,
@@ -25,6 +24,7 @@ import {
 } from '../../platform/service-manager/units.ts'
 import { clusterUser, isRoot } from '../../platform/startup/state.ts'
 import type { OsUser } from '../../platform/users.ts'
+import { ownRoot } from '../../platform/versions/own-package.ts'
 import { CommandError } from '../shared.ts'
 import { firstEnvironment } from './environment.ts'
 

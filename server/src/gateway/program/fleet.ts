@@ -34,51 +34,7 @@ export function createFleet(
   let predecessor: Member | null = null
   let added: readonly AppTraffic[] = []
   const reported = new Map<string, Set<string>>()
-  /** The apps whose listening sockets are on their way to the workers: what follows for them waits. */
-  const opening = new Map<string, Promise<unknown>>()
-
-  const adoptAt = (worker: Member, parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) =>
-    worker.call('adopt', parameters, undefined, socket ?? undefined).then(() => undefined, worker.failed)
-
-  /** Makes the call in every process, and resolves with their results, the main process's first. */
-  async function everywhere<Name extends CallName>(
-    name: Name,
-    parameters: InnerCalls[Name]['parameters'],
-    signal: AbortSignal,
-  ): Promise<[InnerCalls[Name]['result'], ...InnerCalls[Name]['result'][]]> {
-    const handler = engine.handlers[name] as (
-      parameters: unknown,
-      signal: AbortSignal,
-    ) => Promise<InnerCalls[Name]['result']>
-    const own = handler(parameters, signal)
-    const succeeded = own.then(
-      () => true,
-      () => false,
-    )
-    const others = [...workers, ...(predecessor === null ? [] : [predecessor])].map((member) =>
-      member.call(name, parameters, signal).then(
-        (result) => [result],
-        async (error: Error & { code?: string }) => {
-          if (error.code !== peerGone && (await succeeded)) member.failed(error)
-          return []
-        },
-      ),
-    )
-    const result = await own
-    return [result, ...(await Promise.all(others)).flat()]
-  }
-
-  const alone = async <Name extends CallName>(
-    name: Name,
-    parameters: InnerCalls[Name]['parameters'],
-    signal: AbortSignal,
-  ) => (await everywhere(name, parameters, signal))[0]
-
-  async function openEverywhere(parameters: InnerCalls['open']['parameters'], signal: AbortSignal): Promise<void> {
-    await engine.handlers.open(parameters, signal)
-    const app = { ...parameters, upstream: null }
-    await Promise.all([...workers].map((worker) => adoptAt(worker, { app }, engine.socketOf(app.appId))))
-  }
+  const everywhere = createEverywhere(engine, () => [...workers, ...(predecessor === null ? [] : [predecessor])])
 
   const counts = async (name: 'takeTraffic' | 'stop', parameters: never, signal: AbortSignal) => {
     const taken = added
@@ -88,46 +44,7 @@ export function createFleet(
 
   return {
     handlers: {
-      async listen(parameters, signal) {
-        const wasListening = engine.sharedSocket() !== null
-        await engine.handlers.listen(parameters, signal)
-        if (wasListening || engine.sharedSocket() === null) return null
-        await Promise.all([...workers].map((worker) => adoptAt(worker, { app: null }, engine.sharedSocket())))
-        return null
-      },
-      async open(parameters, signal) {
-        const { appId } = parameters
-        if (engine.isOpen(appId)) {
-          await opening.get(appId)
-          return null
-        }
-        const opened = openEverywhere(parameters, signal)
-        opening.set(appId, opened)
-        try {
-          await opened
-        } finally {
-          opening.delete(appId)
-        }
-        return null
-      },
-      async adopt(parameters, signal, socket) {
-        await engine.handlers.adopt(parameters, signal, socket)
-        const { app } = parameters
-        const own = app === null ? engine.sharedSocket() : engine.socketOf(app.appId)
-        await Promise.all([...workers].map((worker) => adoptAt(worker, parameters, own)))
-        return null
-      },
-      async route(parameters, signal) {
-        if (opening.has(parameters.appId)) await opening.get(parameters.appId)
-        reported.delete(parameters.appId)
-        return alone('route', parameters, signal)
-      },
-      drain: (parameters, signal) => alone('drain', parameters, signal),
-      async close(parameters, signal) {
-        if (opening.has(parameters.appId)) await opening.get(parameters.appId)?.catch(() => {})
-        return alone('close', parameters, signal)
-      },
-      retire: (parameters, signal) => alone('retire', parameters, signal),
+      ...createHandlers(engine, workers, { everywhere, onRoute: (appId) => reported.delete(appId) }),
       takeTraffic: (parameters, signal) => counts('takeTraffic', parameters as never, signal),
       stop: (parameters, signal) => counts('stop', parameters as never, signal),
     },
@@ -153,6 +70,101 @@ export function createFleet(
       log.info({ app: appId, deployment: deploymentId }, 'an instance refused a connection')
       onRefused(refused)
     },
+  }
+}
+
+const adoptAt = (worker: Member, parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) =>
+  worker.call('adopt', parameters, undefined, socket ?? undefined).then(() => undefined, worker.failed)
+
+/** Makes a call in every process, and resolves with their results, the main process's first. */
+type Everywhere = <Name extends CallName>(
+  name: Name,
+  parameters: InnerCalls[Name]['parameters'],
+  signal: AbortSignal,
+) => Promise<[InnerCalls[Name]['result'], ...InnerCalls[Name]['result'][]]>
+
+/** @param members returns the processes besides the main one */
+function createEverywhere(engine: Engine, members: () => readonly Member[]): Everywhere {
+  return async <Name extends CallName>(name: Name, parameters: InnerCalls[Name]['parameters'], signal: AbortSignal) => {
+    const handler = engine.handlers[name] as (
+      parameters: unknown,
+      signal: AbortSignal,
+    ) => Promise<InnerCalls[Name]['result']>
+    const own = handler(parameters, signal)
+    const succeeded = own.then(
+      () => true,
+      () => false,
+    )
+    const others = members().map((member) =>
+      member.call(name, parameters, signal).then(
+        (result) => [result],
+        async (error: Error & { code?: string }) => {
+          if (error.code !== peerGone && (await succeeded)) member.failed(error)
+          return []
+        },
+      ),
+    )
+    const result = await own
+    return [result, ...(await Promise.all(others)).flat()]
+  }
+}
+
+/** The handlers of the calls that change where the gateway listens and sends requests. */
+function createHandlers(
+  engine: Engine,
+  workers: ReadonlySet<Member>,
+  { everywhere, onRoute }: { readonly everywhere: Everywhere; readonly onRoute: (appId: string) => void },
+): Omit<Handlers<NetServer>, 'takeTraffic' | 'stop'> {
+  /** The apps whose listening sockets are on their way to the workers: what follows for them waits. */
+  const opening = new Map<string, Promise<unknown>>()
+  const adoptAtAll = async (parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) => {
+    await Promise.all([...workers].map((worker) => adoptAt(worker, parameters, socket)))
+  }
+  const openEverywhere = async (parameters: InnerCalls['open']['parameters'], signal: AbortSignal) => {
+    await engine.handlers.open(parameters, signal)
+    await adoptAtAll({ app: { ...parameters, upstream: null } }, engine.socketOf(parameters.appId))
+  }
+
+  return {
+    async listen(parameters, signal) {
+      const wasListening = engine.sharedSocket() !== null
+      await engine.handlers.listen(parameters, signal)
+      const shared = engine.sharedSocket()
+      if (!wasListening && shared !== null) await adoptAtAll({ app: null }, shared)
+      return null
+    },
+    async open(parameters, signal) {
+      const { appId } = parameters
+      if (engine.isOpen(appId)) {
+        await opening.get(appId)
+        return null
+      }
+      const opened = openEverywhere(parameters, signal)
+      opening.set(appId, opened)
+      try {
+        await opened
+      } finally {
+        opening.delete(appId)
+      }
+      return null
+    },
+    async adopt(parameters, signal, socket) {
+      await engine.handlers.adopt(parameters, signal, socket)
+      const { app } = parameters
+      await adoptAtAll(parameters, app === null ? engine.sharedSocket() : engine.socketOf(app.appId))
+      return null
+    },
+    async route(parameters, signal) {
+      if (opening.has(parameters.appId)) await opening.get(parameters.appId)
+      onRoute(parameters.appId)
+      return (await everywhere('route', parameters, signal))[0]
+    },
+    drain: async (parameters, signal) => (await everywhere('drain', parameters, signal))[0],
+    async close(parameters, signal) {
+      if (opening.has(parameters.appId)) await opening.get(parameters.appId)?.catch(() => {})
+      return (await everywhere('close', parameters, signal))[0]
+    },
+    retire: async (parameters, signal) => (await everywhere('retire', parameters, signal))[0],
   }
 }
 

@@ -12,7 +12,10 @@ export interface ServiceManager {
   ready(url: string): Promise<void>
   /** Shows in `systemctl status` why the start failed, and throws the error again. */
   failed(error: unknown): Promise<never>
-  /** Reports that the service stops, and sends no more signs of life: a stop that hangs is ended by its own deadline. */
+  /**
+   * Reports that the service stops, and sends no more signs of life: a stop that hangs is ended by its own deadline. Does
+   * nothing after `retire`, because the successor speaks for the service.
+   */
   stopping(): Promise<void>
   /** Ends the signs of life without a word, for a server that another one has replaced. */
   retire(): void
@@ -39,6 +42,7 @@ export function connectServiceManager(
       throw error
     },
     async stopping() {
+      if (ended.signal.aborted) return
       ended.abort()
       await notifier.stopping()
     },

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Control, openControl } from '../control/listen.ts'
 import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
 import type { Logger } from '../logger.ts'
-import { ownVersion } from '../own-package.ts'
+import { ownVersion } from '../versions/own-package.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { StopScope } from './shutdown.ts'
 
