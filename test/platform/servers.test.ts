@@ -38,8 +38,10 @@ async function given() {
       registrations.defer(() => registration.stop())
       return registration
     },
-    ids: async () =>
-      (await database.query<{ id: string }>('select id from servers order by started_at')).map(({ id }) => id),
+    ids: async () => {
+      const live = "select id from servers where seen_at > now() - interval '10 s' order by started_at"
+      return (await database.query<{ id: string }>(live)).map(({ id }) => id)
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
