@@ -87,7 +87,7 @@ async function controlGroups({ cgroups }: Config): Promise<Finding> {
   const found =
     hierarchy === null ? 'none that this server may use' : `version ${hierarchy.version}: ${there.join(', ')}`
   if (lost.length === 0) return { subject, state: 'ok', found }
-  const cost = `without ${lost.join(', ')}: ${lost.map((each) => losses[each]).join('; ')}. Run the server as a service with Delegate=yes, and set FAIRLEAD_CGROUPS=delegated.`
+  const cost = `without ${lost.join(', ')}: ${lost.map((each) => losses[each]).join('; ')}. Run the server as a service: fairlead service install.`
   return { subject, state: 'missing', found, cost }
 }
 

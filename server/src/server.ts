@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { contend, register } from './composition/campaign.ts'
 import { composeRequests } from './composition/compose.ts'
-import { proxyRule, type ServerOptions } from './composition/composition.ts'
+import type { ServerOptions } from './composition/composition.ts'
 import { readiness, registerRole } from './composition/health.ts'
 import { listen } from './composition/listen.ts'
 import { createApplication } from './http/application/application.ts'
@@ -12,6 +13,7 @@ import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { migrations } from './platform/migrations/index.ts'
+import { addressesIn } from './platform/outbound.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
 import { openDataDirectory } from './platform/startup/data-directory.ts'
 import { openPresence, type Presence } from './platform/startup/presence.ts'
@@ -67,7 +69,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       metrics,
       metricsToken: config.metricsToken,
       pages: await dashboardFiles(dashboardDirectory),
-      isTrustedProxy: proxyRule(config),
+      isTrustedProxy: addressesIn(config.trustedProxies),
     })
     const retirement = createRetirement(application.server)
     const { url, close, begin } = await listen(application.server, config, options.takeover)
@@ -75,7 +77,9 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     logLocalMode(config, logger)
 
     const directory = await openDataDirectory(config.dataDirectory, clusterUser(config))
+    const id = randomUUID()
     presence = await openPresence({
+      id,
       directory,
       logger,
       onStop: options.onStopRequest ?? ((scope) => void stop(scope)),
@@ -89,7 +93,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     })
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
-    const server = await register({ ...options, state, stack }, url)
+    const server = await register({ ...options, state, stack }, { id, url })
     // A newer version may have migrated before it saw this server's registration.
     await assertUsableSchema(state.db, migrations)
     await prepareJobs(state.pool, logger)

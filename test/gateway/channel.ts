@@ -1,9 +1,12 @@
 import { createClient, type GatewayClient } from '../../server/src/gateway/client.ts'
 import { createCalls } from '../../server/src/gateway/control/calls.ts'
-import type { FromEngine, ToEngine } from '../../server/src/gateway/control/protocol.ts'
+import type { Refusal, Settlement, ToEngine } from '../../server/src/gateway/control/protocol.ts'
 import { createRefusals } from '../../server/src/gateway/control/refusals.ts'
 import { serveCalls } from '../../server/src/gateway/control/serve-calls.ts'
 import { createEngine, type EngineOptions } from '../../server/src/gateway/engine/engine.ts'
+
+/** A message from the engine to its caller. */
+type FromEngine = Settlement | Refusal
 
 /** One end of a channel between the client and the engine. */
 interface Port<In, Out> {
@@ -41,7 +44,7 @@ export function createGateway(
     if (message.type !== 'refused') calls.settle(message)
     else emit(message)
   })
-  return createClient({ call: calls.call, onRefused, known: new Map(), host: options.host })
+  return createClient({ call: calls.call, onRefused, known: new Map() })
 }
 
 /** A channel inside one process. It behaves as one between two processes: messages are copies, and arrive later, in order. */

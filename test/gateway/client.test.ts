@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { GatewayClient } from '../../server/src/gateway/client.ts'
 import type { ToEngine } from '../../server/src/gateway/control/protocol.ts'
@@ -96,27 +94,5 @@ describe('a drain', () => {
     await gateway.drain(upstreamAt(1), { timeoutMs: 0, signal: cancellation.signal })
     cancellation.abort()
     expect(sent.map(({ type }) => type)).toEqual(['request'])
-  })
-})
-
-describe('an address', () => {
-  it('that is a port is free when nobody listens there', async () => {
-    const { gateway, port } = await startGateway(scope)
-    expect(await gateway.isFree({ port })).toBe(false)
-    const other = createServer().listen(0, HOST)
-    await once(other, 'listening')
-    const taken = (other.address() as { port: number }).port
-    expect(await gateway.isFree({ port: taken })).toBe(false)
-    other.close()
-    await once(other, 'close')
-    expect(await gateway.isFree({ port: taken })).toBe(true)
-  })
-
-  it('that is a host name is free when no app has it', async () => {
-    const apps = { mode: 'hostnames', port: await freePort(), scheme: 'http' } as const
-    const gateway = createGateway({ log: silent, host: HOST, apps, isTrustedProxy: () => false })
-    await gateway.open('app', { hostname: 'a.example' })
-    expect(await gateway.isFree({ hostname: 'A.example.' })).toBe(false)
-    expect(await gateway.isFree({ hostname: 'b.example' })).toBe(true)
   })
 })

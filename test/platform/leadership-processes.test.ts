@@ -84,7 +84,6 @@ it('a leader that was only stopped is replaced, can write nothing afterwards, an
         transaction: 'refused',
         idle: 'refused',
         fresh: expect.stringMatching(/NotLeading|refused/),
-        confirm: 'NotLeading',
       },
     })
   await expect.poll(() => test.lines.find((line) => 'ended' in line)).toEqual({ ended: 1, lost: true })

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { unlessAborted } from '../platform/abort.ts'
 import { createEpochFence } from '../platform/leadership/epoch.ts'
@@ -21,15 +20,23 @@ export interface Member {
   resign(): Promise<void>
 }
 
+/** What all servers of this process have in common. */
+const description = {
+  version: ownVersion,
+  schema: newestMigration(migrations),
+  host: hostname(),
+  pid: process.pid,
+}
+
 /**
  * Registers this server as one of those that work on the database. Rejects when a live one has another data directory, so
  * that their work cannot be shared.
  */
 export async function register(
   { state, logger, stack, onFatal }: Pick<Composition, 'state' | 'logger' | 'stack'> & Pick<ServerOptions, 'onFatal'>,
-  url: string,
+  { id, url }: { readonly id: string; readonly url: string },
 ): Promise<ServerIdentity> {
-  const server = await identityOf(state.directory.root, url)
+  const server = { ...description, id, address: url, dataDirectory: await directoryId(state.directory.root) }
   const { signal } = stack
   const registration = await registerServer({ db: state.db, server, logger, signal, onConflict: onFatal })
   stack.defer('registration', () => registration.stop())
@@ -78,16 +85,4 @@ export async function contend(
   stack.defer('leading', () => campaign.stop())
   await unlessAborted(campaign.ready, stack.signal)
   return { isLeader: campaign.isLeader, isWorking: () => leading?.isWorking() ?? true, resign: campaign.stop }
-}
-
-async function identityOf(directory: string, address: string): Promise<ServerIdentity> {
-  return {
-    id: randomUUID(),
-    version: ownVersion,
-    schema: newestMigration(migrations),
-    host: hostname(),
-    pid: process.pid,
-    address,
-    dataDirectory: await directoryId(directory),
-  }
 }

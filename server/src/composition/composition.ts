@@ -5,7 +5,6 @@ import type { Config } from '../platform/config.ts'
 import type { Takeover } from '../platform/handover/take-over.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import { blockList } from '../platform/outbound.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
 import type { ShutdownStack, StopScope } from '../platform/startup/shutdown.ts'
 import type { State } from '../platform/startup/state.ts'
@@ -55,9 +54,3 @@ export interface SharedParts {
 
 /** The time that requests and jobs may take to end when the server stops, in milliseconds. */
 export const finishTimeoutMs = 10_000
-
-/** Returns the rule for proxies: true for peers that are believed about the address of their client. */
-export function proxyRule(config: Config): (address: string) => boolean {
-  const trusted = blockList(config.trustedProxies)
-  return (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
-}

@@ -1,4 +1,3 @@
-import { createServer } from 'node:net'
 import type { Call } from './control/calls.ts'
 import {
   type AppTraffic,
@@ -30,8 +29,6 @@ export interface Gateway {
    * address.
    */
   open(appId: string, address: PublicAddress): Promise<void>
-  /** True when nobody else holds the address. For a port this process listens on it for a moment. */
-  isFree(address: PublicAddress): Promise<boolean>
   /**
    * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves when the gateway has confirmed the
    * switch, with the upstream that answered before. Rejects for an app that is not open.
@@ -69,13 +66,10 @@ export interface ClientOptions {
   readonly onRefused: Gateway['onRefused']
   /** The apps that are open at the beginning. The client changes it with each confirmed call. */
   readonly known: Map<string, OpenApp>
-  /** The address that the gateway listens on. */
-  readonly host: string
 }
 
 /** Creates the server's side of a gateway: makes calls, waits for their replies and remembers what was confirmed. */
-export function createClient({ call, onRefused, known, host }: ClientOptions): GatewayClient {
-  const opening = new Map<string, PublicAddress>()
+export function createClient({ call, onRefused, known }: ClientOptions): GatewayClient {
   /** The number of times that an app was closed: what was confirmed for it before that is not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
@@ -104,16 +98,11 @@ export function createClient({ call, onRefused, known, host }: ClientOptions): G
   }
 
   const open: Gateway['open'] = async (appId, address) => {
-    opening.set(appId, address)
-    try {
-      await remembering(appId, call('open', { appId, address }), (app) => ({
-        appId,
-        address,
-        upstream: app?.upstream ?? null,
-      }))
-    } finally {
-      opening.delete(appId)
-    }
+    await remembering(appId, call('open', { appId, address }), (app) => ({
+      appId,
+      address,
+      upstream: app?.upstream ?? null,
+    }))
   }
 
   const route: Gateway['route'] = async (appId, upstream) => {
@@ -133,7 +122,6 @@ export function createClient({ call, onRefused, known, host }: ClientOptions): G
       await open(appId, address)
       if (app.upstream !== null) await route(appId, app.upstream)
     },
-    isFree: (address) => isFree(address, [...opening.values(), ...[...known.values()].map((app) => app.address)], host),
     route,
     current: (appId) => known.get(appId)?.upstream ?? null,
     apps: () => [...known.values()],
@@ -156,15 +144,4 @@ function isSameAddress(a: PublicAddress, b: PublicAddress): boolean {
   return 'port' in a
     ? 'port' in b && a.port === b.port
     : 'hostname' in b && hostnameOf(a.hostname) === hostnameOf(b.hostname)
-}
-
-/** True when nobody holds the address. Listens on a port for a moment to find out. */
-async function isFree(address: PublicAddress, taken: readonly PublicAddress[], host: string): Promise<boolean> {
-  if (taken.some((each) => isSameAddress(each, address))) return false
-  if ('hostname' in address) return true
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-  const probe = createServer()
-  probe.on('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error)))
-  probe.listen({ host, port: address.port }, () => probe.close(() => resolve(true)))
-  return promise
 }

@@ -24,5 +24,5 @@ export async function connectGateway({ dataDirectory, ...options }: GatewayOptio
   const link = createLink({ ...options, home: gatewayHome(dataDirectory), known })
   await link.adopt()
   const { call, onRefused, leave } = link
-  return { ...createClient({ call, onRefused, known, host: options.options.host }), leave }
+  return { ...createClient({ call, onRefused, known }), leave }
 }

@@ -128,6 +128,12 @@ export function blockList(entries: readonly string[]): BlockList {
   return list
 }
 
+/** Returns a function that is true for the addresses in a list of addresses and networks. Throws as `blockList` does. */
+export function addressesIn(entries: readonly string[]): (address: string) => boolean {
+  const list = blockList(entries)
+  return (address) => list.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
+}
+
 function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
   const family = isIP(address)
   return family === 0 ? undefined : family === 4 ? 'ipv4' : 'ipv6'

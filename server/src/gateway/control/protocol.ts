@@ -106,9 +106,6 @@ export type Settlement =
 
 export type Refusal = { readonly type: 'refused' } & RefusedEndpoint
 
-/** A message from a gateway to its caller. */
-export type FromEngine = Settlement | Refusal
-
 /** True when both name the same deployment at the same endpoints. */
 export function isSameUpstream(a: Upstream, b: Upstream): boolean {
   return (

@@ -90,7 +90,7 @@ export function createEngine(options: EngineOptions): Engine {
 
       async route({ appId, upstream }) {
         const app = table.get(appId)
-        if (app === undefined) throw Object.assign(new Error(`${appId} is not open`), { code: notOpen })
+        if (app === undefined) throw new Error(`${appId} is not open`)
         return routeApp(app, appId, upstream, routing)
       },
 
@@ -131,9 +131,6 @@ export function createEngine(options: EngineOptions): Engine {
     sharedSocket: shared.socket,
   }
 }
-
-/** The code of the error for an app that is not open. */
-export const notOpen = 'NOT_OPEN'
 
 function stateOf(appId: string, { address, backend }: App): OpenApp {
   return { appId, address, upstream: backend?.upstream ?? null }

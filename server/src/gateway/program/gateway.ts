@@ -1,6 +1,6 @@
-import { join } from 'node:path'
 import type { Log } from '../control/log.ts'
 import type { Assignment } from '../control/program.ts'
+import { logOf } from '../control/spawn.ts'
 import { createEngine } from '../engine/engine.ts'
 import { type ControlServer, createControlServer } from './control-server.ts'
 import { createFleet, type Fleet } from './fleet.ts'
@@ -22,7 +22,7 @@ const FLUSH_MS = 1_000
 export async function runGateway(starter: Peer, start: Start): Promise<void> {
   const { home: place, options } = start
   const startedAt = new Date().toISOString()
-  const write = openLogFile(join(place.folder, 'gateway.log'))
+  const write = openLogFile(logOf(place))
   const log = createLog(write)
   const home = createHome(place)
   const engine = createEngine({ ...engineOptions(options), log, onRefused: (refused) => fleet.refused(refused) })

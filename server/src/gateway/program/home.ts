@@ -7,7 +7,7 @@ import type { GatewayHome } from '../control/program.ts'
 /** How often the gateway looks whether its socket is still there. */
 const WATCH_MS = 500
 
-/** The place at which a gateway is found. */
+/** The socket and the record of this gateway. */
 export interface Home {
   /** Listens beside the socket's path, where nobody looks. */
   listen(server: NetServer): Promise<void>

@@ -1,13 +1,12 @@
-import { blockList } from '../../platform/outbound.ts'
+import { addressesIn } from '../../platform/outbound.ts'
 import type { ProgramOptions } from '../control/program.ts'
 import type { EngineOptions } from '../engine/engine.ts'
 
 /** Returns the options of an engine that follow from those of the program. */
 export function engineOptions(options: ProgramOptions): Pick<EngineOptions, 'host' | 'apps' | 'isTrustedProxy'> {
-  const trusted = blockList(options.trustedProxies)
   return {
     host: options.host,
     apps: options.apps,
-    isTrustedProxy: (address) => trusted.check(address, address.includes(':') ? 'ipv6' : 'ipv4'),
+    isTrustedProxy: addressesIn(options.trustedProxies),
   }
 }

@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
-import { join } from 'node:path'
 import type { GatewayHome, Replace } from '../control/program.ts'
+import { logOf, spawnGateway } from '../control/spawn.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Fleet } from './fleet.ts'
 import { createPeer, type Peer } from './peer.ts'
@@ -15,7 +13,7 @@ const DEADLINE_MS = 15_000
  * Rejects when it does not become ready; this gateway is unchanged then.
  */
 export async function handOver(
-  { command: [program, ...args], options }: Replace,
+  { command, options }: Replace,
   {
     home,
     engine,
@@ -28,9 +26,7 @@ export async function handOver(
     readonly epoch: number
   },
 ): Promise<Peer> {
-  const log = openSync(join(home.folder, 'gateway.log'), 'a', 0o600)
-  const child = spawn(program, args, { cwd: '/', env: {}, detached: true, stdio: ['ignore', log, log, 'ipc'] })
-  closeSync(log)
+  const child = spawnGateway(command, home)
   const peer = createPeer(child)
   const late = Promise.withResolvers<never>()
   const deadline = setTimeout(
@@ -57,8 +53,8 @@ export async function handOver(
   } catch (error) {
     child.kill('SIGKILL')
     throw new Error(
-      `The new gateway (${[program, ...args].join(' ')}) did not start: ${(error as Error).message}. ` +
-        `The old one goes on; see ${join(home.folder, 'gateway.log')}.`,
+      `The new gateway (${command.join(' ')}) did not start: ${(error as Error).message}. ` +
+        `The old one goes on; see ${logOf(home)}.`,
     )
   } finally {
     clearTimeout(deadline)

@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { tryStartLock } from '../../platform/machine/start-lock.ts'
 import type { Assignment, GatewayHome, Notice, ProgramOptions } from '../control/program.ts'
+import { logOf, spawnGateway } from '../control/spawn.ts'
 import { makeHome } from './place.ts'
 
 const readyMs = 20_000
@@ -46,29 +46,17 @@ async function takeLock(path: string): Promise<() => Promise<void>> {
 }
 
 async function start(home: GatewayHome, options: ProgramOptions): Promise<void> {
-  const path = join(home.folder, 'gateway.log')
-  const log = await open(path, 'a', 0o600)
+  const child = spawnGateway(gatewayCommand(home), home)
+  child.unref()
+  child.send({ type: 'start', home, options } satisfies Assignment, () => {})
   try {
-    const [program, ...args] = gatewayCommand(home)
-    const child = spawn(program, args, {
-      cwd: '/',
-      env: {},
-      detached: true,
-      stdio: ['ignore', log.fd, log.fd, 'ipc'],
-    })
-    child.unref()
-    child.send({ type: 'start', home, options } satisfies Assignment, () => {})
-    try {
-      await untilReady(child)
-    } catch (error) {
-      child.kill('SIGKILL')
-      throw new Error(`The gateway did not start: ${(error as Error).message}. See ${path}.`, { cause: error })
-    }
-    child.removeAllListeners()
-    if (child.connected) child.disconnect()
-  } finally {
-    await log.close()
+    await untilReady(child)
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw new Error(`The gateway did not start: ${(error as Error).message}. See ${logOf(home)}.`, { cause: error })
   }
+  child.removeAllListeners()
+  if (child.connected) child.disconnect()
 }
 
 async function untilReady(child: ChildProcess): Promise<void> {

@@ -23,13 +23,6 @@ export interface Leadership {
   readonly state: LeaderState
   /** Aborts when the leadership is lost, or when it was given up and the work has ended. */
   readonly signal: AbortSignal
-  /**
-   * To be awaited before effects that no fence refuses. Resolves at once while the leadership was renewed in the last
-   * seconds, otherwise (this process was stopped, or the database is away) after the next renewal.
-   *
-   * @throws NotLeading when a later epoch has begun
-   */
-  confirm(): Promise<void>
 }
 
 /** The work of a leader. */
@@ -159,7 +152,7 @@ async function serve(
     const interrupt = () => over.abort(stopping.reason)
     stopping.addEventListener('abort', interrupt)
     try {
-      return await options.lead({ epoch, state: database, signal: over.signal, confirm: tenure.confirm })
+      return await options.lead({ epoch, state: database, signal: over.signal })
     } finally {
       stopping.removeEventListener('abort', interrupt)
     }

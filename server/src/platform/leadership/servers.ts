@@ -20,12 +20,6 @@ export interface ServerIdentity {
   readonly dataDirectory: string
 }
 
-export interface LiveServer extends ServerIdentity {
-  readonly startedAt: Date
-  readonly seenAt: Date
-  readonly leads: boolean
-}
-
 // An interface would not fit Kysely's type of tables.
 type ServersTables = {
   servers: {
@@ -39,7 +33,6 @@ type ServersTables = {
     started_at: Date
     seen_at: Date
   }
-  leadership: { epoch: string; holder: string | null; renewed_at: Date; data_directory: string | null }
 }
 
 /** How often a server says that it lives. */
@@ -130,26 +123,6 @@ function register(database: Database, server: ServerIdentity): Promise<string | 
       .execute()
     return null
   })
-}
-
-/** Lists the servers that were seen lately, the oldest first. */
-export async function listServers(database: Database): Promise<LiveServer[]> {
-  const rows = await database
-    .withTables<ServersTables>()
-    .selectFrom('servers')
-    .leftJoin('leadership', 'leadership.holder', 'servers.id')
-    .selectAll('servers')
-    .select(sql<boolean>`leadership.holder is not null`.as('leads'))
-    .where('seen_at', '>', ago(conflictMs))
-    .orderBy('started_at')
-    .orderBy('id')
-    .execute()
-  return rows.map(({ data_directory, started_at, seen_at, ...row }) => ({
-    ...row,
-    dataDirectory: data_directory,
-    startedAt: started_at,
-    seenAt: seen_at,
-  }))
 }
 
 /** Returns the last sign of life of servers and leader with another data directory; `null` when there is none. */

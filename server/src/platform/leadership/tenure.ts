@@ -2,12 +2,10 @@ import type { ClientConfig } from 'pg'
 import type { Logger } from '../logger.ts'
 import { NotLeading } from './epoch.ts'
 import { type LockSession, winLock } from './lock-session.ts'
-import { renewMs, silentMs } from './timing.ts'
+import { renewMs } from './timing.ts'
 
 /** The time in which a server leads: it holds the lock and renews its row. */
 export interface Tenure {
-  /** Resolves at once when the last renewal is recent, otherwise at the next one. Rejects with `NotLeading`. */
-  confirm(): Promise<void>
   /** Gives the leadership up: another server may take it at once. */
   release(): Promise<void>
 }
@@ -30,13 +28,8 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
   const releasing = new AbortController()
   const { signal } = releasing
   let current: LockSession | null = session
-  // The clock of this process, which goes on while it is stopped. Taken before the write, so that it errs to the safe side.
-  let renewedAt = performance.now()
-  let lost: NotLeading | undefined
-  let next = nextRenewal()
 
   const renew = async (holding: LockSession): Promise<'renewed' | 'lost' | 'disconnected'> => {
-    const began = performance.now()
     try {
       const rows = await holding.query(
         'update leadership set renewed_at = clock_timestamp() where epoch = $1 returning epoch',
@@ -47,9 +40,6 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
       if (!signal.aborted) logger.warn({ err: error }, 'the connection that holds the leadership was lost')
       return 'disconnected'
     }
-    renewedAt = began
-    next.resolve()
-    next = nextRenewal()
     return 'renewed'
   }
 
@@ -81,23 +71,14 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
       await current.close()
       current = outcome === 'lost' ? null : await retake()
     }
-    if (signal.aborted) return
-    lost = new NotLeading(epoch, 'a later epoch has begun')
-    next.reject(lost)
-    onLost(lost)
+    if (!signal.aborted) onLost(new NotLeading(epoch, 'a later epoch has begun'))
   }
   const keeping = keep()
 
   return {
-    async confirm() {
-      if (lost !== undefined) throw lost
-      if (performance.now() - renewedAt >= silentMs) await next.promise
-    },
     async release() {
       releasing.abort()
       await keeping
-      lost ??= new NotLeading(epoch, 'it gave the leadership up')
-      next.reject(lost)
       try {
         await current?.query('update leadership set holder = null where epoch = $1', [epoch])
         await current?.unlock()
@@ -108,11 +89,4 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
       current = null
     },
   }
-}
-
-function nextRenewal() {
-  const renewal = Promise.withResolvers<void>()
-  // Nobody may be waiting for it.
-  renewal.promise.catch(() => undefined)
-  return renewal
 }

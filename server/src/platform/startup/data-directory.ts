@@ -26,8 +26,6 @@ export interface DataDirectory {
   readonly git: string
   /** Uploaded files. */
   readonly files: string
-  /** The installed versions of Fairlead. */
-  readonly versions: string
   /** The epoch of the leadership, as the name of a file. */
   readonly leaderEpoch: string
 }
@@ -70,7 +68,6 @@ export function dataDirectoryAt(root: string): DataDirectory {
     logs: join(root, 'logs'),
     git: join(root, 'git'),
     files: join(root, 'files'),
-    versions: join(root, 'versions'),
     leaderEpoch: join(root, 'leader-epoch'),
   }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { type Control, openControl } from '../control/listen.ts'
 import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
 import type { Logger } from '../logger.ts'
@@ -22,17 +21,19 @@ export interface Presence extends Pick<Control, 'close'> {
 /**
  * Makes this server known in its data directory.
  *
+ * @param options.id the id that it is also registered with in the database
  * @param options.onStop called when a command asks the server to stop
  * @param options.onHandover called when a command asks the server to hand over; resolves when another one has taken over
  */
 export async function openPresence(options: {
+  readonly id: string
   readonly directory: Pick<DataDirectory, 'root' | 'run'>
   readonly logger: Logger
   readonly onStop: (scope: StopScope) => void
   readonly onHandover?: (() => Promise<unknown>) | undefined
 }): Promise<Presence> {
-  const { directory, logger, onStop, onHandover } = options
-  const identity = { id: randomUUID(), version: ownVersion, startedAt: new Date().toISOString() }
+  const { id, directory, logger, onStop, onHandover } = options
+  const identity = { id, version: ownVersion, startedAt: new Date().toISOString() }
   let progress: Progress = { url: null, state: 'starting', leading: false }
   const status = async (): Promise<ServerStatus> => ({
     ...identity,
