@@ -14,6 +14,7 @@ export {
   readStat,
   startTimeOf,
   ticksPerSecond,
+  uidsOf,
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'
