@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 /** Returns the path of the file with the times of the only log of an app. */
 async function timesOf(data: string): Promise<string> {
   const names = await readdir(join(data, 'logs'), { recursive: true })
-  return join(data, 'logs', String(names.find((name) => name.endsWith('runtime.log.times'))))
+  return join(data, 'logs', String(names.find((name) => name.endsWith('runtime.times'))))
 }
 
 it('the log has every line of an app that outlived its server, and can be followed from any line', async () => {

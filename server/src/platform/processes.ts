@@ -15,6 +15,7 @@ export {
   readStat,
   startTimeOf,
   ticksPerSecond,
+  uidsOf,
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'

@@ -1,24 +1,37 @@
 import { basename, dirname } from 'node:path'
-import { controlGroupsOf, groupProcesses, killAll, variableOf } from '../platform/processes.ts'
+import { controlGroupsOf, groupProcesses, killAll, uidsOf, variableOf } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { groupName } from '../runtimes/process/confinement/capabilities.ts'
 import { RELEASE_MARKER } from '../runtimes/process/release/environment.ts'
-import { listApps } from '../runtimes/process/release/layout.ts'
+import { listApps, ownerOf, pathsOf } from '../runtimes/process/release/layout.ts'
 
 /** The pids of the processes of each release, by the id of its deployment. */
 export type AppProcesses = ReadonlyMap<string, readonly number[]>
 
 /**
  * Finds the processes of builds and apps that provably belong to this data directory: by the marker in their environment,
- * which names a release of the directory, or by the control group, whose name comes from the directory's path.
+ * which names a release of the directory whose user they have, or by the control group, whose name comes from the directory's path.
  */
 export async function findAppProcesses({ root, apps }: Pick<DataDirectory, 'root' | 'apps'>): Promise<AppProcesses> {
-  const releases = new Set((await listApps(apps)).flatMap((app) => app.releases))
+  const owners = await ownersOfReleases(apps)
   const group = groupName(root)
   return groupProcesses((pid) => {
     const marked = variableOf(pid, RELEASE_MARKER)
-    return marked !== null && releases.has(marked) ? marked : releaseOfGroup(controlGroupsOf(pid), group)
+    // Any user can give the marker to processes of its own.
+    const isOwn = marked !== null && uidsOf(pid).includes(owners.get(marked) ?? Number.NaN)
+    return isOwn ? marked : releaseOfGroup(controlGroupsOf(pid), group)
   })
+}
+
+/** Returns the uids of the users that the releases run as. */
+async function ownersOfReleases(apps: string): Promise<Map<string, number | undefined>> {
+  const listed = await Promise.all(
+    (await listApps(apps)).map(async ({ id, releases }) => {
+      const uid = await ownerOf(pathsOf(apps, { appId: id, id: '' }))
+      return releases.map((release) => [release, uid] as const)
+    }),
+  )
+  return new Map(listed.flat())
 }
 
 /** The group of a release is a folder in the group of the data directory: `<group>/<release>.app`. */

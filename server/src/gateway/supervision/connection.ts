@@ -1,5 +1,7 @@
 import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
+import { dirname } from 'node:path'
+import { isPrivateDirectory } from '../../platform/machine/socket-folder.ts'
 import { createCalls, type PendingCalls } from '../control/calls.ts'
 import { carryLines } from '../control/lines.ts'
 import type { FromGateway, GatewayHome, Replace, ToGateway, Welcome } from '../control/program.ts'
@@ -23,11 +25,15 @@ export interface Connection {
   end(): void
 }
 
-/** Connects to the gateway; resolves with null when none is there. Rejects when it follows another server. */
+/**
+ * Connects to the gateway; resolves with null when none is there. Rejects when it follows another server, or when somebody
+ * else could be listening in its place.
+ */
 export async function connect(
   { socket: path }: GatewayHome,
   { epoch, onRefused }: { readonly epoch: number; readonly onRefused: (refused: RefusedEndpoint) => void },
 ): Promise<Connection | null> {
+  if (!(await isPrivateDirectory(dirname(path)))) return null
   const socket = connectSocket(path)
   try {
     await once(socket, 'connect')

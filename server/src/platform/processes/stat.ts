@@ -44,8 +44,13 @@ export function dateOf(startTime: string): Date | null {
 
 /** Returns the effective uid of a process; `null` when the process is gone. */
 export function userOf(pid: number): number | null {
-  const uids = /^Uid:\t\d+\t(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')
-  return uids?.[1] === undefined ? null : Number(uids[1])
+  return uidsOf(pid)[1] ?? null
+}
+
+/** Returns the real, effective, saved and file system uid of a process; none when it is gone. */
+export function uidsOf(pid: number): number[] {
+  const line = /^Uid:\t(.*)$/m.exec(read(`/proc/${pid}/status`) ?? '')
+  return line?.[1] === undefined ? [] : line[1].split('\t').map(Number)
 }
 
 /** Returns the bytes of memory that a process shares with no other; 0 when the process is gone. */

@@ -1,11 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { list, read } from './proc-files.ts'
-import { readStat } from './stat.ts'
+import { readStat, uidsOf } from './stat.ts'
 
 /** An environment variable that marks processes which belong together. */
 export interface Marker {
   readonly name: string
   readonly value: string
+  /**
+   * Only processes of this uid count. Any user may set the variable for processes of its own: those must not be taken for
+   * others' processes, and must not be able to delay the end of those.
+   */
+  readonly uid?: number | undefined
 }
 
 /** The longest time that a walk over all processes blocks the event loop. */
@@ -36,11 +41,12 @@ export async function forEachProcess(visit: (pid: number) => void): Promise<void
 
 const processIds = (): number[] => (list('/proc') ?? []).map(Number).filter(Number.isInteger)
 
-/** True when the environment of the process holds exactly `NAME=value`. */
-export function isMarked(pid: number, { name, value }: Marker): boolean {
+/** True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user. */
+export function isMarked(pid: number, { name, value, uid }: Marker): boolean {
   const entry = Buffer.from(`${name}=${value}`).toString('latin1')
   const environment = read(`/proc/${pid}/environ`)
-  return environment?.includes(entry) === true && environment.split('\0').includes(entry)
+  const isNamed = environment?.includes(entry) === true && environment.split('\0').includes(entry)
+  return isNamed && (uid === undefined || uidsOf(pid).includes(uid))
 }
 
 /** Returns the pids of all processes that carry the marker, daemons included, in ascending order. */

@@ -99,7 +99,10 @@ async function runStep(
   }
   // Processes that a build leaves behind would hold its files and its memory for ever.
   await confinement.kill(release.id, 'build')
-  await killAll({ marker: markerOf(release.id), leaders: [launched.process] }, { graceMs: 0, fence: confinement.fence })
+  await killAll(
+    { marker: markerOf(release.id, release.user?.uid), leaders: [launched.process] },
+    { graceMs: 0, fence: confinement.fence },
+  )
   const exit = await launched.exited
   signal.throwIfAborted()
   const { memoryBytes } = release.limits

@@ -54,7 +54,7 @@ export function createInstances(parts: InstancesParts): Instances {
 
     async stop(handle, options) {
       const instance = fromHandle(handle)
-      await endRelease(confinement, instance.releaseId, [instance], options)
+      await endRelease(confinement, { id: instance.releaseId, uid: instance.uid }, [instance], options)
       if (options.signal?.aborted !== true) await children.find(instance)?.exited
     },
 

@@ -55,7 +55,7 @@ async function observe(instance: LocalInstance, inodes: ReadonlySet<string>): Pr
   if (onPort.length === 0 || own.some(({ port }) => port === instance.port)) return observationOf(instance.port, own)
   // Another process of the app's user has the port, perhaps a daemon that the app has detached. Any app could set the
   // marker to get this one's traffic, but none can choose its user.
-  const marked = await findProcesses(markerOf(instance.releaseId))
+  const marked = await findProcesses(markerOf(instance.releaseId, user ?? undefined))
   const daemons = socketsOf(marked.filter((pid) => userOf(pid) === user))
   return observationOf(instance.port, [...own, ...onPort.filter((socket) => daemons.has(socket.inode))])
 }

@@ -7,7 +7,7 @@ import type { Confinement } from './confinement/confinement.ts'
 import { endRelease } from './end-release.ts'
 import { RELEASE_MARKER } from './release/environment.ts'
 import { closeToApp } from './release/folders.ts'
-import { appDirectory, listApps, pathsOf } from './release/layout.ts'
+import { appDirectory, listApps, ownerOf, pathsOf } from './release/layout.ts'
 
 export interface ReleasesParts {
   /** The folder of all apps. */
@@ -21,7 +21,8 @@ export function createReleaseStore({ apps, children, confinement }: ReleasesPart
   const halt = async (release: ReleaseRef, options: StopOptions = { graceMs: 0 }): Promise<void> => {
     const own = children.of(release.id)
     const leaders = own.map((child) => child.process)
-    await endRelease(confinement, release.id, leaders, options)
+    const uid = await ownerOf(pathsOf(apps, release))
+    await endRelease(confinement, { id: release.id, uid }, leaders, options)
     if (options.signal?.aborted === true) return
     await Promise.all(own.map((child) => child.exited))
     children.forgetEnded(release.id)

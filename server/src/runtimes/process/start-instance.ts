@@ -40,7 +40,8 @@ export async function startInstance(
       ports.release(port)
       parts.logger.info({ deployment: release.id, pid: process.pid, ...exit }, 'app exited')
     })
-    return { releaseId: release.id, ...process, port, memoryBytes: release.limits.memoryBytes }
+    const user = release.user === null ? {} : { uid: release.user.uid }
+    return { releaseId: release.id, ...process, port, memoryBytes: release.limits.memoryBytes, ...user }
   } catch (error) {
     ports.release(port)
     throw error

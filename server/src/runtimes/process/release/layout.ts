@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { foldersIn } from '../../../platform/disk/folders.ts'
 import type { OsUser } from '../../../platform/users.ts'
@@ -61,6 +61,12 @@ function userOf(appNumber: number, uids: UidRange | null): OsUser | null {
   const uid = uids.from + appNumber
   if (uid > uids.to) throw new Error('No unprivileged uid is left for another app. Widen FAIRLEAD_UIDS.')
   return { uid, gid: uid }
+}
+
+/** Returns the uid that the commands of an app run as; `undefined` when none has ever run. */
+export async function ownerOf({ home }: Pick<ReleasePaths, 'home'>): Promise<number | undefined> {
+  // The folder that it lies in is the server's, so that the app cannot put another user's in its place.
+  return (await lstat(home).catch(() => undefined))?.uid
 }
 
 /** Lists all apps that have a folder, with the ids of their releases. */

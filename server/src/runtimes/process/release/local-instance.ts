@@ -12,6 +12,8 @@ export interface LocalInstance {
   readonly port: number
   /** The limit that it was started with; missing in handles of older servers. */
   readonly memoryBytes?: number
+  /** Of the app's own user, where it has one; missing in handles of older servers. */
+  readonly uid?: number
 }
 
 export function toHandle(instance: LocalInstance): Handle {
@@ -20,7 +22,7 @@ export function toHandle(instance: LocalInstance): Handle {
 
 /** @throws Error for the handle of another runtime */
 export function fromHandle({ runtime, data }: Handle): LocalInstance {
-  const { releaseId, pid, startTime, port, memoryBytes } = data
+  const { releaseId, pid, startTime, port, memoryBytes, uid } = data
   if (runtime !== runtimeName || typeof releaseId !== 'string') {
     throw new Error(`the runtime ${runtimeName} was given a handle of the runtime ${runtime}`)
   }
@@ -30,5 +32,6 @@ export function fromHandle({ runtime, data }: Handle): LocalInstance {
     startTime: String(startTime),
     port: Number(port),
     ...(memoryBytes === undefined ? {} : { memoryBytes: Number(memoryBytes) }),
+    ...(uid === undefined ? {} : { uid: Number(uid) }),
   }
 }

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { isRunning } from '../../server/src/platform/processes.ts'
+import { findAppProcesses } from '../../server/src/running/app-processes.ts'
+import { fromHandle } from '../../server/src/runtimes/process/release/local-instance.ts'
+import { type Bench, createBench, identities } from './support.ts'
+
+const own = identities.find(({ uids }) => uids !== null)
+if (own === undefined) console.log('not root: apps have no users of their own, so that none can mark others by name')
+
+/** Goes on starting processes that carry the marker of another release, whose id every visitor of that app can read. */
+const imposter = (id: string) => `
+  const env = { ...process.env, FAIRLEAD_DEPLOYMENT_ID: '${id}' }
+  const { spawn } = require('node:child_process')
+  const next = () => spawn('sleep', ['60'], { env, detached: true, stdio: 'ignore' }).on('exit', () => setTimeout(next, 20))
+  for (let at = 0; at < 5; at += 1) next()`
+
+describe.skipIf(own === undefined)('processes of another user that carry the marker of a release', () => {
+  let bench: Bench
+  beforeAll(async () => {
+    bench = await createBench()
+  })
+  afterAll(() => bench.dispose())
+
+  test('are not taken for it, and neither end with it nor delay its end', async () => {
+    const runtime = bench.newRuntime({ uids: own?.uids ?? null })
+    const victim = await bench.release(runtime, 'node-server')
+    const handle = await bench.start(runtime, victim, ['sleep', '1000'])
+    const hostile = await bench.release(runtime, 'node-server')
+    const attack = await bench.start(runtime, hostile, ['node', '-e', imposter(victim.id)])
+    await vi.waitFor(async () => expect((await bench.processesOf(victim)).length).toBe(6), 30_000)
+
+    const { pid } = fromHandle(handle)
+    const directory = { root: bench.directory, apps: `${bench.directory}/apps` }
+    expect((await findAppProcesses(directory)).get(victim.id)).toEqual([pid])
+    await runtime.instances.stop(handle, { graceMs: 0 })
+    await runtime.releases.halt(victim)
+    expect(isRunning(fromHandle(handle))).toBe(false)
+    expect(isRunning(fromHandle(attack))).toBe(true)
+    expect(await bench.processesOf(victim)).toHaveLength(5)
+    await runtime.releases.halt(hostile)
+    expect(await bench.processesOf(victim)).toEqual([])
+  })
+})
