@@ -20,7 +20,7 @@ export interface Member {
   resign(): Promise<void>
 }
 
-/** What all servers of this process have in common. */
+/** The description of every server of this process. */
 const description = {
   version: ownVersion,
   schema: newestMigration(migrations),
