@@ -21,6 +21,7 @@ interface Situation {
   readonly row: DeploymentRow
   readonly routed: Upstream | null
   readonly isAlive: boolean
+  readonly isAdopted: boolean
   readonly observed: Observation
   /** True when the release is still the one that the app should run. */
   readonly isDesired: boolean
@@ -31,6 +32,7 @@ const serving: Situation = {
   row: running,
   routed: upstream,
   isAlive: true,
+  isAdopted: true,
   observed: listening,
   isDesired: true,
   isOpen: true,
@@ -47,6 +49,7 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
     instances: {
       observe: async () => situation.observed,
       adopt: async () => void done.push('adopt'),
+      isAdopted: () => situation.isAdopted,
     },
     liveness: { isAlive: () => situation.isAlive },
     gateway: { current: () => situation.routed },
@@ -82,6 +85,10 @@ describe('a running release', () => {
 
   it('without a route is adopted and routed to when its instance listens', async () => {
     expect(await actionsIn({ routed: null })).toEqual(['adopt', ['route', upstream]])
+  })
+
+  it('whose route has outlived the leader that made it is adopted by the next one', async () => {
+    expect(await actionsIn({ isAdopted: false })).toEqual(['adopt', ['route', upstream]])
   })
 
   it('loses its route and is started again when its instance has ended', async () => {

@@ -8,6 +8,8 @@ export interface InstanceControl {
   start(release: Release, runtime: string, command: Command): Promise<Handle>
   /** Takes over an instance that an earlier server has started: its limits and its log. */
   adopt(release: Release, handle: Handle): Promise<void>
+  /** True when this leader has started or adopted the instance, and it has not ended. */
+  isAdopted(handle: Handle): boolean
   observe: Instances['observe']
   watch: Instances['watch']
   stop(release: ReleaseRef, handle: Handle, options: StopOptions): Promise<void>
@@ -25,6 +27,8 @@ export function createInstanceControl({
   readonly logs: Pick<LogStore, 'open' | 'record' | 'flush'>
 }): InstanceControl {
   const instancesOf = (handle: Handle): Instances => runtimes.named(handle.runtime).instances
+  const adopted = new Set<string>()
+  const keyOf = (handle: Handle): string => JSON.stringify(handle)
 
   return {
     async start(release, runtime, command) {
@@ -36,7 +40,11 @@ export function createInstanceControl({
         // Before the first line, so that every line has its time.
         await logs.record(log, ended.promise)
         const handle = await instances.start(release, command, output)
-        instances.watch(handle, ended.resolve)
+        adopted.add(keyOf(handle))
+        instances.watch(handle, () => {
+          adopted.delete(keyOf(handle))
+          ended.resolve()
+        })
         return handle
       } catch (error) {
         ended.resolve()
@@ -49,9 +57,16 @@ export function createInstanceControl({
     async adopt(release, handle) {
       const instances = instancesOf(handle)
       await instances.adopt(release, handle)
-      const ended = new Promise<void>((resolve) => instances.watch(handle, resolve))
-      await logs.record(logOf(release), ended)
+      const ended = Promise.withResolvers<void>()
+      await logs.record(logOf(release), ended.promise)
+      adopted.add(keyOf(handle))
+      instances.watch(handle, () => {
+        adopted.delete(keyOf(handle))
+        ended.resolve()
+      })
     },
+
+    isAdopted: (handle) => adopted.has(keyOf(handle)),
 
     observe: (handle) => instancesOf(handle).observe(handle),
     watch: (handle, onExit) => instancesOf(handle).watch(handle, onExit),

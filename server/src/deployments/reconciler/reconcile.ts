@@ -24,7 +24,7 @@ export interface ReconcileDependencies {
     readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
   }
   readonly locks: Pick<DeploymentLocks, 'run' | 'isHeld'>
-  readonly instances: Pick<InstanceControl, 'observe' | 'adopt'>
+  readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted'>
   readonly liveness: Pick<Liveness, 'isAlive'>
   readonly gateway: Pick<Gateway, 'current'>
   readonly routes: Pick<Routes, 'route' | 'unroute'>
@@ -58,9 +58,16 @@ export function createReconcile(dependencies: ReconcileDependencies): Reconcile 
   }
 }
 
-/** True when the release has the app's address and its instance is alive; health checks at the start are not repeated. */
-function serves({ gateway, liveness }: ReconcileDependencies, { id, app_id, instance }: DeploymentRow): boolean {
-  return instance !== null && gateway.current(app_id)?.deploymentId === id && liveness.isAlive(id, instance)
+/**
+ * True when the release has the app's address, and this leader looks after its instance, which is alive. The gateway may
+ * send requests to it already: its routes outlive the leader that made them. Health checks at the start are not repeated.
+ */
+function serves(
+  { gateway, instances, liveness }: ReconcileDependencies,
+  { id, app_id, instance }: DeploymentRow,
+): boolean {
+  if (instance === null || gateway.current(app_id)?.deploymentId !== id) return false
+  return instances.isAdopted(instance) && liveness.isAlive(id, instance)
 }
 
 /** Routes to the instance that the row names, if it still is that instance and it listens. */
