@@ -54,6 +54,8 @@ describe('fairlead stop', () => {
 
   it('ends the processes of the releases in the directory, and no others', async () => {
     await mkdir(join(data, 'apps/app_one/releases/dep_ours'), { recursive: true })
+    // Its owner is the user that the app runs as.
+    await mkdir(join(data, 'apps/app_one/home'))
     const ours = idle({ FAIRLEAD_DEPLOYMENT_ID: 'dep_ours' })
     const foreign = idle({ FAIRLEAD_DEPLOYMENT_ID: 'dep_theirs' })
     await expect.poll(async () => (await statusOf()).apps).toMatchObject([{ deployment_id: 'dep_ours', pid: ours.pid }])
