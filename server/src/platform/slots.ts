@@ -64,13 +64,12 @@ export function createSlots<Owner = string>(count: number): Slots<Owner> {
         free -= 1
         return true
       }
-      if (!queuedByTake.has(owner)) {
-        queuedByTake.add(owner)
-        queue.push(owner, () => {
-          queuedByTake.delete(owner)
-          retry()
-        })
-      }
+      if (queuedByTake.has(owner)) return false
+      queuedByTake.add(owner)
+      queue.push(owner, () => {
+        queuedByTake.delete(owner)
+        retry()
+      })
       return false
     },
     release,
