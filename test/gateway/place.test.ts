@@ -28,7 +28,7 @@ it("is not looked for in a folder in the temporary directory that another user h
     })
   })
   await new Promise<void>((done) => imposter.listen(path, done))
-  scope.defer(() => new Promise((done) => imposter.close(() => done())))
+  scope.defer(() => new Promise<void>((done) => imposter.close(() => done())))
   if (isRoot) await chown(folder, 40_123, 40_123)
   await expect(connectTo(scope, dataDirectory)).rejects.toThrow(`${folder} is no private folder of this user`)
   expect(told).toEqual([])

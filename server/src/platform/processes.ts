@@ -3,9 +3,11 @@
  * end them. Everything is read from Linux's /proc (proc(5)).
  */
 
+export { closeInheritedDescriptors } from './processes/descriptors.ts'
 export { type KillTarget, killAll } from './processes/kill.ts'
 export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
 export {
+  bootId,
   dateOf,
   isRunning,
   type ProcessIdentity,

@@ -6,6 +6,7 @@ import type { Logger } from '../logger.ts'
 import { chooseSocketFolder } from '../machine/socket-folder.ts'
 import { inspectProcess } from '../postgres/processes.ts'
 import { makePrivateDirectory } from '../postgres/socket.ts'
+import { bootId } from '../processes.ts'
 import { ControlError, controlHost, mostBytes } from './protocol.ts'
 import { liveRecords, recordName, removeRecord, type ServerRecord, writeRecord } from './records.ts'
 
@@ -59,7 +60,14 @@ export async function openControl(options: {
   server.listen(socket)
   await once(server, 'listening')
   await chmod(socket, 0o600)
-  const record = { ...identity, pid: process.pid, processStart: own.startedAt, socket, isStopping: false }
+  const record = {
+    ...identity,
+    pid: process.pid,
+    processStart: own.startedAt,
+    boot: bootId(),
+    socket,
+    isStopping: false,
+  }
   await writeRecord(folder, record)
   return {
     async leave() {
