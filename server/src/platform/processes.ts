@@ -3,7 +3,7 @@
  * end them. Everything is read from Linux's /proc (proc(5)).
  */
 
-export { closeInheritedDescriptors } from './processes/descriptors.ts'
+export { closeInheritedDescriptors, descriptorLimit } from './processes/descriptors.ts'
 export { type KillTarget, killAll } from './processes/kill.ts'
 export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
 export {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { descriptorLimit } from '../../platform/processes/descriptors.ts'
 
 /** Counts the connections of one listening port. */
 export interface Gate {
@@ -15,10 +15,7 @@ const keptDescriptors = 256
  * without free descriptors would neither switch an app nor answer for any.
  */
 export function mostConnections(): number {
-  const limit = /^Max open files\s+(\d+)/m.exec(readLimits())?.[1]
-  return limit === undefined
-    ? Number.POSITIVE_INFINITY
-    : Math.max(16, Math.floor((Number(limit) - keptDescriptors) / 2))
+  return Math.max(16, Math.floor((descriptorLimit() - keptDescriptors) / 2))
 }
 
 /**
@@ -41,14 +38,5 @@ export function createGates(most: number): () => Gate {
         all -= 1
       },
     }
-  }
-}
-
-/** Empty where the system does not tell. */
-function readLimits(): string {
-  try {
-    return readFileSync('/proc/self/limits', 'utf8')
-  } catch {
-    return ''
   }
 }

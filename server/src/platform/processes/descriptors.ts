@@ -15,3 +15,9 @@ export function closeInheritedDescriptors(): void {
     if (flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(fd)
   }
 }
+
+/** Returns how many descriptors this process may have open; infinity where the system does not tell. */
+export function descriptorLimit(): number {
+  const limit = /^Max open files\s+(\d+)/m.exec(read('/proc/self/limits') ?? '')?.[1]
+  return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit)
+}
