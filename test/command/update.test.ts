@@ -1,5 +1,7 @@
-import { readdir, readlink } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { compareVersions, type VersionDescription } from '../../server/src/platform/versions/description.ts'
 import { ownRoot, ownVersion } from '../../server/src/platform/versions/own-package.ts'
@@ -58,6 +60,26 @@ describe('fairlead update', () => {
     expect((await data.update('1.2.0')).code).toBe(0)
     expect(await data.links()).toEqual([placeOf('1.2.0'), placeOf('1.1.0')])
     expect((await data.update(three)).stderr).toBe('fairlead: Version 1.2.0 is the current one already.\n')
+  })
+
+  it('refuses an archive whose version would lead out of the folder of versions', async () => {
+    await using data = await dataDirectory()
+    const kept = join(data.path, 'kept')
+    await mkdir(kept)
+    for (const [name, version] of Object.entries({ outside: '../kept', link: 'current' })) {
+      const source = join(data.path, name, 'package')
+      await mkdir(source, { recursive: true })
+      await writeFile(join(source, 'package.json'), JSON.stringify({ name: '@fairlead/server', version }))
+      const archive = join(data.path, `${name}.tgz`)
+      await promisify(execFile)('tar', ['czf', archive, '-C', join(data.path, name), 'package'])
+      expect(await data.update(archive)).toMatchObject({
+        code: 1,
+        stderr: `fairlead: ${archive} holds a package whose version is no number such as 1.2.3.\n`,
+      })
+    }
+    expect(await readdir(data.path)).toContain('kept')
+    expect(await data.links()).toEqual([null, null])
+    expect(await data.folders()).toEqual([])
   })
 
   it('installs packages that the server needs from archives as well', async () => {

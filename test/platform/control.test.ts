@@ -88,6 +88,10 @@ describe('the servers of a data directory', () => {
     // The pid lives, and began at another time: it belongs to another program by now.
     const dead = { ...record, processStart: '1', socket: join(folder, 'gone.sock') }
     await writeFile(join(folder, `${process.pid}-bbbbbbbb.json`), JSON.stringify(dead))
+    // The same pid and start time, before a power failure: it may belong to another program by now.
+    const own = (await controlsOf(folder))[0]?.record
+    const before = { ...own, id: 'd'.repeat(8), boot: '00000000-0000-4000-8000-000000000000', socket: dead.socket }
+    await writeFile(join(folder, `${process.pid}-dddddddd.json`), JSON.stringify(before))
     await writeFile(join(folder, '4194999-cccccccc.sock'), '')
     await writeFile(join(folder, '4194999-cccccccc.json'), '{"half')
     expect((await controlsOf(folder)).map((server) => server.record.id)).toEqual(['a'.repeat(8)])

@@ -197,3 +197,20 @@ describe('killAll', () => {
     expect(isRunning(identity)).toBe(true)
   })
 })
+
+test('descriptors that a process was left are closed before its children could have them', async () => {
+  const source = new URL('../../server/src/platform/processes/descriptors.ts', import.meta.url).href
+  // A shell leaves 40 open; Node itself keeps only the first sixteen from its children.
+  const listed =
+    "require('node:child_process').execFileSync('ls', ['/proc/self/fd'], { encoding: 'utf8' }).split('\\n')"
+  const program = `import(process.argv[1]).then(({ closeInheritedDescriptors }) => {
+    const before = ${listed}
+    closeInheritedDescriptors()
+    console.log(JSON.stringify([before.includes('40'), (${listed}).includes('40')]))
+  })`
+  const shell = ['-c', 'exec 40</dev/null; exec "$@"', 'sh', process.execPath, '--no-warnings', '-e', program, source]
+  const child = spawn('bash', shell, { stdio: ['ignore', 'pipe', 'inherit'] })
+  started.push(child)
+  const [output] = (await once(child.stdout, 'data')) as [Buffer]
+  expect(JSON.parse(output.toString())).toEqual([true, false])
+})

@@ -367,6 +367,10 @@ describe('what is not the release’s', () => {
     const stale = { ...other, data: { ...other.data, releaseId: 'dep_long_gone', startTime: '1' } }
     expect(await runtime.instances.observe(stale)).toEqual(exited(null))
     await runtime.instances.stop(stale, { graceMs: 0 })
+    // The same start time, before a power failure.
+    const before = { ...other, data: { ...other.data, releaseId: 'dep_long_gone', boot: 'an earlier start' } }
+    expect(await runtime.instances.observe(before)).toEqual(exited(null))
+    await runtime.instances.stop(before, { graceMs: 0 })
     expect((await runtime.instances.observe(other)).state).toBe('listening')
     await runtime.instances.stop(other, { graceMs: 0 })
   })

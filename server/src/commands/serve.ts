@@ -4,6 +4,7 @@ import { loadConfig } from '../platform/config.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
+import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
@@ -33,6 +34,7 @@ export function serveCommand(): Command {
 
 /** Serves; tells a server that waits for this one why it cannot start. */
 async function serveOrReport(flags: ServeFlags): Promise<void> {
+  closeInheritedDescriptors()
   const takeover = flags.successor ? await receiveTakeover(ownVersion) : undefined
   try {
     await serve(flags, takeover)

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../platform/config.ts'
-
 import type { Takeover } from '../platform/handover/take-over.ts'
+import { descriptorLimit } from '../platform/processes.ts'
 import { finishTimeoutMs } from './composition.ts'
 
 interface Listening {
@@ -15,6 +15,8 @@ interface Listening {
 
 /** Listens on the configured address, or prepares to take over the socket of a server that listens there. */
 export async function listen(server: Server, config: Config, takeover?: Takeover): Promise<Listening> {
+  // Clients that open as many connections as they can leave descriptors for the database, files and commands.
+  server.maxConnections = Math.floor(descriptorLimit() / 2)
   if (takeover !== undefined) {
     const begin = async () => {
       const listening = once(server, 'listening')

@@ -3,10 +3,12 @@
  * end them. Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems too.
  */
 
+export { closeInheritedDescriptors, descriptorLimit } from './processes/descriptors.ts'
 export { inspectProcess, type ProcessInfo, pidIsTaken } from './processes/inspect.ts'
 export { type KillTarget, killAll } from './processes/kill.ts'
 export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
 export {
+  bootId,
   dateOf,
   isRunning,
   type ProcessIdentity,

@@ -3,13 +3,15 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { gatewayHome } from '../gateway/supervision/place.ts'
 import { readOptional } from '../platform/files.ts'
-import { isRunning, killAll } from '../platform/processes.ts'
+import { bootId, isRunning, killAll } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
 const record = z.object({
   pid: z.int().positive(),
   /** Of the process, as in /proc; together with the pid it identifies the process. */
   startTime: z.string(),
+  /** The start of the system that `startTime` counts from; missing in records of older versions. */
+  boot: z.string().nullish(),
   version: z.string(),
 })
 
@@ -29,7 +31,8 @@ export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promi
 function parseRecord(text: string | undefined): GatewayRecord | null {
   try {
     const parsed = record.parse(JSON.parse(text ?? ''))
-    return { ...parsed, isRunning: isRunning(parsed) }
+    const isOfThisBoot = !parsed.boot || parsed.boot === bootId()
+    return { ...parsed, isRunning: isOfThisBoot && isRunning(parsed) }
   } catch {
     // Another file, or a record that is being written.
     return null

@@ -11,6 +11,7 @@ import type { Route } from '../exchange/state.ts'
 import { hostnameOf } from '../http1/target.ts'
 import { type Backend, createBackend, type RetiredBackends } from '../upstream/backend.ts'
 import { createInFlight } from '../upstream/in-flight.ts'
+import type { Gate } from './admission.ts'
 import { createListener, type Listener } from './listener.ts'
 
 /** An app that the gateway answers for. */
@@ -24,10 +25,14 @@ export interface App extends Route {
 }
 
 /** Creates an app without a route. */
-export function createApp(address: PublicAddress, proxy: AppProxy, log: Log): App {
+export function createApp(
+  address: PublicAddress,
+  parts: { readonly proxy: AppProxy; readonly log: Log; readonly newGate: () => Gate },
+): App {
+  const { proxy, log, newGate } = parts
   const listener =
     'port' in address
-      ? createListener({ log, handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
+      ? createListener({ log, gate: newGate(), handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
       : null
   const app: App = {
     address,

@@ -15,6 +15,7 @@ import { takeTraffic } from '../exchange/traffic.ts'
 import { answerUnknownHost } from '../http1/answers.ts'
 import { parseTarget } from '../http1/target.ts'
 import { createRetiredBackends, type RetiredBackends } from '../upstream/backend.ts'
+import { createGates, mostConnections } from './admission.ts'
 import { type App, type AppTable, createApp, createAppTable, routeApp } from './app-table.ts'
 import { createListener, type Listener } from './listener.ts'
 
@@ -47,8 +48,11 @@ export function createEngine(options: EngineOptions): Engine {
   const retired = createRetiredBackends()
   const closedTraffic: AppTraffic[] = []
 
+  // The port that all apps share has no others to leave half of the connections to.
+  const newGate = createGates(mostConnections() * (addresses.mode === 'hostnames' ? 2 : 1))
   const shared = createListener({
     log,
+    gate: newGate(),
     handle: (req, res, upgradeHead) => {
       const authority = parseTarget(req.url ?? '')?.authority ?? req.headers.host ?? ''
       const app = table.byAuthority(authority)
@@ -71,7 +75,7 @@ export function createEngine(options: EngineOptions): Engine {
       async open({ appId, address }) {
         if (table.get(appId) !== undefined) return null
         assertMode(addresses, address)
-        await openApp(table, appId, createApp(address, proxy, log), host)
+        await openApp(table, appId, createApp(address, { proxy, log, newGate }), host)
         return null
       },
 
@@ -81,7 +85,7 @@ export function createEngine(options: EngineOptions): Engine {
           if (socket !== undefined) shared.adopt(socket)
           return null
         }
-        const adopted = table.get(app.appId) ?? createApp(app.address, proxy, log)
+        const adopted = table.get(app.appId) ?? createApp(app.address, { proxy, log, newGate })
         if (table.get(app.appId) === undefined) table.add(app.appId, adopted)
         routeApp(adopted, app.appId, app.upstream, routing)
         if (socket !== undefined) adopted.listener?.adopt(socket)

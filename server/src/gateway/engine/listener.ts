@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Log } from '../control/log.ts'
 import { faultOf } from '../exchange/faults.ts'
+import type { Gate } from './admission.ts'
 
 /** Handles a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
@@ -27,7 +28,15 @@ const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 const TCP_KEEP_ALIVE_MS = 60_000
 
-export function createListener({ handle, log }: { handle: RequestHandler; log: Log }): Listener {
+export function createListener({
+  handle,
+  gate,
+  log,
+}: {
+  readonly handle: RequestHandler
+  readonly gate: Gate
+  readonly log: Log
+}): Listener {
   const sockets = new Set<Socket>()
   let whenUnused: (() => void) | null = null
 
@@ -48,8 +57,13 @@ export function createListener({ handle, log }: { handle: RequestHandler; log: L
   server.maxHeadersCount = 0
 
   server.on('connection', (socket) => {
+    if (!gate.enter()) {
+      socket.destroy()
+      return
+    }
     sockets.add(socket)
     socket.on('close', () => {
+      gate.leave()
       sockets.delete(socket)
       if (sockets.size === 0) whenUnused?.()
     })

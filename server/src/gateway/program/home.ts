@@ -1,7 +1,7 @@
 import { chmodSync, lstatSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import type { Server as NetServer } from 'node:net'
 import { join } from 'node:path'
-import { startTimeOf } from '../../platform/processes/stat.ts'
+import { bootId, startTimeOf } from '../../platform/processes/stat.ts'
 import type { GatewayHome } from '../control/program.ts'
 
 /** How often the gateway looks whether its socket is still there. */
@@ -42,9 +42,13 @@ export function createHome({ folder, socket }: GatewayHome): Home {
       taken = identityOf(own)
       const { pid } = process
       const beside = `${state}.${pid}`
-      writeFileSync(beside, `${JSON.stringify({ pid, startTime: startTimeOf(pid), startedAt, version })}\n`, {
-        mode: 0o600,
-      })
+      writeFileSync(
+        beside,
+        `${JSON.stringify({ pid, startTime: startTimeOf(pid), boot: bootId(), startedAt, version })}\n`,
+        {
+          mode: 0o600,
+        },
+      )
       renameSync(own, socket)
       renameSync(beside, state)
     },

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { join } from 'node:path'
 import type { Logger } from '../logger.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../machine/socket-folder.ts'
-import { inspectProcess } from '../processes.ts'
+import { bootId, inspectProcess } from '../processes.ts'
 import { ControlError, controlHost, mostBytes } from './protocol.ts'
 import { liveRecords, recordName, removeRecord, type ServerRecord, writeRecord } from './records.ts'
 
@@ -58,7 +58,14 @@ export async function openControl(options: {
   server.listen(socket)
   await once(server, 'listening')
   await chmod(socket, 0o600)
-  const record = { ...identity, pid: process.pid, processStart: own.startedAt, socket, isStopping: false }
+  const record = {
+    ...identity,
+    pid: process.pid,
+    processStart: own.startedAt,
+    boot: bootId(),
+    socket,
+    isStopping: false,
+  }
   await writeRecord(folder, record)
   return {
     async leave() {

@@ -2,13 +2,15 @@ import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { readOptional } from '../files.ts'
-import { inspectProcess } from '../processes.ts'
+import { bootId, inspectProcess } from '../processes.ts'
 
 const schema = z.object({
   id: z.string(),
   pid: z.int().positive(),
   /** Together with the pid it identifies the process; as `inspectProcess` has it. */
   processStart: z.string(),
+  /** The start of the system that `processStart` counts from; missing in records of older versions. */
+  boot: z.string().nullish(),
   version: z.string(),
   startedAt: z.iso.datetime(),
   socket: z.string(),
@@ -38,8 +40,16 @@ export async function removeRecord(folder: string, record: ServerRecord): Promis
   await rm(record.socket, { force: true })
 }
 
-/** True when exactly this process lives. */
-export async function livesAs({ pid, processStart }: Pick<ServerRecord, 'pid' | 'processStart'>): Promise<boolean> {
+/**
+ * True when exactly this process lives. After a power failure another process may have the same pid and the same start time,
+ * because a system starts its services alike each time.
+ */
+export async function livesAs({
+  pid,
+  processStart,
+  boot,
+}: Pick<ServerRecord, 'pid' | 'processStart' | 'boot'>): Promise<boolean> {
+  if (boot && boot !== bootId()) return false
   return (await inspectProcess(pid))?.startedAt === processStart
 }
 

@@ -27,6 +27,11 @@ export function startTimeOf(pid: number): string | null {
   return readStat(pid)?.startTime ?? null
 }
 
+/** Returns the id of this start of the system; `null` where the system has none. Start times count from it. */
+export function bootId(): string | null {
+  return read('/proc/sys/kernel/random/boot_id')?.trim() ?? null
+}
+
 /** True when exactly this process exists and has not ended. */
 export function isRunning(identity: ProcessIdentity): boolean {
   const stat = readStat(identity.pid)

@@ -1,6 +1,6 @@
 import { pidIsTaken } from './inspect.ts'
-import { read, readLink } from './proc-files.ts'
-import { readStat } from './stat.ts'
+import { readLink } from './proc-files.ts'
+import { bootId, readStat } from './stat.ts'
 
 /*
  * A trace names a process in a row of the database, so that another process on the same machine can tell whether it has
@@ -26,7 +26,7 @@ export function hasEnded(trace: string): boolean {
 }
 
 function thisPlace(): string | null {
-  const boot = read('/proc/sys/kernel/random/boot_id')?.trim()
+  const boot = bootId()
   const namespace = readLink('/proc/self/ns/pid')
-  return boot === undefined || namespace === null ? null : `${boot} ${namespace}`
+  return boot === null || namespace === null ? null : `${boot} ${namespace}`
 }

@@ -7,6 +7,7 @@ import { lastLines } from '../postgres/programs.ts'
 import { type InstalledVersion, installPrefix, versionAt } from './installed.ts'
 
 const packageName = '@fairlead/server'
+const versionPattern = /^\d+\.\d+\.\d+(?:[-+][\da-z.+-]+)?$/i
 const installDeadlineMs = 15 * 60_000
 
 /** A version or tag of the npm registry, or archives that `npm pack` made: of the server and of packages that it needs. */
@@ -48,6 +49,10 @@ export async function installCandidate(options: {
     await runNpm(folder, wanted, environment, signal)
     const installed = await versionAt(join(folder, 'node_modules', packageName))
     if (installed === null) throw new Error(`${wanted.join(' and ')} does not hold the package ${packageName}.`)
+    // npm takes any text from an archive, and this one becomes the name of a folder.
+    if (!versionPattern.test(installed.version)) {
+      throw new Error(`${wanted.join(' and ')} holds a package whose version is no number such as 1.2.3.`)
+    }
     return {
       ...installed,
       discard,

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Command } from '../../platform/command.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { ProcessIdentity } from '../../platform/processes.ts'
+import { bootId, type ProcessIdentity } from '../../platform/processes.ts'
 import type { Children } from './children.ts'
 import type { CommandStarter } from './commands.ts'
 import type { Confinement } from './confinement/confinement.ts'
@@ -40,8 +40,15 @@ export async function startInstance(
       ports.release(port)
       parts.logger.info({ deployment: release.id, pid: process.pid, ...exit }, 'app exited')
     })
-    const user = release.user === null ? {} : { uid: release.user.uid }
-    return { releaseId: release.id, ...process, port, memoryBytes: release.limits.memoryBytes, ...user }
+    const boot = bootId()
+    return {
+      releaseId: release.id,
+      ...process,
+      ...(boot === null ? {} : { boot }),
+      port,
+      memoryBytes: release.limits.memoryBytes,
+      ...(release.user === null ? {} : { uid: release.user.uid }),
+    }
   } catch (error) {
     ports.release(port)
     throw error
