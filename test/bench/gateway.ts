@@ -6,7 +6,7 @@ import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { freePort } from './children.ts'
 import { startPlatform } from './platform.ts'
-import { caddy, nginx, startProxy } from './proxies.ts'
+import { caddy, nginx, nginxAnswering, startProxy } from './proxies.ts'
 import { createLoad, type ProxyRound } from './proxy-load.ts'
 import type { Bench, Row } from './row.ts'
 import { median, quantile } from './statistics.ts'
@@ -30,8 +30,8 @@ interface Target {
 }
 
 /**
- * Measures one app under the same load at several addresses in turns: the gateway, one with two workers where there are
- * two cores, the app's own port, and nginx and Caddy if they are installed.
+ * Measures one app under the same load at several addresses in turns: the gateway, the app's own port, and nginx and Caddy if
+ * they are installed; where there are two cores, also gateways of one and of two processes.
  */
 export const benchGateway: Bench = async (signal) => {
   await using platform = await startPlatform({})
@@ -46,14 +46,14 @@ export const benchGateway: Bench = async (signal) => {
   const targets: Target[] = [gateway, { name: 'direct', address: `http://127.0.0.1:${port}/`, measured: [] }]
   const missing: Row[] = []
   await using cleanup = new AsyncDisposableStack()
-  const two = availableParallelism() < 2 ? null : cleanup.use(await startTwoWorkers(port)).target
+  const workers = availableParallelism() < 2 ? [] : await workersInTurns(port, cleanup, signal)
   for (const { program, ...aim } of others) {
     const proxy = cleanup.use(await startProxy(program, { app: port, signal }))
     if (proxy === null) missing.push({ name: `gateway: against ${program.name}`, measured: 'not installed' })
     else targets.push({ name: `${program.name} ${proxy.version}`, address: proxy.address, measured: [], ...aim })
   }
 
-  const all = two === null ? targets : [...targets, two]
+  const all = [...targets, ...workers]
 
   await using load = await createLoad({ connections })
   for (const { address } of all) await load.run(address, warmUpSeconds, signal)
@@ -69,7 +69,7 @@ export const benchGateway: Bench = async (signal) => {
     rows: [
       ...targets.slice(1).flatMap((other) => comparison(gateway, other)),
       ...missing,
-      ...(two === null ? [] : [workersRow(gateway, two)]),
+      ...workersRow(workers),
       memoryRow(resident),
     ],
     notes: [
@@ -80,8 +80,25 @@ export const benchGateway: Bench = async (signal) => {
   }
 }
 
-/** Starts a gateway of two processes for the app on `port`, as a server starts it. */
-async function startTwoWorkers(port: number): Promise<{ readonly target: Target } & AsyncDisposable> {
+/**
+ * Starts a gateway of one process and one of two. Behind them is a program that costs little, because one that takes the
+ * cores away would be measured in their place: the app alone needs half of a core.
+ */
+async function workersInTurns(app: number, cleanup: AsyncDisposableStack, signal: AbortSignal): Promise<Target[]> {
+  const answering = cleanup.use(await startProxy(nginxAnswering, { app, signal }))
+  const port = answering === null ? app : Number(new URL(answering.address).port)
+  return [
+    cleanup.use(await startWorkers(1, port, 'a gateway with one worker')).target,
+    cleanup.use(await startWorkers(2, port, 'a gateway with two workers')).target,
+  ]
+}
+
+/** Starts a gateway of that many processes in front of `port`, as a server starts it. */
+async function startWorkers(
+  workers: number,
+  port: number,
+  name: string,
+): Promise<{ readonly target: Target } & AsyncDisposable> {
   const built: typeof import('../../server/src/gateway/gateway.ts') = await import(
     new URL('../../server/dist/gateway/gateway.js', import.meta.url).href
   )
@@ -89,7 +106,7 @@ async function startTwoWorkers(port: number): Promise<{ readonly target: Target 
   const directory = cleanup.use(await temporaryDirectory())
   const log = { info() {}, warn: console.warn, error: console.error }
   const host = '127.0.0.1'
-  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers: 2 } as const
+  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers } as const
   const gateway = await built.connectGateway({ dataDirectory: directory.path, options, epoch: 1, retireMs: 0, log })
   cleanup.defer(() => gateway.stop({ timeoutMs: 0 }))
   const own = await freePort()
@@ -97,15 +114,16 @@ async function startTwoWorkers(port: number): Promise<{ readonly target: Target 
   await gateway.route('app', { deploymentId: 'dep', endpoints: [{ host, port }] })
   const owned = cleanup.move()
   return {
-    target: { name: 'gateway with two workers', address: `http://${host}:${own}/`, measured: [] },
+    target: { name, address: `http://${host}:${own}/`, measured: [] },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
 
-function workersRow(gateway: Target, two: Target): Row {
-  const factor = median(ratios(two, gateway, 'perSecond'))
+function workersRow([one, two]: readonly Target[]): Row[] {
+  if (one === undefined || two === undefined) return []
+  const factor = median(ratios(two, one, 'perSecond'))
   const aim = { text: `≥ ${twoWorkersAim}`, met: factor >= twoWorkersAim }
-  return { name: 'gateway: two workers', measured: `${factor.toFixed(2)} × one`, aim }
+  return [{ name: 'gateway: two workers', measured: `${factor.toFixed(2)} × one`, aim }]
 }
 
 /** The resident memory of the gateway of a data directory, before it is under load. */
