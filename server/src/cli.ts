@@ -31,6 +31,12 @@ const program = new Command('fairlead')
   .addCommand(updateCommand())
   .addCommand(selfCheckCommand(), { hidden: true })
 
+// The reader of a pipe has ended, such as `head`, and wants no more.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
+
 try {
   await program.parseAsync()
 } catch (error) {

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
@@ -190,4 +190,15 @@ it('reports that Node is too old, and how to get another one', async () => {
   expect(stderr).toMatch(/^fairlead: needs Node 24 or newer, and this is v/)
   expect(stderr).toContain('npm install node@24')
   expect(stderr.trim().split('\n')).toHaveLength(3)
+})
+
+it('ends in silence when the reader of its output has ended', async () => {
+  const child = spawn(process.execPath, [command, '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  let errors = ''
+  child.stderr.on('data', (chunk) => {
+    errors += chunk
+  })
+  expect(await once(child, 'close')).toEqual([0, null])
+  expect(errors).toBe('')
 })

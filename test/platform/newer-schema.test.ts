@@ -44,6 +44,16 @@ const newest = newestMigration(migrations)
 const tooOld = (migration: string) =>
   `The database is newer than this version of Fairlead: it has the migration ${migration}.`
 
+/** A version whose second new migration cannot be applied. */
+const failing: Migrations = {
+  ...next,
+  '0901-broken': {
+    async up(db) {
+      await sql`alter table things_that_are_not_there add column color text`.execute(db)
+    },
+  },
+}
+
 /** Opens a database of a test, as a server or a command does. */
 async function opened() {
   await using cleanup = new AsyncDisposableStack()
@@ -72,6 +82,15 @@ async function runningServer(db: Database, schema: string): Promise<void> {
   await sql`insert into servers (id, version, schema, host, pid, seen_at)
     values ('server-1', '1.2.3', ${schema}, 'earth', 42, now() + interval '1 hour')`.execute(db)
 }
+
+it('a migration that fails is named, and nothing of the migrations before it is kept', async () => {
+  await using given = await opened()
+  await migrate(given.db, migrations)
+  await expect(migrate(given.db, failing)).rejects.toThrow(
+    'The migration 0901-broken failed, and the schema is as before: relation "things_that_are_not_there" does not exist',
+  )
+  expect(await given.database.query("select to_regclass('next_things') as found")).toEqual([{ found: null }])
+})
 
 describe('a schema of a newer version', () => {
   it('is refused, and left as it is, by a version that does not say it can work on it', async () => {

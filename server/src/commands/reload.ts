@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { z } from 'zod'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf, type ServerControl } from '../platform/control/client.ts'
+import type { ServerStatus } from '../platform/control/protocol.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
 
@@ -19,7 +20,7 @@ export function reloadCommand(): Command {
       const servers = await serversOf(flags)
       if (servers.length === 0)
         throw new CommandError('No server runs on this data directory; start it with: fairlead serve')
-      for (const { pid, version } of await handOver(flags, new AbortController().signal)) {
+      for (const { pid, version } of await handOver(flags)) {
         process.stdout.write(`The server is version ${version} now (pid ${pid})\n`)
       }
     })
@@ -33,15 +34,20 @@ export function serversOf(flags: StateFlags): Promise<readonly ServerControl[]> 
 /**
  * Has each running server replaced by one of the current version, one after the other. Rejects with the reason of the first
  * one whose successor did not become ready; it goes on then.
+ *
+ * @param isWanted leaves out servers that are to stay
  */
-export async function handOver(flags: StateFlags, signal: AbortSignal): Promise<z.output<typeof successor>[]> {
+export async function handOver(
+  flags: StateFlags,
+  isWanted: (status: ServerStatus) => boolean = () => true,
+): Promise<z.output<typeof successor>[]> {
   const { handover } = loadConfig({ dataDir: flags.dataDir })
   const successors: z.output<typeof successor>[] = []
   for (const server of await serversOf(flags)) {
-    const { state } = await server.status()
-    // It has a successor already, and finishes its last requests.
-    if (state === 'stopping') continue
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(handover.readyMs + marginMs)])
+    const status = await server.status()
+    // A stopping one has a successor already, and finishes its last requests.
+    if (status.state === 'stopping' || !isWanted(status)) continue
+    const limited = AbortSignal.timeout(handover.readyMs + marginMs)
     successors.push(successor.parse(await server.send('POST', '/handover', undefined, limited)))
   }
   return successors

@@ -70,7 +70,8 @@ async function updaterFor(flags: StateFlags): Promise<Updater> {
     own: { version: ownVersion, root: ownRoot, description: await describeOwn(flags) },
     server: {
       isRunning: async () => (await serversOf(flags)).length > 0,
-      handOver: async (signal) => void (await handOver(flags, signal)),
+      handOver: async () => void (await handOver(flags)),
+      takeBack: async (from) => void (await handOver(flags, ({ version }) => version === from.version)),
     },
     environment: config.databases.registryEnvironment,
     signal: stop.signal,

@@ -45,8 +45,15 @@ export const oldestServerKey = 'oldest_server'
  */
 export async function migrate(db: Database, migrations: Migrations): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => recording(migrations) } })
-  const { error } = await migrator.migrateToLatest()
+  const { error, results = [] } = await migrator.migrateToLatest()
   if (error === undefined) return
+  const failed = results.find(({ status }) => status === 'Error')
+  if (failed !== undefined) {
+    const { message } = error as Error
+    throw new Error(`The migration ${failed.migrationName} failed, and the schema is as before: ${message}`, {
+      cause: error,
+    })
+  }
   const unknown = /previously executed migration (\S+) is missing/.exec(
     error instanceof Error ? error.message : '',
   )?.[1]

@@ -7,8 +7,13 @@ import { currentLink, type InstalledVersion, installedVersions, versionAt } from
 /** The server of the data directory, as an update needs it. */
 export interface RunningServer {
   isRunning(): Promise<boolean>
-  /** Has the current version take over. Rejects with the reason when it does not; the server goes on then. */
-  handOver(signal: AbortSignal): Promise<void>
+  /**
+   * Has the current version take over. Rejects with the reason when it does not; the server goes on then. It cannot be given
+   * up: a server that is asked goes through with it.
+   */
+  handOver(): Promise<void>
+  /** Has the current version take over from servers of a version that failed: of several, some may run it already. */
+  takeBack(from: InstalledVersion): Promise<void>
 }
 
 export interface UpdateResult {
@@ -53,15 +58,25 @@ export function createUpdater(options: {
   }
 
   const select = async (version: InstalledVersion): Promise<UpdateResult> => {
+    signal.throwIfAborted()
     const before = { current: await versions.current(), previous: await versions.previous() }
     await versions.select(version, own)
     try {
       const handedOver = await server.isRunning()
-      if (handedOver) await server.handOver(signal)
+      if (handedOver) await server.handOver()
       return { version: version.version, handedOver }
     } catch (error) {
+      // Servers of the failed version need a link to what they return to.
+      const former = before.current ?? own
+      await versions.restore({ ...before, current: former })
+      const rest = await server.takeBack(version).then(
+        () => `Version ${former.version} goes on.`,
+        (reason: Error) => `A server of it still runs: ${reason.message}\nTry fairlead reload.`,
+      )
       await versions.restore(before)
-      throw error
+      throw new Error(`Version ${version.version} does not take over: ${(error as Error).message}\n${rest}`, {
+        cause: error,
+      })
     }
   }
 
