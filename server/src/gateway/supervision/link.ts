@@ -10,6 +10,7 @@ import { gatewayCommand, launchGateway } from './launch.ts'
 import { restore } from './restore.ts'
 
 const firstRetryMs = 50
+const adoptRetryMs = 500
 const longestRetryMs = 5_000
 
 export interface LinkOptions {
@@ -117,7 +118,13 @@ export function createLink(options: LinkOptions): Link {
     },
     onRefused,
     async adopt() {
-      const found = await connect(home, { epoch, onRefused: emit })
+      const look = () => connect(home, { epoch, onRefused: emit })
+      // One that was just killed may still accept: its socket goes a moment later.
+      const found = await look().catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== connectionLost) throw error
+        await sleep(adoptRetryMs)
+        return look()
+      })
       found?.end()
       await found?.over
       if (found === null) return
