@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort, portSettings } from '../harness/ports.ts'
 import { command, fairlead, processesIn, serverProcess } from '../harness/process.ts'
 import { isRoot, temporaryDirectory } from '../harness/temporary.ts'
 
@@ -97,6 +98,25 @@ describe('fairlead serve', () => {
     expect(await exited).toEqual([0, null])
     expect(server.log.at(-1)).toMatchObject({ msg: 'stopped' })
     expect(await processesIn(directory.path)).toEqual([])
+  })
+
+  it('stops everything when its terminal is closed', async () => {
+    await using directory = await temporaryDirectory()
+    const serve = `exec ${process.execPath} ${command} serve --data-dir ${directory.path}`
+    // The program `script` is a terminal, which is closed when it ends.
+    const terminal = spawn('script', ['--quiet', '--return', '--command', serve, '/dev/null'], {
+      env: { PATH: process.env['PATH'], FAIRLEAD_PORT: String(await freePort()), ...portSettings },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    let shown = ''
+    terminal.stdout.on('data', (chunk) => {
+      shown += chunk
+    })
+    await expect.poll(() => shown, { timeout: 60_000 }).toContain('"leader":true')
+    terminal.kill('SIGKILL')
+    await expect.poll(() => processesIn(directory.path), { timeout: 60_000 }).toEqual([])
+    expect(await readdir(join(directory.path, 'run'))).toEqual([])
+    expect(await readFile(join(directory.path, 'postgres', 'postgres.log'), 'utf8')).toMatch(/is shut down\n$/)
   })
 
   it('reports that the port is taken', async () => {

@@ -6,11 +6,12 @@ import { receiveTakeover, type Takeover } from '../platform/handover/take-over.t
 import { createLogger, type Logger } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
-import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
+import { StopRequest, scopeOf } from '../platform/startup/shutdown.ts'
 import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
 import { createHandover, type Handover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
+import { handleSignals } from './signals.ts'
 
 interface ServeFlags extends StateFlags {
   readonly host?: string
@@ -50,14 +51,13 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   const serviceManager = connectServiceManager(config, logger)
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
-  stopOnSignals(stop, { SIGINT: 'all', SIGTERM: config.onStop }, logger)
   let handover: Handover | undefined
   const requestHandover = async () => {
     if (handover === undefined) throw new Error('The server is still starting.')
     return handover.request()
   }
   // The reason of a failure is in the log already.
-  process.on('SIGHUP', () => void requestHandover().catch(() => undefined))
+  handleSignals({ stop, onStop: config.onStop, handOver: () => void requestHandover().catch(() => undefined), logger })
   await warnOfOtherVersion(config.dataDirectory, logger)
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
@@ -110,30 +110,4 @@ async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promis
     { version: ownVersion, current: current.version },
     `this is version ${ownVersion}, and the data directory was updated to ${current.version}: start it with node ${programOf(link)} serve`,
   )
-}
-
-/** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */
-const sameSignalMs = 1_000
-
-/** Stops at the first of these signals. Another one, at least `sameSignalMs` later, ends the process at once. */
-function stopOnSignals(
-  stop: AbortController,
-  scopes: Readonly<Record<'SIGINT' | 'SIGTERM', StopScope>>,
-  logger: Logger,
-): void {
-  let stoppedAt = 0
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (!stop.signal.aborted) {
-        stoppedAt = performance.now()
-        logger.info({ scope: scopes[signal] }, `${signal}: stopping`)
-        stop.abort(new StopRequest(scopes[signal], `stopped by ${signal}`))
-      } else if (performance.now() - stoppedAt > sameSignalMs) {
-        logger.fatal(
-          `${signal} again: exiting before everything has stopped; the next start takes over or cleans up the rest`,
-        )
-        process.exit(130)
-      }
-    })
-  }
 }
