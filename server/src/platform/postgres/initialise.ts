@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { lchown, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
+import { lastLines } from '../machine/last-lines.ts'
 import { assertReachable } from '../machine/reach.ts'
 import type { OsUser } from '../users.ts'
 import { type Binaries, majorVersion, reachableBinaries } from './binaries.ts'
-import { lastLines, runProgram } from './programs.ts'
+import { runProgram } from './programs.ts'
 
 /** The superuser of every embedded cluster, and the name of the platform's own database. */
 export const clusterUser = 'fairlead'

@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { exists } from '../files.ts'
+import { runNpm } from '../machine/npm.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
 import { type Binaries, copyBinaries, locateBinaries, majorVersion } from './binaries.ts'
-import { lastLines } from './programs.ts'
 import type { BinariesRelease } from './releases.ts'
 
 const installDeadlineMs = 10 * 60_000
@@ -112,34 +110,12 @@ async function download(options: {
   }
   await writeFile(join(temporary, 'package.json'), JSON.stringify({ private: true, dependencies }))
   await writeFile(join(temporary, 'package-lock.json'), JSON.stringify(lock))
-  const npm = join(createRequire(import.meta.url).resolve('npm/package.json'), '..', 'bin', 'npm-cli.js')
-  const flags = [
-    // Otherwise npm would look for a project above the working directory.
-    `--prefix=${temporary}`,
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-    '--no-update-notifier',
-    '--loglevel=error',
-  ]
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(installDeadlineMs)])
-  const child = spawn(process.execPath, [npm, 'ci', ...flags], {
-    cwd: temporary,
-    env: options.environment,
-    stdio: ['ignore', 'ignore', 'pipe'],
-    signal,
-  })
-  let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    errors += chunk
-  })
-  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
-  child.once('error', reject)
-  child.once('close', resolve)
-  const code = await promise
-  if (code === 0) return
+  const { environment } = options
+  const errors = await runNpm({ folder: temporary, args: ['ci', '--ignore-scripts'], environment, signal })
+  if (errors === null) return
   throw new Error(
-    `PostgreSQL ${version} could not be downloaded from the npm registry; npm said:\n${lastLines(errors)}\n` +
+    `PostgreSQL ${version} could not be downloaded from the npm registry; npm said:\n${errors}\n` +
       'Check that this machine reaches the registry (npm ping), then try again.',
   )
 }

@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
+import { lastLines } from '../machine/last-lines.ts'
 import { makePrivateDirectory } from '../machine/socket-folder.ts'
 import { tryStartLock } from '../machine/start-lock.ts'
 import type { OsUser } from '../users.ts'
@@ -9,7 +10,6 @@ import { type Binaries, reachableBinaries } from './binaries.ts'
 import { examineCluster, initialise } from './initialise.ts'
 import { findHolder, removeMisleadingLocks } from './lock-file.ts'
 import { startPostmaster } from './postmaster.ts'
-import { lastLines } from './programs.ts'
 import { chooseSocketDirectory } from './socket.ts'
 
 const retryMs = 40

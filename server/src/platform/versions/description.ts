@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { z } from 'zod'
+import { lastLines } from '../machine/last-lines.ts'
 import { newestMigration, oldestServerAfter } from '../migrations/schema.ts'
-import { lastLines } from '../postgres/programs.ts'
 import { type InstalledVersion, programOf } from './installed.ts'
 
 /** A version's answer to what it needs, with the settings of this environment. Fields are only ever added. */

@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process'
 import { chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { runNpm } from '../machine/npm.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
-import { lastLines } from '../postgres/programs.ts'
 import { type InstalledVersion, installPrefix, versionAt } from './installed.ts'
 
 const packageName = '@fairlead/server'
@@ -46,7 +44,13 @@ export async function installCandidate(options: {
     const manifest = { private: true, allowScripts: { [platform]: true } }
     await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
     const wanted = 'files' in source ? source.files : [`${packageName}@${source.version}`]
-    await runNpm(folder, wanted, environment, signal)
+    const errors = await runNpm({
+      folder,
+      args: ['install', '--omit=dev', '--', ...wanted],
+      environment,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(installDeadlineMs)]),
+    })
+    if (errors !== null) throw new Error(`npm could not install ${wanted.join(' and ')}:\n${errors}`)
     const installed = await versionAt(join(folder, 'node_modules', packageName))
     if (installed === null) throw new Error(`${wanted.join(' and ')} does not hold the package ${packageName}.`)
     // npm takes any text from an archive, and this one becomes the name of a folder.
@@ -69,37 +73,4 @@ export async function installCandidate(options: {
     await discard()
     throw error
   }
-}
-
-async function runNpm(
-  folder: string,
-  wanted: readonly string[],
-  environment: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-): Promise<void> {
-  const npm = join(createRequire(import.meta.url).resolve('npm/package.json'), '..', 'bin', 'npm-cli.js')
-  const flags = [
-    // Otherwise npm would look for a project above the working directory.
-    `--prefix=${folder}`,
-    '--omit=dev',
-    '--no-audit',
-    '--no-fund',
-    '--no-update-notifier',
-    '--loglevel=error',
-  ]
-  const child = spawn(process.execPath, [npm, 'install', ...flags, '--', ...wanted], {
-    cwd: folder,
-    env: environment,
-    stdio: ['ignore', 'ignore', 'pipe'],
-    signal: AbortSignal.any([signal, AbortSignal.timeout(installDeadlineMs)]),
-  })
-  let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    errors = (errors + chunk).slice(-20_000)
-  })
-  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
-  child.once('error', reject)
-  child.once('close', resolve)
-  if ((await promise) === 0) return
-  throw new Error(`npm could not install ${wanted.join(' and ')}:\n${lastLines(errors)}`)
 }
