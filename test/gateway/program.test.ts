@@ -9,22 +9,11 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { freePort } from '../harness/ports.ts'
 import { isRoot } from '../harness/temporary.ts'
 import { ask, createScope, HOST, rawClient, silent, startApp, upstreamAt } from './harness.ts'
-import { connectTo, defaults, ended, makeDataDirectory, openTunnel, running, startEcho } from './program.ts'
+import { connectTo, defaults, ended, makeDataDirectory, openTunnel, running, startEcho, startOne } from './program.ts'
 import type { Task } from './server-process.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())
-
-/** A gateway with the app `app`, which answers `hi`. */
-async function startOne(settings: Parameters<typeof connectTo>[2] = {}) {
-  const dataDirectory = await makeDataDirectory(scope)
-  const gateway = await connectTo(scope, dataDirectory, settings)
-  const app = await startEcho(scope, 'hi')
-  const port = await freePort()
-  await gateway.open('app', { port })
-  await gateway.route('app', app.upstream)
-  return { dataDirectory, gateway, app, port, process: await running(dataDirectory) }
-}
 
 it('is started by the first app that is opened, answers, counts, and ends when it is stopped', async () => {
   const dataDirectory = await makeDataDirectory(scope)
@@ -54,7 +43,7 @@ it('is started by the first app that is opened, answers, counts, and ends when i
 
 describe('when its server ends', () => {
   it('goes on, and the next server adopts it with its routes', async () => {
-    const { dataDirectory, gateway, app, port, process } = await startOne()
+    const { dataDirectory, gateway, app, port, process } = await startOne(scope)
     const tunnel = await openTunnel(scope, port)
     const kept = await rawClient(scope, port)
     gateway.leave()
@@ -90,7 +79,7 @@ describe('when its server ends', () => {
   })
 
   it('ends by itself when its place is removed', async () => {
-    const { dataDirectory, gateway, port, process } = await startOne()
+    const { dataDirectory, gateway, port, process } = await startOne(scope)
     gateway.leave()
     await promisify(execFile)('rm', ['-r', dataDirectory])
     await ended(process)
@@ -108,7 +97,7 @@ async function startServerProcess(task: Task): Promise<ChildProcess> {
 
 describe('when it is killed', () => {
   it('is started again with all listeners and routes', async () => {
-    const { dataDirectory, gateway, app, port, process: first } = await startOne()
+    const { dataDirectory, gateway, app, port, process: first } = await startOne(scope)
     const unrouted = await freePort()
     await gateway.open('unrouted', { port: unrouted })
     process.kill(first.pid, 'SIGKILL')
@@ -137,7 +126,7 @@ describe('when it is killed', () => {
   })
 
   it('repeats the calls that were under way, and drains of what has ended with it are over', async () => {
-    const { gateway, app, port, process: first } = await startOne()
+    const { gateway, app, port, process: first } = await startOne(scope)
     const arrived = Promise.withResolvers<void>()
     app.server.removeAllListeners('request')
     app.server.on('request', () => arrived.resolve())
@@ -155,7 +144,7 @@ describe('when it is killed', () => {
   })
 
   it('is started by the next server, whatever it has left behind', async () => {
-    const { dataDirectory, gateway, port, process: first } = await startOne()
+    const { dataDirectory, gateway, port, process: first } = await startOne(scope)
     gateway.leave()
     process.kill(first.pid, 'SIGKILL')
     await ended(first)
@@ -172,7 +161,7 @@ describe('when it is killed', () => {
 
 describe('its servers', () => {
   it('of an older epoch than the newest are refused', async () => {
-    const { dataDirectory, gateway, port } = await startOne({ epoch: 2 })
+    const { dataDirectory, gateway, port } = await startOne(scope, { epoch: 2 })
     await expect(connectTo(scope, dataDirectory, { epoch: 1 })).rejects.toThrow(
       'a server of epoch 2 leads this gateway, and this one is of epoch 1',
     )
@@ -213,7 +202,7 @@ describe('its socket', () => {
   }
 
   it('and its files are for its user alone', async () => {
-    const { dataDirectory } = await startOne()
+    const { dataDirectory } = await startOne(scope)
     const folder = join(dataDirectory, 'gateway')
     const modeOf = async (path: string) => ((await lstat(path)).mode & 0o777).toString(8)
     expect(await modeOf(folder)).toBe('700')
@@ -242,7 +231,7 @@ describe('its socket', () => {
     ['a line without end', 'x'.repeat(17 * 1024 * 1024)],
     ['no epoch', '{"type":"hello","epoch":"9"}\n'],
   ])('closes a connection that says %s, and nothing else', async (_, bytes) => {
-    const { dataDirectory, gateway, port, process } = await startOne()
+    const { dataDirectory, gateway, port, process } = await startOne(scope)
     gateway.leave()
     const { socket, received } = await connectRaw(dataDirectory)
     socket.write(bytes)
@@ -254,7 +243,7 @@ describe('its socket', () => {
   })
 
   it('answers what asks for its status, and lets the server lead', async () => {
-    const { dataDirectory, gateway, app, port, process } = await startOne()
+    const { dataDirectory, gateway, app, port, process } = await startOne(scope)
     const { socket, received } = await connectRaw(dataDirectory)
     socket.end('{"type":"status"}\n')
     expect(JSON.parse(await received)).toMatchObject({
@@ -310,7 +299,7 @@ it('needs at most 70 MB of memory', async () => {
 })
 
 it('reports an endpoint that refuses connections', async () => {
-  const { gateway, app, port } = await startOne()
+  const { gateway, app, port } = await startOne(scope)
   const refused = new Promise((resolve) => gateway.onRefused(resolve))
   await app.stop()
   expect((await ask(port)).status).toBe(502)

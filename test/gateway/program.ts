@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { connectGateway, type GatewayOptions, type GatewayProcess } from '../../server/src/gateway/gateway.ts'
 import { isRunning, type ProcessIdentity } from '../../server/src/platform/processes.ts'
+import { freePort } from '../harness/ports.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { HOST, type Scope, silent, startApp, type TestApp } from './harness.ts'
 
@@ -91,4 +92,15 @@ export async function openTunnel(scope: Scope, port: number): Promise<Tunnel> {
     closed,
     isOpen: () => socket.readyState === WebSocket.OPEN,
   }
+}
+
+/** Starts a gateway of version 1.0.0 with the app `app`, which answers `hi`. */
+export async function startOne(scope: Scope, settings: Settings = {}) {
+  const dataDirectory = await makeDataDirectory(scope)
+  const gateway = await connectTo(scope, dataDirectory, settings)
+  const app = await startEcho(scope, 'hi')
+  const port = await freePort()
+  await gateway.open('app', { port })
+  await gateway.route('app', app.upstream)
+  return { dataDirectory, gateway, app, port, process: await running(dataDirectory) }
 }

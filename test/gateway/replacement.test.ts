@@ -5,27 +5,16 @@ import { isRunning } from '../../server/src/platform/processes.ts'
 import { freePort } from '../harness/ports.ts'
 import { ask, createScope, rawClient, startApp } from './harness.ts'
 import { startLoad } from './load.ts'
-import { connectTo, ended, makeDataDirectory, openTunnel, running, type Settings, startEcho } from './program.ts'
+import { connectTo, ended, makeDataDirectory, openTunnel, running, startEcho, startOne } from './program.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())
-
-/** A gateway of version 1.0.0 with the app `app`, which answers `hi`. */
-async function startOld(settings: Settings = {}) {
-  const dataDirectory = await makeDataDirectory(scope)
-  const gateway = await connectTo(scope, dataDirectory, settings)
-  const app = await startEcho(scope, 'hi')
-  const port = await freePort()
-  await gateway.open('app', { port })
-  await gateway.route('app', app.upstream)
-  return { dataDirectory, gateway, app, port, old: await running(dataDirectory) }
-}
 
 it.each([1, 2])(
   'by a newer version loses no request, with %i workers, and lets WebSockets finish',
   { timeout: 400_000 },
   async (workers) => {
-    const { dataDirectory, app, port, old } = await startOld({ workers })
+    const { dataDirectory, app, port, process: old } = await startOne(scope, { workers })
     const tunnels = await Promise.all(Array.from({ length: 20 }, () => openTunnel(scope, port)))
     const load = startLoad(scope, port)
     await load.more(5_000)
@@ -69,7 +58,7 @@ it('of the shared port loses no request either', async () => {
 })
 
 it('tells the old one of changes, and a drain waits for what still runs there', async () => {
-  const { dataDirectory, port } = await startOld()
+  const { dataDirectory, port } = await startOne(scope)
   const arrived = Promise.withResolvers<() => void>()
   const held = await startApp(scope, (_, res) => arrived.resolve(() => res.end('held')))
   const gateway = await connectTo(scope, dataDirectory)
@@ -98,7 +87,7 @@ it('tells the old one of changes, and a drain waits for what still runs there', 
 })
 
 it('by one that does not start leaves the old one as it is, and says why', async () => {
-  const { dataDirectory, app, port, old } = await startOld()
+  const { dataDirectory, app, port, process: old } = await startOne(scope)
   const load = startLoad(scope, port)
   await load.more(100)
   const next = await connectTo(scope, dataDirectory, { epoch: 2, version: '2.0.0', trustedProxies: ['nonsense'] })
@@ -112,7 +101,7 @@ it('by one that does not start leaves the old one as it is, and says why', async
 })
 
 it('by one that listens elsewhere starts anew, with the apps and their routes', async () => {
-  const { dataDirectory, port, old } = await startOld()
+  const { dataDirectory, port, process: old } = await startOne(scope)
   await connectTo(scope, dataDirectory, { epoch: 2, host: '0.0.0.0' })
   expect(isRunning(old)).toBe(false)
   await expect
@@ -126,7 +115,7 @@ it('by one that listens elsewhere starts anew, with the apps and their routes', 
 })
 
 it('is not made by a server of the same version', async () => {
-  const { dataDirectory, old } = await startOld()
+  const { dataDirectory, process: old } = await startOne(scope)
   await connectTo(scope, dataDirectory, { epoch: 2 })
   expect(await running(dataDirectory)).toEqual(old)
 })
