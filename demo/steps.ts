@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import type { Client } from '@fairlead/server/client'
 import { fairlead, serverProcess } from '../test/harness/process.ts'
 import { runAction } from '../test/harness/run-action.ts'
@@ -25,7 +26,7 @@ export async function startAccount(
   const server = await step(
     'start the server',
     async () => {
-      const started = await serverProcess(data, { FAIRLEAD_STABLE_TIME: '1' })
+      const started = await serverProcess(data, { FAIRLEAD_STABLE_TIME: '1', FAIRLEAD_FILE_SOURCES: dirname(data) })
       // After a Ctrl+C in the meantime, `running` is disposed already and would not stop the server.
       if (running.disposed) await started.stop()
       return running.use(started)
@@ -91,6 +92,7 @@ export async function deployByAction(
   const { outputs } = await step(
     title,
     async () => {
+      let reason = ''
       const result = await runAction({
         inputs: {
           'api-url': serverUrl,
@@ -102,12 +104,13 @@ export async function deployByAction(
           'env-vars': 'GREETING=Hello from Fairlead',
         },
         onLine: (line) => {
-          // Lines with this prefix are commands for the runner.
+          // Lines with this prefix are commands for the runner, which shows errors.
           if (!line.startsWith('::')) quote('action', line)
+          if (line.startsWith('::error')) reason = `: ${line.replace(/^::error[^:]*::/, '')}`
         },
       })
       if (result.code === 0 && result.outputs['status'] === 'running') return result
-      throw new Error(`the action ended with code ${result.code}`)
+      throw new Error(`the action ended with code ${result.code}${reason}`)
     },
     (result) => `${result.outputs['deployment-id']} is ${result.outputs['status']}`,
   )

@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { packCommand } from './command-package.ts'
 
 /**
  * Builds everything that is out of date: `node scripts/build.ts`, or `node scripts/build.ts server` for the parts that a
@@ -12,26 +13,51 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 const maximumScriptBytes = 200_000
 const serverOnly = process.argv[2] === 'server'
 
-run('tsc', ['-b', ...(serverOnly ? ['server'] : ['receiver', 'server', 'action'])])
-bundle({
-  entry: 'server/dist/runtimes/process/static-server/main.js',
-  inputs: ['server/dist/runtimes/process/static-server'],
-  directory: 'server/dist/static-server',
-})
+// Nothing else is printed meanwhile.
+const isFirst = !existsSync('server/dist/cli.js')
+process.stdout.write(
+  isFirst ? 'Building, which takes a minute or two the first time …\n' : 'Building what has changed …\n',
+)
+run('tsc', ['-b', ...(serverOnly ? ['server', 'cli'] : ['receiver', 'server', 'action', 'cli'])])
 buildDashboard()
+await buildCommand()
 if (!serverOnly) {
   bundle({
     entry: 'action/lib/main.js',
     inputs: ['action/lib', 'server/dist/contract', 'package-lock.json'],
     directory: 'action/dist',
-    options: ['--license', 'licenses.txt'],
+    options: ['--license', '[name].licenses.txt'],
   })
 }
 
-function bundle(request: { entry: string; inputs: string[]; directory: string; options?: string[] }): void {
+/** Bundles the command of users and the typed client, and packs their package into the server, which serves it. */
+async function buildCommand(): Promise<void> {
+  const parts = ['commands/client', 'contract', 'platform/config', 'http/reference'].map((part) =>
+    join('server/dist', part),
+  )
+  const inputs = ['cli/lib', 'cli/package.json', ...parts, 'package-lock.json']
+  const options = ['--license', 'licenses.txt']
+  bundle({ entry: 'cli/lib/main.js', inputs, directory: 'cli/dist', options })
+  const client = 'cli/dist/client'
+  const clientInputs = ['server/dist/contract', 'server/dist/http/reference', 'scripts/client-types.ts']
+  if (bundle({ entry: 'server/dist/contract/client.js', inputs: clientInputs, directory: client })) {
+    const { writeClientTypes } = await import('./client-types.ts')
+    writeClientTypes(client)
+  }
+  const output = 'server/dist/cli.tgz'
+  const packed = ['cli/dist', 'cli/bin', 'cli/commonjs', 'cli/package.json', 'cli/README.md'].map(newest)
+  if (existsSync(output) && statSync(output).mtimeMs >= Math.max(...packed)) return
+  packCommand(output)
+}
+
+/** Returns false when the bundle was fresh. */
+function bundle(request: { entry: string; inputs: string[]; directory: string; options?: string[] }): boolean {
   const output = join(request.directory, 'index.js')
-  if (existsSync(output) && statSync(output).mtimeMs >= Math.max(...request.inputs.map(newest))) return
+  if (existsSync(output) && statSync(output).mtimeMs >= Math.max(...request.inputs.map(newest))) return false
+  // The names of chunks change with their content, and the bundler leaves old ones there.
+  rmSync(request.directory, { recursive: true, force: true })
   run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])])
+  return true
 }
 
 /** Builds the dashboard's static files and compresses them, so that the server does not do that for every request. */

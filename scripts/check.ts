@@ -13,7 +13,7 @@ function compareBundle(): void {
   // Inside the repository, because the bundler names modules by their place below the working directory.
   const fresh = mkdtempSync('action/fresh-')
   try {
-    run('ncc', ['build', 'action/lib/main.js', '-o', fresh, '--quiet', '--license', 'licenses.txt'])
+    run('ncc', ['build', 'action/lib/main.js', '-o', fresh, '--quiet', '--license', '[name].licenses.txt'])
     const names = new Set([...readdirSync('action/dist'), ...readdirSync(fresh)])
     const stale = [...names].filter((name) => read(join('action/dist', name)) !== read(join(fresh, name)))
     if (stale.length > 0) {

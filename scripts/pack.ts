@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -16,10 +16,24 @@ interface Manifest {
 const [destination = 'packages'] = process.argv.slice(2)
 const target = resolve(destination)
 mkdirSync(target, { recursive: true })
-for (const file of ['receiver/dist/index.js', 'server/dist/cli.js', 'server/dist/dashboard/index.html']) {
+for (const file of [
+  'receiver/dist/index.js',
+  'server/dist/cli.js',
+  'server/dist/dashboard/index.html',
+  'server/dist/cli.tgz',
+  'cli/dist/index.js',
+]) {
   if (!existsSync(file)) fail(`${file} is missing. Run npm run build first.`)
 }
+copyCommand()
 packServer(pack('receiver'))
+
+/** The build has packed the command, because servers serve it. */
+function copyCommand(): void {
+  const path = join(target, `fairlead-cli-${readManifest('cli').version}.tgz`)
+  cpSync('server/dist/cli.tgz', path)
+  process.stdout.write(`${path}: ${statSync(path).size} bytes\n`)
+}
 
 /** Packs a copy of the server's folder: npm bundles what is in `node_modules`, where a workspace has only a link. */
 function packServer(receiver: string): void {

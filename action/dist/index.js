@@ -1,34 +1,314 @@
 import { createRequire as __WEBPACK_EXTERNAL_createRequire } from "module";
 /******/ var __webpack_modules__ = ({
 
-/***/ 3368:
+/***/ 770:
+/***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
+
+module.exports = __nccwpck_require__(218);
+
+
+/***/ }),
+
+/***/ 218:
+/***/ ((__unused_webpack_module, exports, __nccwpck_require__) => {
+
+var __webpack_unused_export__;
+
+
+var net = __nccwpck_require__(9278);
+var tls = __nccwpck_require__(4756);
+var http = __nccwpck_require__(8611);
+var https = __nccwpck_require__(5692);
+var events = __nccwpck_require__(4434);
+var assert = __nccwpck_require__(2613);
+var util = __nccwpck_require__(9023);
+
+
+exports.httpOverHttp = httpOverHttp;
+exports.httpsOverHttp = httpsOverHttp;
+exports.httpOverHttps = httpOverHttps;
+exports.httpsOverHttps = httpsOverHttps;
+
+
+function httpOverHttp(options) {
+  var agent = new TunnelingAgent(options);
+  agent.request = http.request;
+  return agent;
+}
+
+function httpsOverHttp(options) {
+  var agent = new TunnelingAgent(options);
+  agent.request = http.request;
+  agent.createSocket = createSecureSocket;
+  agent.defaultPort = 443;
+  return agent;
+}
+
+function httpOverHttps(options) {
+  var agent = new TunnelingAgent(options);
+  agent.request = https.request;
+  return agent;
+}
+
+function httpsOverHttps(options) {
+  var agent = new TunnelingAgent(options);
+  agent.request = https.request;
+  agent.createSocket = createSecureSocket;
+  agent.defaultPort = 443;
+  return agent;
+}
+
+
+function TunnelingAgent(options) {
+  var self = this;
+  self.options = options || {};
+  self.proxyOptions = self.options.proxy || {};
+  self.maxSockets = self.options.maxSockets || http.Agent.defaultMaxSockets;
+  self.requests = [];
+  self.sockets = [];
+
+  self.on('free', function onFree(socket, host, port, localAddress) {
+    var options = toOptions(host, port, localAddress);
+    for (var i = 0, len = self.requests.length; i < len; ++i) {
+      var pending = self.requests[i];
+      if (pending.host === options.host && pending.port === options.port) {
+        // Detect the request to connect same origin server,
+        // reuse the connection.
+        self.requests.splice(i, 1);
+        pending.request.onSocket(socket);
+        return;
+      }
+    }
+    socket.destroy();
+    self.removeSocket(socket);
+  });
+}
+util.inherits(TunnelingAgent, events.EventEmitter);
+
+TunnelingAgent.prototype.addRequest = function addRequest(req, host, port, localAddress) {
+  var self = this;
+  var options = mergeOptions({request: req}, self.options, toOptions(host, port, localAddress));
+
+  if (self.sockets.length >= this.maxSockets) {
+    // We are over limit so we'll add it to the queue.
+    self.requests.push(options);
+    return;
+  }
+
+  // If we are under maxSockets create a new one.
+  self.createSocket(options, function(socket) {
+    socket.on('free', onFree);
+    socket.on('close', onCloseOrRemove);
+    socket.on('agentRemove', onCloseOrRemove);
+    req.onSocket(socket);
+
+    function onFree() {
+      self.emit('free', socket, options);
+    }
+
+    function onCloseOrRemove(err) {
+      self.removeSocket(socket);
+      socket.removeListener('free', onFree);
+      socket.removeListener('close', onCloseOrRemove);
+      socket.removeListener('agentRemove', onCloseOrRemove);
+    }
+  });
+};
+
+TunnelingAgent.prototype.createSocket = function createSocket(options, cb) {
+  var self = this;
+  var placeholder = {};
+  self.sockets.push(placeholder);
+
+  var connectOptions = mergeOptions({}, self.proxyOptions, {
+    method: 'CONNECT',
+    path: options.host + ':' + options.port,
+    agent: false,
+    headers: {
+      host: options.host + ':' + options.port
+    }
+  });
+  if (options.localAddress) {
+    connectOptions.localAddress = options.localAddress;
+  }
+  if (connectOptions.proxyAuth) {
+    connectOptions.headers = connectOptions.headers || {};
+    connectOptions.headers['Proxy-Authorization'] = 'Basic ' +
+        new Buffer(connectOptions.proxyAuth).toString('base64');
+  }
+
+  debug('making CONNECT request');
+  var connectReq = self.request(connectOptions);
+  connectReq.useChunkedEncodingByDefault = false; // for v0.6
+  connectReq.once('response', onResponse); // for v0.6
+  connectReq.once('upgrade', onUpgrade);   // for v0.6
+  connectReq.once('connect', onConnect);   // for v0.7 or later
+  connectReq.once('error', onError);
+  connectReq.end();
+
+  function onResponse(res) {
+    // Very hacky. This is necessary to avoid http-parser leaks.
+    res.upgrade = true;
+  }
+
+  function onUpgrade(res, socket, head) {
+    // Hacky.
+    process.nextTick(function() {
+      onConnect(res, socket, head);
+    });
+  }
+
+  function onConnect(res, socket, head) {
+    connectReq.removeAllListeners();
+    socket.removeAllListeners();
+
+    if (res.statusCode !== 200) {
+      debug('tunneling socket could not be established, statusCode=%d',
+        res.statusCode);
+      socket.destroy();
+      var error = new Error('tunneling socket could not be established, ' +
+        'statusCode=' + res.statusCode);
+      error.code = 'ECONNRESET';
+      options.request.emit('error', error);
+      self.removeSocket(placeholder);
+      return;
+    }
+    if (head.length > 0) {
+      debug('got illegal response body from proxy');
+      socket.destroy();
+      var error = new Error('got illegal response body from proxy');
+      error.code = 'ECONNRESET';
+      options.request.emit('error', error);
+      self.removeSocket(placeholder);
+      return;
+    }
+    debug('tunneling connection has established');
+    self.sockets[self.sockets.indexOf(placeholder)] = socket;
+    return cb(socket);
+  }
+
+  function onError(cause) {
+    connectReq.removeAllListeners();
+
+    debug('tunneling socket could not be established, cause=%s\n',
+          cause.message, cause.stack);
+    var error = new Error('tunneling socket could not be established, ' +
+                          'cause=' + cause.message);
+    error.code = 'ECONNRESET';
+    options.request.emit('error', error);
+    self.removeSocket(placeholder);
+  }
+};
+
+TunnelingAgent.prototype.removeSocket = function removeSocket(socket) {
+  var pos = this.sockets.indexOf(socket)
+  if (pos === -1) {
+    return;
+  }
+  this.sockets.splice(pos, 1);
+
+  var pending = this.requests.shift();
+  if (pending) {
+    // If we have pending requests and a socket gets closed a new one
+    // needs to be created to take over in the pool for the one that closed.
+    this.createSocket(pending, function(socket) {
+      pending.request.onSocket(socket);
+    });
+  }
+};
+
+function createSecureSocket(options, cb) {
+  var self = this;
+  TunnelingAgent.prototype.createSocket.call(self, options, function(socket) {
+    var hostHeader = options.request.getHeader('host');
+    var tlsOptions = mergeOptions({}, self.options, {
+      socket: socket,
+      servername: hostHeader ? hostHeader.replace(/:.*$/, '') : options.host
+    });
+
+    // 0 is dummy port for v0.6
+    var secureSocket = tls.connect(0, tlsOptions);
+    self.sockets[self.sockets.indexOf(socket)] = secureSocket;
+    cb(secureSocket);
+  });
+}
+
+
+function toOptions(host, port, localAddress) {
+  if (typeof host === 'string') { // since v0.10
+    return {
+      host: host,
+      port: port,
+      localAddress: localAddress
+    };
+  }
+  return host; // for v0.11 or later
+}
+
+function mergeOptions(target) {
+  for (var i = 1, len = arguments.length; i < len; ++i) {
+    var overrides = arguments[i];
+    if (typeof overrides === 'object') {
+      var keys = Object.keys(overrides);
+      for (var j = 0, keyLen = keys.length; j < keyLen; ++j) {
+        var k = keys[j];
+        if (overrides[k] !== undefined) {
+          target[k] = overrides[k];
+        }
+      }
+    }
+  }
+  return target;
+}
+
+
+var debug;
+if (process.env.NODE_DEBUG && /\btunnel\b/.test(process.env.NODE_DEBUG)) {
+  debug = function() {
+    var args = Array.prototype.slice.call(arguments);
+    if (typeof args[0] === 'string') {
+      args[0] = 'TUNNEL: ' + args[0];
+    } else {
+      args.unshift('TUNNEL:');
+    }
+    console.error.apply(console, args);
+  }
+} else {
+  debug = function() {};
+}
+__webpack_unused_export__ = debug; // for test
+
+
+/***/ }),
+
+/***/ 6752:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 var __webpack_unused_export__;
 
 
-const Client = __nccwpck_require__(3069)
-const Dispatcher = __nccwpck_require__(2091)
-const Pool = __nccwpck_require__(7404)
-const BalancedPool = __nccwpck_require__(8973)
-const Agent = __nccwpck_require__(6261)
-const ProxyAgent = __nccwpck_require__(9848)
-const EnvHttpProxyAgent = __nccwpck_require__(7897)
-const RetryAgent = __nccwpck_require__(1882)
-const errors = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
+const Client = __nccwpck_require__(3701)
+const Dispatcher = __nccwpck_require__(883)
+const Pool = __nccwpck_require__(628)
+const BalancedPool = __nccwpck_require__(837)
+const Agent = __nccwpck_require__(7405)
+const ProxyAgent = __nccwpck_require__(6672)
+const EnvHttpProxyAgent = __nccwpck_require__(3137)
+const RetryAgent = __nccwpck_require__(50)
+const errors = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
 const { InvalidArgumentError } = errors
-const api = __nccwpck_require__(5407)
-const buildConnector = __nccwpck_require__(2296)
-const MockClient = __nccwpck_require__(8957)
-const MockAgent = __nccwpck_require__(5973)
-const MockPool = __nccwpck_require__(8780)
-const mockErrors = __nccwpck_require__(5445)
-const RetryHandler = __nccwpck_require__(112)
-const { getGlobalDispatcher, setGlobalDispatcher } = __nccwpck_require__(5837)
-const DecoratorHandler = __nccwpck_require__(7011)
-const RedirectHandler = __nccwpck_require__(5050)
-const createRedirectInterceptor = __nccwpck_require__(1676)
+const api = __nccwpck_require__(6615)
+const buildConnector = __nccwpck_require__(9136)
+const MockClient = __nccwpck_require__(7365)
+const MockAgent = __nccwpck_require__(7501)
+const MockPool = __nccwpck_require__(4004)
+const mockErrors = __nccwpck_require__(2429)
+const RetryHandler = __nccwpck_require__(7816)
+const { getGlobalDispatcher, setGlobalDispatcher } = __nccwpck_require__(2581)
+const DecoratorHandler = __nccwpck_require__(8155)
+const RedirectHandler = __nccwpck_require__(8754)
+const createRedirectInterceptor = __nccwpck_require__(5092)
 
 Object.assign(Dispatcher.prototype, api)
 
@@ -46,10 +326,10 @@ __webpack_unused_export__ = DecoratorHandler
 __webpack_unused_export__ = RedirectHandler
 __webpack_unused_export__ = createRedirectInterceptor
 __webpack_unused_export__ = {
-  redirect: __nccwpck_require__(3650),
-  retry: __nccwpck_require__(3874),
-  dump: __nccwpck_require__(2375),
-  dns: __nccwpck_require__(7251)
+  redirect: __nccwpck_require__(1514),
+  retry: __nccwpck_require__(2026),
+  dump: __nccwpck_require__(8060),
+  dns: __nccwpck_require__(379)
 }
 
 __webpack_unused_export__ = buildConnector
@@ -111,8 +391,8 @@ function makeDispatcher (fn) {
 __webpack_unused_export__ = setGlobalDispatcher
 __webpack_unused_export__ = getGlobalDispatcher
 
-const fetchImpl = (__nccwpck_require__(7302).fetch)
-__webpack_unused_export__ = async function fetch (init, options = undefined) {
+const fetchImpl = (__nccwpck_require__(4398).fetch)
+module.exports.hd = async function fetch (init, options = undefined) {
   try {
     return await fetchImpl(init, options)
   } catch (err) {
@@ -123,39 +403,39 @@ __webpack_unused_export__ = async function fetch (init, options = undefined) {
     throw err
   }
 }
-/* unused reexport */ __nccwpck_require__(3676).Headers
-/* unused reexport */ __nccwpck_require__(9107).Response
-/* unused reexport */ __nccwpck_require__(6055).Request
-/* unused reexport */ __nccwpck_require__(9662).FormData
+/* unused reexport */ __nccwpck_require__(660).Headers
+/* unused reexport */ __nccwpck_require__(9051).Response
+/* unused reexport */ __nccwpck_require__(9967).Request
+/* unused reexport */ __nccwpck_require__(5910).FormData
 __webpack_unused_export__ = globalThis.File ?? (__nccwpck_require__(4573).File)
-/* unused reexport */ __nccwpck_require__(6299).FileReader
+/* unused reexport */ __nccwpck_require__(8355).FileReader
 
-const { setGlobalOrigin, getGlobalOrigin } = __nccwpck_require__(2443)
+const { setGlobalOrigin, getGlobalOrigin } = __nccwpck_require__(1059)
 
 __webpack_unused_export__ = setGlobalOrigin
 __webpack_unused_export__ = getGlobalOrigin
 
-const { CacheStorage } = __nccwpck_require__(6949)
-const { kConstruct } = __nccwpck_require__(7589)
+const { CacheStorage } = __nccwpck_require__(3245)
+const { kConstruct } = __nccwpck_require__(109)
 
 // Cache & CacheStorage are tightly coupled with fetch. Even if it may run
 // in an older version of Node, it doesn't have any use without fetch.
 __webpack_unused_export__ = new CacheStorage(kConstruct)
 
-const { deleteCookie, getCookies, getSetCookies, setCookie } = __nccwpck_require__(5437)
+const { deleteCookie, getCookies, getSetCookies, setCookie } = __nccwpck_require__(9061)
 
 __webpack_unused_export__ = deleteCookie
 __webpack_unused_export__ = getCookies
 __webpack_unused_export__ = getSetCookies
 __webpack_unused_export__ = setCookie
 
-const { parseMIMEType, serializeAMimeType } = __nccwpck_require__(980)
+const { parseMIMEType, serializeAMimeType } = __nccwpck_require__(1900)
 
 __webpack_unused_export__ = parseMIMEType
 __webpack_unused_export__ = serializeAMimeType
 
-const { CloseEvent, ErrorEvent, MessageEvent } = __nccwpck_require__(44)
-/* unused reexport */ __nccwpck_require__(5366).WebSocket
+const { CloseEvent, ErrorEvent, MessageEvent } = __nccwpck_require__(5188)
+/* unused reexport */ __nccwpck_require__(3726).WebSocket
 __webpack_unused_export__ = CloseEvent
 __webpack_unused_export__ = ErrorEvent
 __webpack_unused_export__ = MessageEvent
@@ -171,18 +451,18 @@ __webpack_unused_export__ = MockPool
 __webpack_unused_export__ = MockAgent
 __webpack_unused_export__ = mockErrors
 
-const { EventSource } = __nccwpck_require__(6942)
+const { EventSource } = __nccwpck_require__(1238)
 
 __webpack_unused_export__ = EventSource
 
 
 /***/ }),
 
-/***/ 9318:
+/***/ 158:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
-const { addAbortListener } = __nccwpck_require__(1544)
-const { RequestAbortedError } = __nccwpck_require__(8091)
+const { addAbortListener } = __nccwpck_require__(3440)
+const { RequestAbortedError } = __nccwpck_require__(8707)
 
 const kListener = Symbol('kListener')
 const kSignal = Symbol('kSignal')
@@ -242,16 +522,16 @@ module.exports = {
 
 /***/ }),
 
-/***/ 9724:
+/***/ 2279:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const assert = __nccwpck_require__(4589)
 const { AsyncResource } = __nccwpck_require__(6698)
-const { InvalidArgumentError, SocketError } = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
-const { addSignal, removeSignal } = __nccwpck_require__(9318)
+const { InvalidArgumentError, SocketError } = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
+const { addSignal, removeSignal } = __nccwpck_require__(158)
 
 class ConnectHandler extends AsyncResource {
   constructor (opts, callback) {
@@ -357,7 +637,7 @@ module.exports = connect
 
 /***/ }),
 
-/***/ 6998:
+/***/ 6862:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -371,10 +651,10 @@ const {
   InvalidArgumentError,
   InvalidReturnValueError,
   RequestAbortedError
-} = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
+} = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
 const { AsyncResource } = __nccwpck_require__(6698)
-const { addSignal, removeSignal } = __nccwpck_require__(9318)
+const { addSignal, removeSignal } = __nccwpck_require__(158)
 const assert = __nccwpck_require__(4589)
 
 const kResume = Symbol('resume')
@@ -615,16 +895,16 @@ module.exports = pipeline
 
 /***/ }),
 
-/***/ 8675:
+/***/ 4043:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const assert = __nccwpck_require__(4589)
-const { Readable } = __nccwpck_require__(3135)
-const { InvalidArgumentError, RequestAbortedError } = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
-const { getResolveErrorBodyCallback } = __nccwpck_require__(8447)
+const { Readable } = __nccwpck_require__(9927)
+const { InvalidArgumentError, RequestAbortedError } = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
+const { getResolveErrorBodyCallback } = __nccwpck_require__(7655)
 const { AsyncResource } = __nccwpck_require__(6698)
 
 class RequestHandler extends AsyncResource {
@@ -836,18 +1116,18 @@ module.exports.RequestHandler = RequestHandler
 
 /***/ }),
 
-/***/ 576:
+/***/ 3560:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const assert = __nccwpck_require__(4589)
 const { finished, PassThrough } = __nccwpck_require__(7075)
-const { InvalidArgumentError, InvalidReturnValueError } = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
-const { getResolveErrorBodyCallback } = __nccwpck_require__(8447)
+const { InvalidArgumentError, InvalidReturnValueError } = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
+const { getResolveErrorBodyCallback } = __nccwpck_require__(7655)
 const { AsyncResource } = __nccwpck_require__(6698)
-const { addSignal, removeSignal } = __nccwpck_require__(9318)
+const { addSignal, removeSignal } = __nccwpck_require__(158)
 
 class StreamHandler extends AsyncResource {
   constructor (opts, factory, callback) {
@@ -1063,15 +1343,15 @@ module.exports = stream
 
 /***/ }),
 
-/***/ 2274:
+/***/ 1882:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { InvalidArgumentError, SocketError } = __nccwpck_require__(8091)
+const { InvalidArgumentError, SocketError } = __nccwpck_require__(8707)
 const { AsyncResource } = __nccwpck_require__(6698)
-const util = __nccwpck_require__(1544)
-const { addSignal, removeSignal } = __nccwpck_require__(9318)
+const util = __nccwpck_require__(3440)
+const { addSignal, removeSignal } = __nccwpck_require__(158)
 const assert = __nccwpck_require__(4589)
 
 class UpgradeHandler extends AsyncResource {
@@ -1178,21 +1458,21 @@ module.exports = upgrade
 
 /***/ }),
 
-/***/ 5407:
+/***/ 6615:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-module.exports.request = __nccwpck_require__(8675)
-module.exports.stream = __nccwpck_require__(576)
-module.exports.pipeline = __nccwpck_require__(6998)
-module.exports.upgrade = __nccwpck_require__(2274)
-module.exports.connect = __nccwpck_require__(9724)
+module.exports.request = __nccwpck_require__(4043)
+module.exports.stream = __nccwpck_require__(3560)
+module.exports.pipeline = __nccwpck_require__(6862)
+module.exports.upgrade = __nccwpck_require__(1882)
+module.exports.connect = __nccwpck_require__(2279)
 
 
 /***/ }),
 
-/***/ 3135:
+/***/ 9927:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 // Ported from https://github.com/nodejs/undici/pull/907
@@ -1201,9 +1481,9 @@ module.exports.connect = __nccwpck_require__(9724)
 
 const assert = __nccwpck_require__(4589)
 const { Readable } = __nccwpck_require__(7075)
-const { RequestAbortedError, NotSupportedError, InvalidArgumentError, AbortError } = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
-const { ReadableStreamFrom } = __nccwpck_require__(1544)
+const { RequestAbortedError, NotSupportedError, InvalidArgumentError, AbortError } = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
+const { ReadableStreamFrom } = __nccwpck_require__(3440)
 
 const kConsume = Symbol('kConsume')
 const kReading = Symbol('kReading')
@@ -1584,15 +1864,15 @@ module.exports = { Readable: BodyReadable, chunksDecode }
 
 /***/ }),
 
-/***/ 8447:
+/***/ 7655:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 const assert = __nccwpck_require__(4589)
 const {
   ResponseStatusCodeError
-} = __nccwpck_require__(8091)
+} = __nccwpck_require__(8707)
 
-const { chunksDecode } = __nccwpck_require__(3135)
+const { chunksDecode } = __nccwpck_require__(9927)
 const CHUNK_LIMIT = 128 * 1024
 
 async function getResolveErrorBodyCallback ({ callback, body, contentType, statusCode, statusMessage, headers }) {
@@ -1684,16 +1964,16 @@ module.exports = {
 
 /***/ }),
 
-/***/ 2296:
+/***/ 9136:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const net = __nccwpck_require__(7030)
 const assert = __nccwpck_require__(4589)
-const util = __nccwpck_require__(1544)
-const { InvalidArgumentError, ConnectTimeoutError } = __nccwpck_require__(8091)
-const timers = __nccwpck_require__(2563)
+const util = __nccwpck_require__(3440)
+const { InvalidArgumentError, ConnectTimeoutError } = __nccwpck_require__(8707)
+const timers = __nccwpck_require__(6603)
 
 function noop () {}
 
@@ -1931,7 +2211,7 @@ module.exports = buildConnector
 
 /***/ }),
 
-/***/ 1303:
+/***/ 735:
 /***/ ((module) => {
 
 
@@ -2056,7 +2336,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 8150:
+/***/ 2414:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -2265,7 +2545,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 8091:
+/***/ 8707:
 /***/ ((module) => {
 
 
@@ -2697,7 +2977,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 8823:
+/***/ 4655:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -2705,7 +2985,7 @@ module.exports = {
 const {
   InvalidArgumentError,
   NotSupportedError
-} = __nccwpck_require__(8091)
+} = __nccwpck_require__(8707)
 const assert = __nccwpck_require__(4589)
 const {
   isValidHTTPToken,
@@ -2720,9 +3000,9 @@ const {
   validateHandler,
   getServerName,
   normalizedMethodRecords
-} = __nccwpck_require__(1544)
-const { channels } = __nccwpck_require__(8150)
-const { headerNameLowerCasedRecord } = __nccwpck_require__(1303)
+} = __nccwpck_require__(3440)
+const { channels } = __nccwpck_require__(2414)
+const { headerNameLowerCasedRecord } = __nccwpck_require__(735)
 
 // Verifies that a given path is valid does not contain control chars \x00 to \x20
 const invalidPathRegex = /[^\u0021-\u00ff]/
@@ -3186,7 +3466,7 @@ module.exports = Request
 
 /***/ }),
 
-/***/ 9411:
+/***/ 6443:
 /***/ ((module) => {
 
 module.exports = {
@@ -3260,7 +3540,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 3568:
+/***/ 7752:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -3268,7 +3548,7 @@ module.exports = {
 const {
   wellknownHeaderNames,
   headerNameLowerCasedRecord
-} = __nccwpck_require__(1303)
+} = __nccwpck_require__(735)
 
 class TstNode {
   /** @type {any} */
@@ -3419,13 +3699,13 @@ module.exports = {
 
 /***/ }),
 
-/***/ 1544:
+/***/ 3440:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const assert = __nccwpck_require__(4589)
-const { kDestroyed, kBodyUsed, kListeners, kBody } = __nccwpck_require__(9411)
+const { kDestroyed, kBodyUsed, kListeners, kBody } = __nccwpck_require__(6443)
 const { IncomingMessage } = __nccwpck_require__(7067)
 const stream = __nccwpck_require__(7075)
 const net = __nccwpck_require__(7030)
@@ -3433,9 +3713,9 @@ const { Blob } = __nccwpck_require__(4573)
 const nodeUtil = __nccwpck_require__(7975)
 const { stringify } = __nccwpck_require__(1792)
 const { EventEmitter: EE } = __nccwpck_require__(8474)
-const { InvalidArgumentError } = __nccwpck_require__(8091)
-const { headerNameLowerCasedRecord } = __nccwpck_require__(1303)
-const { tree } = __nccwpck_require__(3568)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
+const { headerNameLowerCasedRecord } = __nccwpck_require__(735)
+const { tree } = __nccwpck_require__(7752)
 
 const [nodeMajor, nodeMinor] = process.versions.node.split('.').map(v => Number(v))
 
@@ -4145,18 +4425,18 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6261:
+/***/ 7405:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { InvalidArgumentError } = __nccwpck_require__(8091)
-const { kClients, kRunning, kClose, kDestroy, kDispatch, kInterceptors } = __nccwpck_require__(9411)
-const DispatcherBase = __nccwpck_require__(4745)
-const Pool = __nccwpck_require__(7404)
-const Client = __nccwpck_require__(3069)
-const util = __nccwpck_require__(1544)
-const createRedirectInterceptor = __nccwpck_require__(1676)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
+const { kClients, kRunning, kClose, kDestroy, kDispatch, kInterceptors } = __nccwpck_require__(6443)
+const DispatcherBase = __nccwpck_require__(1841)
+const Pool = __nccwpck_require__(628)
+const Client = __nccwpck_require__(3701)
+const util = __nccwpck_require__(3440)
+const createRedirectInterceptor = __nccwpck_require__(5092)
 
 const kOnConnect = Symbol('onConnect')
 const kOnDisconnect = Symbol('onDisconnect')
@@ -4285,7 +4565,7 @@ module.exports = Agent
 
 /***/ }),
 
-/***/ 8973:
+/***/ 837:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -4293,7 +4573,7 @@ module.exports = Agent
 const {
   BalancedPoolMissingUpstreamError,
   InvalidArgumentError
-} = __nccwpck_require__(8091)
+} = __nccwpck_require__(8707)
 const {
   PoolBase,
   kClients,
@@ -4301,10 +4581,10 @@ const {
   kAddClient,
   kRemoveClient,
   kGetDispatcher
-} = __nccwpck_require__(3272)
-const Pool = __nccwpck_require__(7404)
-const { kUrl, kInterceptors } = __nccwpck_require__(9411)
-const { parseOrigin } = __nccwpck_require__(1544)
+} = __nccwpck_require__(2128)
+const Pool = __nccwpck_require__(628)
+const { kUrl, kInterceptors } = __nccwpck_require__(6443)
+const { parseOrigin } = __nccwpck_require__(3440)
 const kFactory = Symbol('factory')
 
 const kOptions = Symbol('options')
@@ -4501,7 +4781,7 @@ module.exports = BalancedPool
 
 /***/ }),
 
-/***/ 1557:
+/***/ 637:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -4509,9 +4789,9 @@ module.exports = BalancedPool
 /* global WebAssembly */
 
 const assert = __nccwpck_require__(4589)
-const util = __nccwpck_require__(1544)
-const { channels } = __nccwpck_require__(8150)
-const timers = __nccwpck_require__(2563)
+const util = __nccwpck_require__(3440)
+const { channels } = __nccwpck_require__(2414)
+const timers = __nccwpck_require__(6603)
 const {
   RequestContentLengthMismatchError,
   ResponseContentLengthMismatchError,
@@ -4524,7 +4804,7 @@ const {
   BodyTimeoutError,
   HTTPParserError,
   ResponseExceededMaxSizeError
-} = __nccwpck_require__(8091)
+} = __nccwpck_require__(8707)
 const {
   kUrl,
   kReset,
@@ -4557,9 +4837,9 @@ const {
   kOnError,
   kResume,
   kHTTPContext
-} = __nccwpck_require__(9411)
+} = __nccwpck_require__(6443)
 
-const constants = __nccwpck_require__(7424)
+const constants = __nccwpck_require__(2824)
 const EMPTY_BUF = Buffer.alloc(0)
 const FastBuffer = Buffer[Symbol.species]
 const addListener = util.addListener
@@ -4571,11 +4851,11 @@ const kSocketUsed = Symbol('kSocketUsed')
 let extractBody
 
 async function lazyllhttp () {
-  const llhttpWasmData = process.env.JEST_WORKER_ID ? __nccwpck_require__(5465) : undefined
+  const llhttpWasmData = process.env.JEST_WORKER_ID ? __nccwpck_require__(3870) : undefined
 
   let mod
   try {
-    mod = await WebAssembly.compile(__nccwpck_require__(9474))
+    mod = await WebAssembly.compile(__nccwpck_require__(3434))
   } catch (e) {
     /* istanbul ignore next */
 
@@ -4583,7 +4863,7 @@ async function lazyllhttp () {
     // being enabled, but the occurring of this other error
     // * https://github.com/emscripten-core/emscripten/issues/11495
     // got me to remove that check to avoid breaking Node 12.
-    mod = await WebAssembly.compile(llhttpWasmData || __nccwpck_require__(5465))
+    mod = await WebAssembly.compile(llhttpWasmData || __nccwpck_require__(3870))
   }
 
   return await WebAssembly.instantiate(mod, {
@@ -5498,7 +5778,7 @@ function writeH1 (client, request) {
 
   if (util.isFormDataLike(body)) {
     if (!extractBody) {
-      extractBody = (__nccwpck_require__(8900).extractBody)
+      extractBody = (__nccwpck_require__(4492).extractBody)
     }
 
     const [bodyStream, contentType] = extractBody(body)
@@ -6021,7 +6301,7 @@ module.exports = connectH1
 
 /***/ }),
 
-/***/ 4092:
+/***/ 8788:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -6029,13 +6309,13 @@ module.exports = connectH1
 const assert = __nccwpck_require__(4589)
 const { errorMonitor } = __nccwpck_require__(8474)
 const { pipeline } = __nccwpck_require__(7075)
-const util = __nccwpck_require__(1544)
+const util = __nccwpck_require__(3440)
 const {
   RequestContentLengthMismatchError,
   RequestAbortedError,
   SocketError,
   InformationalError
-} = __nccwpck_require__(8091)
+} = __nccwpck_require__(8707)
 const {
   kUrl,
   kReset,
@@ -6054,7 +6334,7 @@ const {
   kResume,
   kSize,
   kHTTPContext
-} = __nccwpck_require__(9411)
+} = __nccwpck_require__(6443)
 
 const kOpenStreams = Symbol('open streams')
 
@@ -6460,7 +6740,7 @@ function writeH2 (client, request) {
   let contentLength = util.bodyLength(body)
 
   if (util.isFormDataLike(body)) {
-    extractBody ??= (__nccwpck_require__(8900).extractBody)
+    extractBody ??= (__nccwpck_require__(4492).extractBody)
 
     const [bodyStream, contentType] = extractBody(body)
     headers['content-type'] = contentType
@@ -6820,7 +7100,7 @@ module.exports = connectH2
 
 /***/ }),
 
-/***/ 3069:
+/***/ 3701:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 // @ts-check
@@ -6830,16 +7110,16 @@ module.exports = connectH2
 const assert = __nccwpck_require__(4589)
 const net = __nccwpck_require__(7030)
 const http = __nccwpck_require__(7067)
-const util = __nccwpck_require__(1544)
-const { channels } = __nccwpck_require__(8150)
-const Request = __nccwpck_require__(8823)
-const DispatcherBase = __nccwpck_require__(4745)
+const util = __nccwpck_require__(3440)
+const { channels } = __nccwpck_require__(2414)
+const Request = __nccwpck_require__(4655)
+const DispatcherBase = __nccwpck_require__(1841)
 const {
   InvalidArgumentError,
   InformationalError,
   ClientDestroyedError
-} = __nccwpck_require__(8091)
-const buildConnector = __nccwpck_require__(2296)
+} = __nccwpck_require__(8707)
+const buildConnector = __nccwpck_require__(9136)
 const {
   kUrl,
   kServerName,
@@ -6881,9 +7161,9 @@ const {
   kHTTPContext,
   kMaxConcurrentStreams,
   kResume
-} = __nccwpck_require__(9411)
-const connectH1 = __nccwpck_require__(1557)
-const connectH2 = __nccwpck_require__(4092)
+} = __nccwpck_require__(6443)
+const connectH1 = __nccwpck_require__(637)
+const connectH2 = __nccwpck_require__(8788)
 let deprecatedInterceptorWarned = false
 
 const kClosedResolve = Symbol('kClosedResolve')
@@ -7191,7 +7471,7 @@ class Client extends DispatcherBase {
   }
 }
 
-const createRedirectInterceptor = __nccwpck_require__(1676)
+const createRedirectInterceptor = __nccwpck_require__(5092)
 
 function onError (client, err) {
   if (
@@ -7451,19 +7731,19 @@ module.exports = Client
 
 /***/ }),
 
-/***/ 4745:
+/***/ 1841:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const buffer = __nccwpck_require__(4573)
-const Dispatcher = __nccwpck_require__(2091)
+const Dispatcher = __nccwpck_require__(883)
 const {
   ClientDestroyedError,
   ClientClosedError,
   InvalidArgumentError
-} = __nccwpck_require__(8091)
-const { kDestroy, kClose, kClosed, kDestroyed, kDispatch, kInterceptors } = __nccwpck_require__(9411)
+} = __nccwpck_require__(8707)
+const { kDestroy, kClose, kClosed, kDestroyed, kDispatch, kInterceptors } = __nccwpck_require__(6443)
 
 const kOnDestroyed = Symbol('onDestroyed')
 const kOnClosed = Symbol('onClosed')
@@ -7666,7 +7946,7 @@ module.exports = DispatcherBase
 
 /***/ }),
 
-/***/ 2091:
+/***/ 883:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -7738,15 +8018,15 @@ module.exports = Dispatcher
 
 /***/ }),
 
-/***/ 7897:
+/***/ 3137:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const DispatcherBase = __nccwpck_require__(4745)
-const { kClose, kDestroy, kClosed, kDestroyed, kDispatch, kNoProxyAgent, kHttpProxyAgent, kHttpsProxyAgent } = __nccwpck_require__(9411)
-const ProxyAgent = __nccwpck_require__(9848)
-const Agent = __nccwpck_require__(6261)
+const DispatcherBase = __nccwpck_require__(1841)
+const { kClose, kDestroy, kClosed, kDestroyed, kDispatch, kNoProxyAgent, kHttpProxyAgent, kHttpsProxyAgent } = __nccwpck_require__(6443)
+const ProxyAgent = __nccwpck_require__(6672)
+const Agent = __nccwpck_require__(7405)
 
 const DEFAULT_PORTS = {
   'http:': 80,
@@ -7905,7 +8185,7 @@ module.exports = EnvHttpProxyAgent
 
 /***/ }),
 
-/***/ 6524:
+/***/ 4660:
 /***/ ((module) => {
 
 /* eslint-disable */
@@ -8029,15 +8309,15 @@ module.exports = class FixedQueue {
 
 /***/ }),
 
-/***/ 3272:
+/***/ 2128:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const DispatcherBase = __nccwpck_require__(4745)
-const FixedQueue = __nccwpck_require__(6524)
-const { kConnected, kSize, kRunning, kPending, kQueued, kBusy, kFree, kUrl, kClose, kDestroy, kDispatch } = __nccwpck_require__(9411)
-const PoolStats = __nccwpck_require__(9686)
+const DispatcherBase = __nccwpck_require__(1841)
+const FixedQueue = __nccwpck_require__(4660)
+const { kConnected, kSize, kRunning, kPending, kQueued, kBusy, kFree, kUrl, kClose, kDestroy, kDispatch } = __nccwpck_require__(6443)
+const PoolStats = __nccwpck_require__(3246)
 
 const kClients = Symbol('clients')
 const kNeedDrain = Symbol('needDrain')
@@ -8230,10 +8510,10 @@ module.exports = {
 
 /***/ }),
 
-/***/ 9686:
+/***/ 3246:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
-const { kFree, kConnected, kPending, kQueued, kRunning, kSize } = __nccwpck_require__(9411)
+const { kFree, kConnected, kPending, kQueued, kRunning, kSize } = __nccwpck_require__(6443)
 const kPool = Symbol('pool')
 
 class PoolStats {
@@ -8271,7 +8551,7 @@ module.exports = PoolStats
 
 /***/ }),
 
-/***/ 7404:
+/***/ 628:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -8282,14 +8562,14 @@ const {
   kNeedDrain,
   kAddClient,
   kGetDispatcher
-} = __nccwpck_require__(3272)
-const Client = __nccwpck_require__(3069)
+} = __nccwpck_require__(2128)
+const Client = __nccwpck_require__(3701)
 const {
   InvalidArgumentError
-} = __nccwpck_require__(8091)
-const util = __nccwpck_require__(1544)
-const { kUrl, kInterceptors } = __nccwpck_require__(9411)
-const buildConnector = __nccwpck_require__(2296)
+} = __nccwpck_require__(8707)
+const util = __nccwpck_require__(3440)
+const { kUrl, kInterceptors } = __nccwpck_require__(6443)
+const buildConnector = __nccwpck_require__(9136)
 
 const kOptions = Symbol('options')
 const kConnections = Symbol('connections')
@@ -8385,19 +8665,19 @@ module.exports = Pool
 
 /***/ }),
 
-/***/ 9848:
+/***/ 6672:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { kProxy, kClose, kDestroy, kDispatch, kInterceptors } = __nccwpck_require__(9411)
+const { kProxy, kClose, kDestroy, kDispatch, kInterceptors } = __nccwpck_require__(6443)
 const { URL } = __nccwpck_require__(3136)
-const Agent = __nccwpck_require__(6261)
-const Pool = __nccwpck_require__(7404)
-const DispatcherBase = __nccwpck_require__(4745)
-const { InvalidArgumentError, RequestAbortedError, SecureProxyConnectionError } = __nccwpck_require__(8091)
-const buildConnector = __nccwpck_require__(2296)
-const Client = __nccwpck_require__(3069)
+const Agent = __nccwpck_require__(7405)
+const Pool = __nccwpck_require__(628)
+const DispatcherBase = __nccwpck_require__(1841)
+const { InvalidArgumentError, RequestAbortedError, SecureProxyConnectionError } = __nccwpck_require__(8707)
+const buildConnector = __nccwpck_require__(9136)
+const Client = __nccwpck_require__(3701)
 
 const kAgent = Symbol('proxy agent')
 const kClient = Symbol('proxy client')
@@ -8666,13 +8946,13 @@ module.exports = ProxyAgent
 
 /***/ }),
 
-/***/ 1882:
+/***/ 50:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const Dispatcher = __nccwpck_require__(2091)
-const RetryHandler = __nccwpck_require__(112)
+const Dispatcher = __nccwpck_require__(883)
+const RetryHandler = __nccwpck_require__(7816)
 
 class RetryAgent extends Dispatcher {
   #agent = null
@@ -8708,7 +8988,7 @@ module.exports = RetryAgent
 
 /***/ }),
 
-/***/ 5837:
+/***/ 2581:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -8716,8 +8996,8 @@ module.exports = RetryAgent
 // We include a version number for the Dispatcher API. In case of breaking changes,
 // this version number must be increased to avoid conflicts.
 const globalDispatcher = Symbol.for('undici.globalDispatcher.1')
-const { InvalidArgumentError } = __nccwpck_require__(8091)
-const Agent = __nccwpck_require__(6261)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
+const Agent = __nccwpck_require__(7405)
 
 if (getGlobalDispatcher() === undefined) {
   setGlobalDispatcher(new Agent())
@@ -8747,7 +9027,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 7011:
+/***/ 8155:
 /***/ ((module) => {
 
 
@@ -8798,15 +9078,15 @@ module.exports = class DecoratorHandler {
 
 /***/ }),
 
-/***/ 5050:
+/***/ 8754:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const util = __nccwpck_require__(1544)
-const { kBodyUsed } = __nccwpck_require__(9411)
+const util = __nccwpck_require__(3440)
+const { kBodyUsed } = __nccwpck_require__(6443)
 const assert = __nccwpck_require__(4589)
-const { InvalidArgumentError } = __nccwpck_require__(8091)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
 const EE = __nccwpck_require__(8474)
 
 const redirectableStatusCodes = [300, 301, 302, 303, 307, 308]
@@ -9037,20 +9317,20 @@ module.exports = RedirectHandler
 
 /***/ }),
 
-/***/ 112:
+/***/ 7816:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 const assert = __nccwpck_require__(4589)
 
-const { kRetryHandlerDefaultRetry } = __nccwpck_require__(9411)
-const { RequestRetryError } = __nccwpck_require__(8091)
+const { kRetryHandlerDefaultRetry } = __nccwpck_require__(6443)
+const { RequestRetryError } = __nccwpck_require__(8707)
 const {
   isDisturbed,
   parseHeaders,
   parseRangeHeader,
   wrapRequestBody
-} = __nccwpck_require__(1544)
+} = __nccwpck_require__(3440)
 
 function calculateRetryAfterHeader (retryAfter) {
   const current = Date.now()
@@ -9481,14 +9761,14 @@ module.exports = RetryHandler
 
 /***/ }),
 
-/***/ 7251:
+/***/ 379:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 const { isIP } = __nccwpck_require__(7030)
 const { lookup } = __nccwpck_require__(610)
-const DecoratorHandler = __nccwpck_require__(7011)
-const { InvalidArgumentError, InformationalError } = __nccwpck_require__(8091)
+const DecoratorHandler = __nccwpck_require__(8155)
+const { InvalidArgumentError, InformationalError } = __nccwpck_require__(8707)
 const maxInt = Math.pow(2, 31) - 1
 
 class DNSInstance {
@@ -9863,14 +10143,14 @@ module.exports = interceptorOpts => {
 
 /***/ }),
 
-/***/ 2375:
+/***/ 8060:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const util = __nccwpck_require__(1544)
-const { InvalidArgumentError, RequestAbortedError } = __nccwpck_require__(8091)
-const DecoratorHandler = __nccwpck_require__(7011)
+const util = __nccwpck_require__(3440)
+const { InvalidArgumentError, RequestAbortedError } = __nccwpck_require__(8707)
+const DecoratorHandler = __nccwpck_require__(8155)
 
 class DumpHandler extends DecoratorHandler {
   #maxSize = 1024 * 1024
@@ -9993,12 +10273,12 @@ module.exports = createDumpInterceptor
 
 /***/ }),
 
-/***/ 1676:
+/***/ 5092:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const RedirectHandler = __nccwpck_require__(5050)
+const RedirectHandler = __nccwpck_require__(8754)
 
 function createRedirectInterceptor ({ maxRedirections: defaultMaxRedirections }) {
   return (dispatch) => {
@@ -10021,11 +10301,11 @@ module.exports = createRedirectInterceptor
 
 /***/ }),
 
-/***/ 3650:
+/***/ 1514:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
-const RedirectHandler = __nccwpck_require__(5050)
+const RedirectHandler = __nccwpck_require__(8754)
 
 module.exports = opts => {
   const globalMaxRedirections = opts?.maxRedirections
@@ -10052,11 +10332,11 @@ module.exports = opts => {
 
 /***/ }),
 
-/***/ 3874:
+/***/ 2026:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
-const RetryHandler = __nccwpck_require__(112)
+const RetryHandler = __nccwpck_require__(7816)
 
 module.exports = globalOpts => {
   return dispatch => {
@@ -10078,13 +10358,13 @@ module.exports = globalOpts => {
 
 /***/ }),
 
-/***/ 7424:
+/***/ 2824:
 /***/ ((__unused_webpack_module, exports, __nccwpck_require__) => {
 
 
 Object.defineProperty(exports, "__esModule", ({ value: true }));
 exports.SPECIAL_HEADERS = exports.HEADER_STATE = exports.MINOR = exports.MAJOR = exports.CONNECTION_TOKEN_CHARS = exports.HEADER_CHARS = exports.TOKEN = exports.STRICT_TOKEN = exports.HEX = exports.URL_CHAR = exports.STRICT_URL_CHAR = exports.USERINFO_CHARS = exports.MARK = exports.ALPHANUM = exports.NUM = exports.HEX_MAP = exports.NUM_MAP = exports.ALPHA = exports.FINISH = exports.H_METHOD_MAP = exports.METHOD_MAP = exports.METHODS_RTSP = exports.METHODS_ICE = exports.METHODS_HTTP = exports.METHODS = exports.LENIENT_FLAGS = exports.FLAGS = exports.TYPE = exports.ERROR = void 0;
-const utils_1 = __nccwpck_require__(8916);
+const utils_1 = __nccwpck_require__(172);
 // C headers
 var ERROR;
 (function (ERROR) {
@@ -10362,7 +10642,7 @@ exports.SPECIAL_HEADERS = {
 
 /***/ }),
 
-/***/ 5465:
+/***/ 3870:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -10374,7 +10654,7 @@ module.exports = Buffer.from('AGFzbQEAAAABJwdgAX8Bf2ADf39/AX9gAX8AYAJ/fwBgBH9/f3
 
 /***/ }),
 
-/***/ 9474:
+/***/ 3434:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -10386,7 +10666,7 @@ module.exports = Buffer.from('AGFzbQEAAAABJwdgAX8Bf2ADf39/AX9gAX8AYAJ/fwBgBH9/f3
 
 /***/ }),
 
-/***/ 8916:
+/***/ 172:
 /***/ ((__unused_webpack_module, exports) => {
 
 
@@ -10407,13 +10687,13 @@ exports.enumToMap = enumToMap;
 
 /***/ }),
 
-/***/ 5973:
+/***/ 7501:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { kClients } = __nccwpck_require__(9411)
-const Agent = __nccwpck_require__(6261)
+const { kClients } = __nccwpck_require__(6443)
+const Agent = __nccwpck_require__(7405)
 const {
   kAgent,
   kMockAgentSet,
@@ -10424,14 +10704,14 @@ const {
   kGetNetConnect,
   kOptions,
   kFactory
-} = __nccwpck_require__(8149)
-const MockClient = __nccwpck_require__(8957)
-const MockPool = __nccwpck_require__(8780)
-const { matchValue, buildMockOptions } = __nccwpck_require__(1725)
-const { InvalidArgumentError, UndiciError } = __nccwpck_require__(8091)
-const Dispatcher = __nccwpck_require__(2091)
-const Pluralizer = __nccwpck_require__(8353)
-const PendingInterceptorsFormatter = __nccwpck_require__(1030)
+} = __nccwpck_require__(1117)
+const MockClient = __nccwpck_require__(7365)
+const MockPool = __nccwpck_require__(4004)
+const { matchValue, buildMockOptions } = __nccwpck_require__(3397)
+const { InvalidArgumentError, UndiciError } = __nccwpck_require__(8707)
+const Dispatcher = __nccwpck_require__(883)
+const Pluralizer = __nccwpck_require__(1529)
+const PendingInterceptorsFormatter = __nccwpck_require__(6142)
 
 class MockAgent extends Dispatcher {
   constructor (opts) {
@@ -10574,14 +10854,14 @@ module.exports = MockAgent
 
 /***/ }),
 
-/***/ 8957:
+/***/ 7365:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { promisify } = __nccwpck_require__(7975)
-const Client = __nccwpck_require__(3069)
-const { buildMockDispatch } = __nccwpck_require__(1725)
+const Client = __nccwpck_require__(3701)
+const { buildMockDispatch } = __nccwpck_require__(3397)
 const {
   kDispatches,
   kMockAgent,
@@ -10590,10 +10870,10 @@ const {
   kOrigin,
   kOriginalDispatch,
   kConnected
-} = __nccwpck_require__(8149)
-const { MockInterceptor } = __nccwpck_require__(1599)
-const Symbols = __nccwpck_require__(9411)
-const { InvalidArgumentError } = __nccwpck_require__(8091)
+} = __nccwpck_require__(1117)
+const { MockInterceptor } = __nccwpck_require__(1511)
+const Symbols = __nccwpck_require__(6443)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
 
 /**
  * MockClient provides an API that extends the Client to influence the mockDispatches.
@@ -10640,12 +10920,12 @@ module.exports = MockClient
 
 /***/ }),
 
-/***/ 5445:
+/***/ 2429:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { UndiciError } = __nccwpck_require__(8091)
+const { UndiciError } = __nccwpck_require__(8707)
 
 const kMockNotMatchedError = Symbol.for('undici.error.UND_MOCK_ERR_MOCK_NOT_MATCHED')
 
@@ -10675,12 +10955,12 @@ module.exports = {
 
 /***/ }),
 
-/***/ 1599:
+/***/ 1511:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { getResponseData, buildKey, addMockDispatch } = __nccwpck_require__(1725)
+const { getResponseData, buildKey, addMockDispatch } = __nccwpck_require__(3397)
 const {
   kDispatches,
   kDispatchKey,
@@ -10688,9 +10968,9 @@ const {
   kDefaultTrailers,
   kContentLength,
   kMockDispatch
-} = __nccwpck_require__(8149)
-const { InvalidArgumentError } = __nccwpck_require__(8091)
-const { buildURL } = __nccwpck_require__(1544)
+} = __nccwpck_require__(1117)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
+const { buildURL } = __nccwpck_require__(3440)
 
 /**
  * Defines the scope API for an interceptor reply
@@ -10889,14 +11169,14 @@ module.exports.MockScope = MockScope
 
 /***/ }),
 
-/***/ 8780:
+/***/ 4004:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { promisify } = __nccwpck_require__(7975)
-const Pool = __nccwpck_require__(7404)
-const { buildMockDispatch } = __nccwpck_require__(1725)
+const Pool = __nccwpck_require__(628)
+const { buildMockDispatch } = __nccwpck_require__(3397)
 const {
   kDispatches,
   kMockAgent,
@@ -10905,10 +11185,10 @@ const {
   kOrigin,
   kOriginalDispatch,
   kConnected
-} = __nccwpck_require__(8149)
-const { MockInterceptor } = __nccwpck_require__(1599)
-const Symbols = __nccwpck_require__(9411)
-const { InvalidArgumentError } = __nccwpck_require__(8091)
+} = __nccwpck_require__(1117)
+const { MockInterceptor } = __nccwpck_require__(1511)
+const Symbols = __nccwpck_require__(6443)
+const { InvalidArgumentError } = __nccwpck_require__(8707)
 
 /**
  * MockPool provides an API that extends the Pool to influence the mockDispatches.
@@ -10955,7 +11235,7 @@ module.exports = MockPool
 
 /***/ }),
 
-/***/ 8149:
+/***/ 1117:
 /***/ ((module) => {
 
 
@@ -10985,20 +11265,20 @@ module.exports = {
 
 /***/ }),
 
-/***/ 1725:
+/***/ 3397:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { MockNotMatchedError } = __nccwpck_require__(5445)
+const { MockNotMatchedError } = __nccwpck_require__(2429)
 const {
   kDispatches,
   kMockAgent,
   kOriginalDispatch,
   kOrigin,
   kGetNetConnect
-} = __nccwpck_require__(8149)
-const { buildURL } = __nccwpck_require__(1544)
+} = __nccwpck_require__(1117)
+const { buildURL } = __nccwpck_require__(3440)
 const { STATUS_CODES } = __nccwpck_require__(7067)
 const {
   types: {
@@ -11359,7 +11639,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 1030:
+/***/ 6142:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -11409,7 +11689,7 @@ module.exports = class PendingInterceptorsFormatter {
 
 /***/ }),
 
-/***/ 8353:
+/***/ 1529:
 /***/ ((module) => {
 
 
@@ -11445,7 +11725,7 @@ module.exports = class Pluralizer {
 
 /***/ }),
 
-/***/ 2563:
+/***/ 6603:
 /***/ ((module) => {
 
 
@@ -11875,20 +12155,20 @@ module.exports = {
 
 /***/ }),
 
-/***/ 4330:
+/***/ 9634:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { kConstruct } = __nccwpck_require__(7589)
-const { urlEquals, getFieldValues } = __nccwpck_require__(102)
-const { kEnumerableProperty, isDisturbed } = __nccwpck_require__(1544)
-const { webidl } = __nccwpck_require__(253)
-const { Response, cloneResponse, fromInnerResponse } = __nccwpck_require__(9107)
-const { Request, fromInnerRequest } = __nccwpck_require__(6055)
-const { kState } = __nccwpck_require__(4883)
-const { fetching } = __nccwpck_require__(7302)
-const { urlIsHttpHttpsScheme, createDeferredPromise, readAllBytes } = __nccwpck_require__(4296)
+const { kConstruct } = __nccwpck_require__(109)
+const { urlEquals, getFieldValues } = __nccwpck_require__(6798)
+const { kEnumerableProperty, isDisturbed } = __nccwpck_require__(3440)
+const { webidl } = __nccwpck_require__(5893)
+const { Response, cloneResponse, fromInnerResponse } = __nccwpck_require__(9051)
+const { Request, fromInnerRequest } = __nccwpck_require__(9967)
+const { kState } = __nccwpck_require__(3627)
+const { fetching } = __nccwpck_require__(4398)
+const { urlIsHttpHttpsScheme, createDeferredPromise, readAllBytes } = __nccwpck_require__(3168)
 const assert = __nccwpck_require__(4589)
 
 /**
@@ -12741,15 +13021,15 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6949:
+/***/ 3245:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { kConstruct } = __nccwpck_require__(7589)
-const { Cache } = __nccwpck_require__(4330)
-const { webidl } = __nccwpck_require__(253)
-const { kEnumerableProperty } = __nccwpck_require__(1544)
+const { kConstruct } = __nccwpck_require__(109)
+const { Cache } = __nccwpck_require__(9634)
+const { webidl } = __nccwpck_require__(5893)
+const { kEnumerableProperty } = __nccwpck_require__(3440)
 
 class CacheStorage {
   /**
@@ -12900,26 +13180,26 @@ module.exports = {
 
 /***/ }),
 
-/***/ 7589:
+/***/ 109:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 module.exports = {
-  kConstruct: (__nccwpck_require__(9411).kConstruct)
+  kConstruct: (__nccwpck_require__(6443).kConstruct)
 }
 
 
 /***/ }),
 
-/***/ 102:
+/***/ 6798:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const assert = __nccwpck_require__(4589)
-const { URLSerializer } = __nccwpck_require__(980)
-const { isValidHeaderName } = __nccwpck_require__(4296)
+const { URLSerializer } = __nccwpck_require__(1900)
+const { isValidHeaderName } = __nccwpck_require__(3168)
 
 /**
  * @see https://url.spec.whatwg.org/#concept-url-equals
@@ -12964,7 +13244,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6820:
+/***/ 1276:
 /***/ ((module) => {
 
 
@@ -12983,15 +13263,15 @@ module.exports = {
 
 /***/ }),
 
-/***/ 5437:
+/***/ 9061:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { parseSetCookie } = __nccwpck_require__(2802)
-const { stringify } = __nccwpck_require__(5613)
-const { webidl } = __nccwpck_require__(253)
-const { Headers } = __nccwpck_require__(3676)
+const { parseSetCookie } = __nccwpck_require__(1978)
+const { stringify } = __nccwpck_require__(7797)
+const { webidl } = __nccwpck_require__(5893)
+const { Headers } = __nccwpck_require__(660)
 
 /**
  * @typedef {Object} Cookie
@@ -13174,14 +13454,14 @@ module.exports = {
 
 /***/ }),
 
-/***/ 2802:
+/***/ 1978:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { maxNameValuePairSize, maxAttributeValueSize } = __nccwpck_require__(6820)
-const { isCTLExcludingHtab } = __nccwpck_require__(5613)
-const { collectASequenceOfCodePointsFast } = __nccwpck_require__(980)
+const { maxNameValuePairSize, maxAttributeValueSize } = __nccwpck_require__(1276)
+const { isCTLExcludingHtab } = __nccwpck_require__(7797)
+const { collectASequenceOfCodePointsFast } = __nccwpck_require__(1900)
 const assert = __nccwpck_require__(4589)
 
 /**
@@ -13491,7 +13771,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 5613:
+/***/ 7797:
 /***/ ((module) => {
 
 
@@ -13850,13 +14130,13 @@ module.exports = {
 
 /***/ }),
 
-/***/ 2455:
+/***/ 4031:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 const buffer = __nccwpck_require__(4573)
 const { Transform } = __nccwpck_require__(7075)
-const { isASCIINumber, isValidLastEventId } = __nccwpck_require__(6627)
+const { isASCIINumber, isValidLastEventId } = __nccwpck_require__(4811)
 
 /**
  * @type {number[]} BOM
@@ -14431,23 +14711,23 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6942:
+/***/ 1238:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { pipeline } = __nccwpck_require__(7075)
-const { fetching } = __nccwpck_require__(7302)
-const { makeRequest } = __nccwpck_require__(6055)
-const { webidl } = __nccwpck_require__(253)
-const { EventSourceStream } = __nccwpck_require__(2455)
-const { parseMIMEType } = __nccwpck_require__(980)
-const { createFastMessageEvent } = __nccwpck_require__(44)
-const { isNetworkError } = __nccwpck_require__(9107)
-const { delay } = __nccwpck_require__(6627)
-const { kEnumerableProperty } = __nccwpck_require__(1544)
-const { environmentSettingsObject } = __nccwpck_require__(4296)
-const { getGlobalDispatcher } = __nccwpck_require__(5837)
+const { fetching } = __nccwpck_require__(4398)
+const { makeRequest } = __nccwpck_require__(9967)
+const { webidl } = __nccwpck_require__(5893)
+const { EventSourceStream } = __nccwpck_require__(4031)
+const { parseMIMEType } = __nccwpck_require__(1900)
+const { createFastMessageEvent } = __nccwpck_require__(5188)
+const { isNetworkError } = __nccwpck_require__(9051)
+const { delay } = __nccwpck_require__(4811)
+const { kEnumerableProperty } = __nccwpck_require__(3440)
+const { environmentSettingsObject } = __nccwpck_require__(3168)
+const { getGlobalDispatcher } = __nccwpck_require__(2581)
 
 let experimentalWarned = false
 
@@ -14921,7 +15201,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6627:
+/***/ 4811:
 /***/ ((module) => {
 
 
@@ -14965,12 +15245,12 @@ module.exports = {
 
 /***/ }),
 
-/***/ 8900:
+/***/ 4492:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const util = __nccwpck_require__(1544)
+const util = __nccwpck_require__(3440)
 const {
   ReadableStreamFrom,
   isBlobLike,
@@ -14980,16 +15260,16 @@ const {
   fullyReadBody,
   extractMimeType,
   utf8DecodeBytes
-} = __nccwpck_require__(4296)
-const { FormData } = __nccwpck_require__(9662)
-const { kState } = __nccwpck_require__(4883)
-const { webidl } = __nccwpck_require__(253)
+} = __nccwpck_require__(3168)
+const { FormData } = __nccwpck_require__(5910)
+const { kState } = __nccwpck_require__(3627)
+const { webidl } = __nccwpck_require__(5893)
 const { Blob } = __nccwpck_require__(4573)
 const assert = __nccwpck_require__(4589)
 const { isErrored, isDisturbed } = __nccwpck_require__(7075)
 const { isArrayBuffer } = __nccwpck_require__(3429)
-const { serializeAMimeType } = __nccwpck_require__(980)
-const { multipartFormDataParser } = __nccwpck_require__(3100)
+const { serializeAMimeType } = __nccwpck_require__(1900)
+const { multipartFormDataParser } = __nccwpck_require__(116)
 let random
 
 try {
@@ -15501,7 +15781,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 1207:
+/***/ 4495:
 /***/ ((module) => {
 
 
@@ -15632,7 +15912,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 980:
+/***/ 1900:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -16383,12 +16663,12 @@ module.exports = {
 
 /***/ }),
 
-/***/ 933:
+/***/ 6653:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { kConnected, kSize } = __nccwpck_require__(9411)
+const { kConnected, kSize } = __nccwpck_require__(6443)
 
 class CompatWeakRef {
   constructor (value) {
@@ -16436,14 +16716,14 @@ module.exports = function () {
 
 /***/ }),
 
-/***/ 1506:
+/***/ 7114:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { Blob, File } = __nccwpck_require__(4573)
-const { kState } = __nccwpck_require__(4883)
-const { webidl } = __nccwpck_require__(253)
+const { kState } = __nccwpck_require__(3627)
+const { webidl } = __nccwpck_require__(5893)
 
 // TODO(@KhafraDev): remove
 class FileLike {
@@ -16569,16 +16849,16 @@ module.exports = { FileLike, isFileLike }
 
 /***/ }),
 
-/***/ 3100:
+/***/ 116:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { isUSVString, bufferToLowerCasedHeaderName } = __nccwpck_require__(1544)
-const { utf8DecodeBytes } = __nccwpck_require__(4296)
-const { HTTP_TOKEN_CODEPOINTS, isomorphicDecode } = __nccwpck_require__(980)
-const { isFileLike } = __nccwpck_require__(1506)
-const { makeEntry } = __nccwpck_require__(9662)
+const { isUSVString, bufferToLowerCasedHeaderName } = __nccwpck_require__(3440)
+const { utf8DecodeBytes } = __nccwpck_require__(3168)
+const { HTTP_TOKEN_CODEPOINTS, isomorphicDecode } = __nccwpck_require__(1900)
+const { isFileLike } = __nccwpck_require__(7114)
+const { makeEntry } = __nccwpck_require__(5910)
 const assert = __nccwpck_require__(4589)
 const { File: NodeFile } = __nccwpck_require__(4573)
 
@@ -17050,16 +17330,16 @@ module.exports = {
 
 /***/ }),
 
-/***/ 9662:
+/***/ 5910:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { isBlobLike, iteratorMixin } = __nccwpck_require__(4296)
-const { kState } = __nccwpck_require__(4883)
-const { kEnumerableProperty } = __nccwpck_require__(1544)
-const { FileLike, isFileLike } = __nccwpck_require__(1506)
-const { webidl } = __nccwpck_require__(253)
+const { isBlobLike, iteratorMixin } = __nccwpck_require__(3168)
+const { kState } = __nccwpck_require__(3627)
+const { kEnumerableProperty } = __nccwpck_require__(3440)
+const { FileLike, isFileLike } = __nccwpck_require__(7114)
+const { webidl } = __nccwpck_require__(5893)
 const { File: NativeFile } = __nccwpck_require__(4573)
 const nodeUtil = __nccwpck_require__(7975)
 
@@ -17309,7 +17589,7 @@ module.exports = { FormData, makeEntry }
 
 /***/ }),
 
-/***/ 2443:
+/***/ 1059:
 /***/ ((module) => {
 
 
@@ -17356,21 +17636,21 @@ module.exports = {
 
 /***/ }),
 
-/***/ 3676:
+/***/ 660:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 // https://github.com/Ethan-Arrowood/undici-fetch
 
 
 
-const { kConstruct } = __nccwpck_require__(9411)
-const { kEnumerableProperty } = __nccwpck_require__(1544)
+const { kConstruct } = __nccwpck_require__(6443)
+const { kEnumerableProperty } = __nccwpck_require__(3440)
 const {
   iteratorMixin,
   isValidHeaderName,
   isValidHeaderValue
-} = __nccwpck_require__(4296)
-const { webidl } = __nccwpck_require__(253)
+} = __nccwpck_require__(3168)
+const { webidl } = __nccwpck_require__(5893)
 const assert = __nccwpck_require__(4589)
 const util = __nccwpck_require__(7975)
 
@@ -18050,7 +18330,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 7302:
+/***/ 4398:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 // https://github.com/Ethan-Arrowood/undici-fetch
@@ -18063,9 +18343,9 @@ const {
   filterResponse,
   makeResponse,
   fromInnerResponse
-} = __nccwpck_require__(9107)
-const { HeadersList } = __nccwpck_require__(3676)
-const { Request, cloneRequest } = __nccwpck_require__(6055)
+} = __nccwpck_require__(9051)
+const { HeadersList } = __nccwpck_require__(660)
+const { Request, cloneRequest } = __nccwpck_require__(9967)
 const zlib = __nccwpck_require__(8522)
 const {
   bytesMatch,
@@ -18101,23 +18381,23 @@ const {
   buildContentRange,
   createInflate,
   extractMimeType
-} = __nccwpck_require__(4296)
-const { kState, kDispatcher } = __nccwpck_require__(4883)
+} = __nccwpck_require__(3168)
+const { kState, kDispatcher } = __nccwpck_require__(3627)
 const assert = __nccwpck_require__(4589)
-const { safelyExtractBody, extractBody } = __nccwpck_require__(8900)
+const { safelyExtractBody, extractBody } = __nccwpck_require__(4492)
 const {
   redirectStatusSet,
   nullBodyStatus,
   safeMethodsSet,
   requestBodyHeader,
   subresourceSet
-} = __nccwpck_require__(1207)
+} = __nccwpck_require__(4495)
 const EE = __nccwpck_require__(8474)
 const { Readable, pipeline, finished } = __nccwpck_require__(7075)
-const { addAbortListener, isErrored, isReadable, bufferToLowerCasedHeaderName } = __nccwpck_require__(1544)
-const { dataURLProcessor, serializeAMimeType, minimizeSupportedMimeType } = __nccwpck_require__(980)
-const { getGlobalDispatcher } = __nccwpck_require__(5837)
-const { webidl } = __nccwpck_require__(253)
+const { addAbortListener, isErrored, isReadable, bufferToLowerCasedHeaderName } = __nccwpck_require__(3440)
+const { dataURLProcessor, serializeAMimeType, minimizeSupportedMimeType } = __nccwpck_require__(1900)
+const { getGlobalDispatcher } = __nccwpck_require__(2581)
+const { webidl } = __nccwpck_require__(5893)
 const { STATUS_CODES } = __nccwpck_require__(7067)
 const GET_OR_HEAD = ['GET', 'HEAD']
 
@@ -20327,23 +20607,23 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6055:
+/***/ 9967:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 /* globals AbortController */
 
 
 
-const { extractBody, mixinBody, cloneBody, bodyUnusable } = __nccwpck_require__(8900)
-const { Headers, fill: fillHeaders, HeadersList, setHeadersGuard, getHeadersGuard, setHeadersList, getHeadersList } = __nccwpck_require__(3676)
-const { FinalizationRegistry } = __nccwpck_require__(933)()
-const util = __nccwpck_require__(1544)
+const { extractBody, mixinBody, cloneBody, bodyUnusable } = __nccwpck_require__(4492)
+const { Headers, fill: fillHeaders, HeadersList, setHeadersGuard, getHeadersGuard, setHeadersList, getHeadersList } = __nccwpck_require__(660)
+const { FinalizationRegistry } = __nccwpck_require__(6653)()
+const util = __nccwpck_require__(3440)
 const nodeUtil = __nccwpck_require__(7975)
 const {
   isValidHTTPToken,
   sameOrigin,
   environmentSettingsObject
-} = __nccwpck_require__(4296)
+} = __nccwpck_require__(3168)
 const {
   forbiddenMethodsSet,
   corsSafeListedMethodsSet,
@@ -20353,12 +20633,12 @@ const {
   requestCredentials,
   requestCache,
   requestDuplex
-} = __nccwpck_require__(1207)
+} = __nccwpck_require__(4495)
 const { kEnumerableProperty, normalizedMethodRecordsBase, normalizedMethodRecords } = util
-const { kHeaders, kSignal, kState, kDispatcher } = __nccwpck_require__(4883)
-const { webidl } = __nccwpck_require__(253)
-const { URLSerializer } = __nccwpck_require__(980)
-const { kConstruct } = __nccwpck_require__(9411)
+const { kHeaders, kSignal, kState, kDispatcher } = __nccwpck_require__(3627)
+const { webidl } = __nccwpck_require__(5893)
+const { URLSerializer } = __nccwpck_require__(1900)
+const { kConstruct } = __nccwpck_require__(6443)
 const assert = __nccwpck_require__(4589)
 const { getMaxListeners, setMaxListeners, getEventListeners, defaultMaxListeners } = __nccwpck_require__(8474)
 
@@ -21371,14 +21651,14 @@ module.exports = { Request, makeRequest, fromInnerRequest, cloneRequest }
 
 /***/ }),
 
-/***/ 9107:
+/***/ 9051:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { Headers, HeadersList, fill, getHeadersGuard, setHeadersGuard, setHeadersList } = __nccwpck_require__(3676)
-const { extractBody, cloneBody, mixinBody, hasFinalizationRegistry, streamRegistry, bodyUnusable } = __nccwpck_require__(8900)
-const util = __nccwpck_require__(1544)
+const { Headers, HeadersList, fill, getHeadersGuard, setHeadersGuard, setHeadersList } = __nccwpck_require__(660)
+const { extractBody, cloneBody, mixinBody, hasFinalizationRegistry, streamRegistry, bodyUnusable } = __nccwpck_require__(4492)
+const util = __nccwpck_require__(3440)
 const nodeUtil = __nccwpck_require__(7975)
 const { kEnumerableProperty } = util
 const {
@@ -21390,16 +21670,16 @@ const {
   isErrorLike,
   isomorphicEncode,
   environmentSettingsObject: relevantRealm
-} = __nccwpck_require__(4296)
+} = __nccwpck_require__(3168)
 const {
   redirectStatusSet,
   nullBodyStatus
-} = __nccwpck_require__(1207)
-const { kState, kHeaders } = __nccwpck_require__(4883)
-const { webidl } = __nccwpck_require__(253)
-const { FormData } = __nccwpck_require__(9662)
-const { URLSerializer } = __nccwpck_require__(980)
-const { kConstruct } = __nccwpck_require__(9411)
+} = __nccwpck_require__(4495)
+const { kState, kHeaders } = __nccwpck_require__(3627)
+const { webidl } = __nccwpck_require__(5893)
+const { FormData } = __nccwpck_require__(5910)
+const { URLSerializer } = __nccwpck_require__(1900)
+const { kConstruct } = __nccwpck_require__(6443)
 const assert = __nccwpck_require__(4589)
 const { types } = __nccwpck_require__(7975)
 
@@ -21988,7 +22268,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 4883:
+/***/ 3627:
 /***/ ((module) => {
 
 
@@ -22004,21 +22284,21 @@ module.exports = {
 
 /***/ }),
 
-/***/ 4296:
+/***/ 3168:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { Transform } = __nccwpck_require__(7075)
 const zlib = __nccwpck_require__(8522)
-const { redirectStatusSet, referrerPolicySet: referrerPolicyTokens, badPortsSet } = __nccwpck_require__(1207)
-const { getGlobalOrigin } = __nccwpck_require__(2443)
-const { collectASequenceOfCodePoints, collectAnHTTPQuotedString, removeChars, parseMIMEType } = __nccwpck_require__(980)
+const { redirectStatusSet, referrerPolicySet: referrerPolicyTokens, badPortsSet } = __nccwpck_require__(4495)
+const { getGlobalOrigin } = __nccwpck_require__(1059)
+const { collectASequenceOfCodePoints, collectAnHTTPQuotedString, removeChars, parseMIMEType } = __nccwpck_require__(1900)
 const { performance } = __nccwpck_require__(643)
-const { isBlobLike, ReadableStreamFrom, isValidHTTPToken, normalizedMethodRecordsBase } = __nccwpck_require__(1544)
+const { isBlobLike, ReadableStreamFrom, isValidHTTPToken, normalizedMethodRecordsBase } = __nccwpck_require__(3440)
 const assert = __nccwpck_require__(4589)
 const { isUint8Array } = __nccwpck_require__(3429)
-const { webidl } = __nccwpck_require__(253)
+const { webidl } = __nccwpck_require__(5893)
 
 let supportedHashes = []
 
@@ -23643,14 +23923,14 @@ module.exports = {
 
 /***/ }),
 
-/***/ 253:
+/***/ 5893:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { types, inspect } = __nccwpck_require__(7975)
 const { markAsUncloneable } = __nccwpck_require__(5919)
-const { toUSVString } = __nccwpck_require__(1544)
+const { toUSVString } = __nccwpck_require__(3440)
 
 /** @type {import('../../../types/webidl').Webidl} */
 const webidl = {}
@@ -24345,7 +24625,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 5207:
+/***/ 2607:
 /***/ ((module) => {
 
 
@@ -24642,7 +24922,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 6299:
+/***/ 8355:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -24651,16 +24931,16 @@ const {
   staticPropertyDescriptors,
   readOperation,
   fireAProgressEvent
-} = __nccwpck_require__(7522)
+} = __nccwpck_require__(3610)
 const {
   kState,
   kError,
   kResult,
   kEvents,
   kAborted
-} = __nccwpck_require__(9657)
-const { webidl } = __nccwpck_require__(253)
-const { kEnumerableProperty } = __nccwpck_require__(1544)
+} = __nccwpck_require__(961)
+const { webidl } = __nccwpck_require__(5893)
+const { kEnumerableProperty } = __nccwpck_require__(3440)
 
 class FileReader extends EventTarget {
   constructor () {
@@ -24993,12 +25273,12 @@ module.exports = {
 
 /***/ }),
 
-/***/ 2981:
+/***/ 8573:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { webidl } = __nccwpck_require__(253)
+const { webidl } = __nccwpck_require__(5893)
 
 const kState = Symbol('ProgressEvent state')
 
@@ -25078,7 +25358,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 9657:
+/***/ 961:
 /***/ ((module) => {
 
 
@@ -25095,7 +25375,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 7522:
+/***/ 3610:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
@@ -25106,10 +25386,10 @@ const {
   kResult,
   kAborted,
   kLastProgressEventFired
-} = __nccwpck_require__(9657)
-const { ProgressEvent } = __nccwpck_require__(2981)
-const { getEncoding } = __nccwpck_require__(5207)
-const { serializeAMimeType, parseMIMEType } = __nccwpck_require__(980)
+} = __nccwpck_require__(961)
+const { ProgressEvent } = __nccwpck_require__(8573)
+const { getEncoding } = __nccwpck_require__(2607)
+const { serializeAMimeType, parseMIMEType } = __nccwpck_require__(1900)
 const { types } = __nccwpck_require__(7975)
 const { StringDecoder } = __nccwpck_require__(3193)
 const { btoa } = __nccwpck_require__(4573)
@@ -25493,27 +25773,27 @@ module.exports = {
 
 /***/ }),
 
-/***/ 2569:
+/***/ 6897:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { uid, states, sentCloseFrameState, emptyBuffer, opcodes } = __nccwpck_require__(1816)
+const { uid, states, sentCloseFrameState, emptyBuffer, opcodes } = __nccwpck_require__(736)
 const {
   kReadyState,
   kSentClose,
   kByteParser,
   kReceivedClose,
   kResponse
-} = __nccwpck_require__(2456)
-const { fireEvent, failWebsocketConnection, isClosing, isClosed, isEstablished, parseExtensions } = __nccwpck_require__(5673)
-const { channels } = __nccwpck_require__(8150)
-const { CloseEvent } = __nccwpck_require__(44)
-const { makeRequest } = __nccwpck_require__(6055)
-const { fetching } = __nccwpck_require__(7302)
-const { Headers, getHeadersList } = __nccwpck_require__(3676)
-const { getDecodeSplit } = __nccwpck_require__(4296)
-const { WebsocketFrameSend } = __nccwpck_require__(9272)
+} = __nccwpck_require__(1216)
+const { fireEvent, failWebsocketConnection, isClosing, isClosed, isEstablished, parseExtensions } = __nccwpck_require__(8625)
+const { channels } = __nccwpck_require__(2414)
+const { CloseEvent } = __nccwpck_require__(5188)
+const { makeRequest } = __nccwpck_require__(9967)
+const { fetching } = __nccwpck_require__(4398)
+const { Headers, getHeadersList } = __nccwpck_require__(660)
+const { getDecodeSplit } = __nccwpck_require__(3168)
+const { WebsocketFrameSend } = __nccwpck_require__(3264)
 
 /** @type {import('crypto')} */
 let crypto
@@ -25871,7 +26151,7 @@ module.exports = {
 
 /***/ }),
 
-/***/ 1816:
+/***/ 736:
 /***/ ((module) => {
 
 
@@ -25944,14 +26224,14 @@ module.exports = {
 
 /***/ }),
 
-/***/ 44:
+/***/ 5188:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { webidl } = __nccwpck_require__(253)
-const { kEnumerableProperty } = __nccwpck_require__(1544)
-const { kConstruct } = __nccwpck_require__(9411)
+const { webidl } = __nccwpck_require__(5893)
+const { kEnumerableProperty } = __nccwpck_require__(3440)
+const { kConstruct } = __nccwpck_require__(6443)
 const { MessagePort } = __nccwpck_require__(5919)
 
 /**
@@ -26280,12 +26560,12 @@ module.exports = {
 
 /***/ }),
 
-/***/ 9272:
+/***/ 3264:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { maxUnsigned16Bit } = __nccwpck_require__(1816)
+const { maxUnsigned16Bit } = __nccwpck_require__(736)
 
 const BUFFER_SIZE = 16386
 
@@ -26383,14 +26663,14 @@ module.exports = {
 
 /***/ }),
 
-/***/ 2869:
+/***/ 9469:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { createInflateRaw, Z_DEFAULT_WINDOWBITS } = __nccwpck_require__(8522)
-const { isValidClientWindowBits } = __nccwpck_require__(5673)
-const { MessageSizeExceededError } = __nccwpck_require__(8091)
+const { isValidClientWindowBits } = __nccwpck_require__(8625)
+const { MessageSizeExceededError } = __nccwpck_require__(8707)
 
 const tail = Buffer.from([0x00, 0x00, 0xff, 0xff])
 const kBuffer = Symbol('kBuffer')
@@ -26495,16 +26775,16 @@ module.exports = { PerMessageDeflate }
 
 /***/ }),
 
-/***/ 4588:
+/***/ 1652:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
 const { Writable } = __nccwpck_require__(7075)
 const assert = __nccwpck_require__(4589)
-const { parserStates, opcodes, states, emptyBuffer, sentCloseFrameState } = __nccwpck_require__(1816)
-const { kReadyState, kSentClose, kResponse, kReceivedClose } = __nccwpck_require__(2456)
-const { channels } = __nccwpck_require__(8150)
+const { parserStates, opcodes, states, emptyBuffer, sentCloseFrameState } = __nccwpck_require__(736)
+const { kReadyState, kSentClose, kResponse, kReceivedClose } = __nccwpck_require__(1216)
+const { channels } = __nccwpck_require__(2414)
 const {
   isValidStatusCode,
   isValidOpcode,
@@ -26514,11 +26794,11 @@ const {
   isControlFrame,
   isTextBinaryFrame,
   isContinuationFrame
-} = __nccwpck_require__(5673)
-const { WebsocketFrameSend } = __nccwpck_require__(9272)
-const { closeWebSocketConnection } = __nccwpck_require__(2569)
-const { PerMessageDeflate } = __nccwpck_require__(2869)
-const { MessageSizeExceededError } = __nccwpck_require__(8091)
+} = __nccwpck_require__(8625)
+const { WebsocketFrameSend } = __nccwpck_require__(3264)
+const { closeWebSocketConnection } = __nccwpck_require__(6897)
+const { PerMessageDeflate } = __nccwpck_require__(9469)
+const { MessageSizeExceededError } = __nccwpck_require__(8707)
 
 function failWebsocketConnectionWithCode (ws, code, reason) {
   closeWebSocketConnection(ws, code, reason, Buffer.byteLength(reason))
@@ -27029,14 +27309,14 @@ module.exports = {
 
 /***/ }),
 
-/***/ 228:
+/***/ 3900:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { WebsocketFrameSend } = __nccwpck_require__(9272)
-const { opcodes, sendHints } = __nccwpck_require__(1816)
-const FixedQueue = __nccwpck_require__(6524)
+const { WebsocketFrameSend } = __nccwpck_require__(3264)
+const { opcodes, sendHints } = __nccwpck_require__(736)
+const FixedQueue = __nccwpck_require__(4660)
 
 /** @type {typeof Uint8Array} */
 const FastBuffer = Buffer[Symbol.species]
@@ -27140,7 +27420,7 @@ module.exports = { SendQueue }
 
 /***/ }),
 
-/***/ 2456:
+/***/ 1216:
 /***/ ((module) => {
 
 
@@ -27159,16 +27439,16 @@ module.exports = {
 
 /***/ }),
 
-/***/ 5673:
+/***/ 8625:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { kReadyState, kController, kResponse, kBinaryType, kWebSocketURL } = __nccwpck_require__(2456)
-const { states, opcodes } = __nccwpck_require__(1816)
-const { ErrorEvent, createFastMessageEvent } = __nccwpck_require__(44)
+const { kReadyState, kController, kResponse, kBinaryType, kWebSocketURL } = __nccwpck_require__(1216)
+const { states, opcodes } = __nccwpck_require__(736)
+const { ErrorEvent, createFastMessageEvent } = __nccwpck_require__(5188)
 const { isUtf8 } = __nccwpck_require__(4573)
-const { collectASequenceOfCodePointsFast, removeHTTPWhitespace } = __nccwpck_require__(980)
+const { collectASequenceOfCodePointsFast, removeHTTPWhitespace } = __nccwpck_require__(1900)
 
 /* globals Blob */
 
@@ -27488,15 +27768,15 @@ module.exports = {
 
 /***/ }),
 
-/***/ 5366:
+/***/ 3726:
 /***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
 
 
 
-const { webidl } = __nccwpck_require__(253)
-const { URLSerializer } = __nccwpck_require__(980)
-const { environmentSettingsObject } = __nccwpck_require__(4296)
-const { staticPropertyDescriptors, states, sentCloseFrameState, sendHints } = __nccwpck_require__(1816)
+const { webidl } = __nccwpck_require__(5893)
+const { URLSerializer } = __nccwpck_require__(1900)
+const { environmentSettingsObject } = __nccwpck_require__(3168)
+const { staticPropertyDescriptors, states, sentCloseFrameState, sendHints } = __nccwpck_require__(736)
 const {
   kWebSocketURL,
   kReadyState,
@@ -27505,21 +27785,21 @@ const {
   kResponse,
   kSentClose,
   kByteParser
-} = __nccwpck_require__(2456)
+} = __nccwpck_require__(1216)
 const {
   isConnecting,
   isEstablished,
   isClosing,
   isValidSubprotocol,
   fireEvent
-} = __nccwpck_require__(5673)
-const { establishWebSocketConnection, closeWebSocketConnection } = __nccwpck_require__(2569)
-const { ByteParser } = __nccwpck_require__(4588)
-const { kEnumerableProperty, isBlobLike } = __nccwpck_require__(1544)
-const { getGlobalDispatcher } = __nccwpck_require__(5837)
+} = __nccwpck_require__(8625)
+const { establishWebSocketConnection, closeWebSocketConnection } = __nccwpck_require__(6897)
+const { ByteParser } = __nccwpck_require__(1652)
+const { kEnumerableProperty, isBlobLike } = __nccwpck_require__(3440)
+const { getGlobalDispatcher } = __nccwpck_require__(2581)
 const { types } = __nccwpck_require__(7975)
-const { ErrorEvent, CloseEvent } = __nccwpck_require__(44)
-const { SendQueue } = __nccwpck_require__(228)
+const { ErrorEvent, CloseEvent } = __nccwpck_require__(5188)
+const { SendQueue } = __nccwpck_require__(3900)
 
 // https://websockets.spec.whatwg.org/#interface-definition
 class WebSocket extends EventTarget {
@@ -28090,286 +28370,6 @@ module.exports = {
 
 /***/ }),
 
-/***/ 770:
-/***/ ((module, __unused_webpack_exports, __nccwpck_require__) => {
-
-module.exports = __nccwpck_require__(218);
-
-
-/***/ }),
-
-/***/ 218:
-/***/ ((__unused_webpack_module, exports, __nccwpck_require__) => {
-
-var __webpack_unused_export__;
-
-
-var net = __nccwpck_require__(9278);
-var tls = __nccwpck_require__(4756);
-var http = __nccwpck_require__(8611);
-var https = __nccwpck_require__(5692);
-var events = __nccwpck_require__(4434);
-var assert = __nccwpck_require__(2613);
-var util = __nccwpck_require__(9023);
-
-
-exports.httpOverHttp = httpOverHttp;
-exports.httpsOverHttp = httpsOverHttp;
-exports.httpOverHttps = httpOverHttps;
-exports.httpsOverHttps = httpsOverHttps;
-
-
-function httpOverHttp(options) {
-  var agent = new TunnelingAgent(options);
-  agent.request = http.request;
-  return agent;
-}
-
-function httpsOverHttp(options) {
-  var agent = new TunnelingAgent(options);
-  agent.request = http.request;
-  agent.createSocket = createSecureSocket;
-  agent.defaultPort = 443;
-  return agent;
-}
-
-function httpOverHttps(options) {
-  var agent = new TunnelingAgent(options);
-  agent.request = https.request;
-  return agent;
-}
-
-function httpsOverHttps(options) {
-  var agent = new TunnelingAgent(options);
-  agent.request = https.request;
-  agent.createSocket = createSecureSocket;
-  agent.defaultPort = 443;
-  return agent;
-}
-
-
-function TunnelingAgent(options) {
-  var self = this;
-  self.options = options || {};
-  self.proxyOptions = self.options.proxy || {};
-  self.maxSockets = self.options.maxSockets || http.Agent.defaultMaxSockets;
-  self.requests = [];
-  self.sockets = [];
-
-  self.on('free', function onFree(socket, host, port, localAddress) {
-    var options = toOptions(host, port, localAddress);
-    for (var i = 0, len = self.requests.length; i < len; ++i) {
-      var pending = self.requests[i];
-      if (pending.host === options.host && pending.port === options.port) {
-        // Detect the request to connect same origin server,
-        // reuse the connection.
-        self.requests.splice(i, 1);
-        pending.request.onSocket(socket);
-        return;
-      }
-    }
-    socket.destroy();
-    self.removeSocket(socket);
-  });
-}
-util.inherits(TunnelingAgent, events.EventEmitter);
-
-TunnelingAgent.prototype.addRequest = function addRequest(req, host, port, localAddress) {
-  var self = this;
-  var options = mergeOptions({request: req}, self.options, toOptions(host, port, localAddress));
-
-  if (self.sockets.length >= this.maxSockets) {
-    // We are over limit so we'll add it to the queue.
-    self.requests.push(options);
-    return;
-  }
-
-  // If we are under maxSockets create a new one.
-  self.createSocket(options, function(socket) {
-    socket.on('free', onFree);
-    socket.on('close', onCloseOrRemove);
-    socket.on('agentRemove', onCloseOrRemove);
-    req.onSocket(socket);
-
-    function onFree() {
-      self.emit('free', socket, options);
-    }
-
-    function onCloseOrRemove(err) {
-      self.removeSocket(socket);
-      socket.removeListener('free', onFree);
-      socket.removeListener('close', onCloseOrRemove);
-      socket.removeListener('agentRemove', onCloseOrRemove);
-    }
-  });
-};
-
-TunnelingAgent.prototype.createSocket = function createSocket(options, cb) {
-  var self = this;
-  var placeholder = {};
-  self.sockets.push(placeholder);
-
-  var connectOptions = mergeOptions({}, self.proxyOptions, {
-    method: 'CONNECT',
-    path: options.host + ':' + options.port,
-    agent: false,
-    headers: {
-      host: options.host + ':' + options.port
-    }
-  });
-  if (options.localAddress) {
-    connectOptions.localAddress = options.localAddress;
-  }
-  if (connectOptions.proxyAuth) {
-    connectOptions.headers = connectOptions.headers || {};
-    connectOptions.headers['Proxy-Authorization'] = 'Basic ' +
-        new Buffer(connectOptions.proxyAuth).toString('base64');
-  }
-
-  debug('making CONNECT request');
-  var connectReq = self.request(connectOptions);
-  connectReq.useChunkedEncodingByDefault = false; // for v0.6
-  connectReq.once('response', onResponse); // for v0.6
-  connectReq.once('upgrade', onUpgrade);   // for v0.6
-  connectReq.once('connect', onConnect);   // for v0.7 or later
-  connectReq.once('error', onError);
-  connectReq.end();
-
-  function onResponse(res) {
-    // Very hacky. This is necessary to avoid http-parser leaks.
-    res.upgrade = true;
-  }
-
-  function onUpgrade(res, socket, head) {
-    // Hacky.
-    process.nextTick(function() {
-      onConnect(res, socket, head);
-    });
-  }
-
-  function onConnect(res, socket, head) {
-    connectReq.removeAllListeners();
-    socket.removeAllListeners();
-
-    if (res.statusCode !== 200) {
-      debug('tunneling socket could not be established, statusCode=%d',
-        res.statusCode);
-      socket.destroy();
-      var error = new Error('tunneling socket could not be established, ' +
-        'statusCode=' + res.statusCode);
-      error.code = 'ECONNRESET';
-      options.request.emit('error', error);
-      self.removeSocket(placeholder);
-      return;
-    }
-    if (head.length > 0) {
-      debug('got illegal response body from proxy');
-      socket.destroy();
-      var error = new Error('got illegal response body from proxy');
-      error.code = 'ECONNRESET';
-      options.request.emit('error', error);
-      self.removeSocket(placeholder);
-      return;
-    }
-    debug('tunneling connection has established');
-    self.sockets[self.sockets.indexOf(placeholder)] = socket;
-    return cb(socket);
-  }
-
-  function onError(cause) {
-    connectReq.removeAllListeners();
-
-    debug('tunneling socket could not be established, cause=%s\n',
-          cause.message, cause.stack);
-    var error = new Error('tunneling socket could not be established, ' +
-                          'cause=' + cause.message);
-    error.code = 'ECONNRESET';
-    options.request.emit('error', error);
-    self.removeSocket(placeholder);
-  }
-};
-
-TunnelingAgent.prototype.removeSocket = function removeSocket(socket) {
-  var pos = this.sockets.indexOf(socket)
-  if (pos === -1) {
-    return;
-  }
-  this.sockets.splice(pos, 1);
-
-  var pending = this.requests.shift();
-  if (pending) {
-    // If we have pending requests and a socket gets closed a new one
-    // needs to be created to take over in the pool for the one that closed.
-    this.createSocket(pending, function(socket) {
-      pending.request.onSocket(socket);
-    });
-  }
-};
-
-function createSecureSocket(options, cb) {
-  var self = this;
-  TunnelingAgent.prototype.createSocket.call(self, options, function(socket) {
-    var hostHeader = options.request.getHeader('host');
-    var tlsOptions = mergeOptions({}, self.options, {
-      socket: socket,
-      servername: hostHeader ? hostHeader.replace(/:.*$/, '') : options.host
-    });
-
-    // 0 is dummy port for v0.6
-    var secureSocket = tls.connect(0, tlsOptions);
-    self.sockets[self.sockets.indexOf(socket)] = secureSocket;
-    cb(secureSocket);
-  });
-}
-
-
-function toOptions(host, port, localAddress) {
-  if (typeof host === 'string') { // since v0.10
-    return {
-      host: host,
-      port: port,
-      localAddress: localAddress
-    };
-  }
-  return host; // for v0.11 or later
-}
-
-function mergeOptions(target) {
-  for (var i = 1, len = arguments.length; i < len; ++i) {
-    var overrides = arguments[i];
-    if (typeof overrides === 'object') {
-      var keys = Object.keys(overrides);
-      for (var j = 0, keyLen = keys.length; j < keyLen; ++j) {
-        var k = keys[j];
-        if (overrides[k] !== undefined) {
-          target[k] = overrides[k];
-        }
-      }
-    }
-  }
-  return target;
-}
-
-
-var debug;
-if (process.env.NODE_DEBUG && /\btunnel\b/.test(process.env.NODE_DEBUG)) {
-  debug = function() {
-    var args = Array.prototype.slice.call(arguments);
-    if (typeof args[0] === 'string') {
-      args[0] = 'TUNNEL: ' + args[0];
-    } else {
-      args.unshift('TUNNEL:');
-    }
-    console.error.apply(console, args);
-  }
-} else {
-  debug = function() {};
-}
-__webpack_unused_export__ = debug; // for test
-
-
-/***/ }),
-
 /***/ 2613:
 /***/ ((module) => {
 
@@ -28381,6 +28381,13 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("assert");
 /***/ ((module) => {
 
 module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("events");
+
+/***/ }),
+
+/***/ 9896:
+/***/ ((module) => {
+
+module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("fs");
 
 /***/ }),
 
@@ -28458,13 +28465,6 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:dns");
 /***/ ((module) => {
 
 module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:events");
-
-/***/ }),
-
-/***/ 3024:
-/***/ ((module) => {
-
-module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
 
 /***/ }),
 
@@ -28552,6 +28552,13 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:zlib");
 
 /***/ }),
 
+/***/ 857:
+/***/ ((module) => {
+
+module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("os");
+
+/***/ }),
+
 /***/ 3193:
 /***/ ((module) => {
 
@@ -28579,17 +28586,27 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   ST: () => (/* binding */ isGone),
 /* harmony export */   dg: () => (/* binding */ isTransient),
+/* harmony export */   eN: () => (/* binding */ KeyError),
 /* harmony export */   rn: () => (/* binding */ foreignStatus)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4714);
 
 /** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
     const status = error.details['status'];
     return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
 }
+/**
+ * There was no key to ask with: the CI gave no token, or the server did not exchange it. The cause says why. The message is
+ * the command by which the project trusts the repository.
+ */
+class KeyError extends Error {
+    name = 'KeyError';
+}
 /** True when the same request may succeed later: no answer, a server error, or too many requests. */
 function isTransient(error) {
+    if (error instanceof KeyError)
+        return isTransient(error.cause);
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return true;
     const status = foreignStatus(error) ?? error.status;
@@ -28662,6 +28679,76 @@ function delayed(signal, milliseconds) {
 
 /***/ }),
 
+/***/ 1546:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Wt: () => (/* binding */ endKeys),
+/* harmony export */   zX: () => (/* binding */ createKeys)
+/* harmony export */ });
+/* unused harmony export commandToTrust */
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
+/* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5382);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(7254);
+/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9870);
+
+
+
+
+/**
+ * Exchanges GitHub's tokens for keys of the project. Each key is masked, and known to the post step before it is used. Its
+ * method rejects with `KeyError`.
+ */
+function createKeys({ apiUrl, projectId }, env, send) {
+    const exchange = (0,_fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .createKeyExchange */ .f9)({
+        address: apiUrl,
+        projectId,
+        requestToken: (audience) => (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getIDToken */ .V9)(audience),
+        fetch: send,
+        onKey({ apiKey }) {
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(apiKey);
+            saved.push(apiKey);
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_2__/* .states */ .x.keys, JSON.stringify(saved.slice(-mostAlive)));
+        },
+    });
+    return {
+        key: (signal) => exchange.key(signal).catch((cause) => {
+            throw new _answers_js__WEBPACK_IMPORTED_MODULE_3__/* .KeyError */ .eN(commandToTrust(projectId, env), { cause });
+        }),
+        end: exchange.end,
+    };
+}
+/** Returns the command by which the project trusts such runs as this one; empty where no rule may trust them. */
+function commandToTrust(projectId, env) {
+    const [name, id] = [env['GITHUB_REPOSITORY'] ?? 'OWNER/REPOSITORY', env['GITHUB_REPOSITORY_ID'] ?? 'ID'];
+    const [event, ref, site] = [env['GITHUB_EVENT_NAME'] ?? '', env['GITHUB_REF'] ?? '', env['GITHUB_SERVER_URL'] ?? ''];
+    if (event === 'pull_request_target')
+        return '';
+    const [, kind, short = ''] = /^refs\/(heads|tags)\/(.+)$/.exec(ref) ?? [];
+    const isEnterprise = /^https:/.test(site) && site !== 'https://github.com';
+    return [
+        `fairlead trust add ${projectId}`,
+        ...(isEnterprise ? [`--issuer ${site}/_services/token`] : []),
+        `--repository ${name} --repository-id ${id}`,
+        ...(/^pull_request/.test(event) ? [`--event ${event}`] : []),
+        ...(kind === undefined ? [] : [`--${kind === 'heads' ? 'branch' : 'tag'} ${quoted(short)}`]),
+    ].join(' ');
+}
+/** Somebody copies the command into a shell, and a branch may have any name. */
+const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** A key is followed by the next one at half of its life, so the ones before the last three have expired. */
+const mostAlive = 3;
+/** The keys of this step and, in the post step, those of the main step, oldest first. */
+const saved = JSON.parse((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_2__/* .states */ .x.keys) || '[]');
+/** Ends all keys of this job. Returns the errors; a key that cannot be ended expires by itself. */
+async function endKeys(apiUrl, send) {
+    const results = await Promise.allSettled(saved.slice(-mostAlive - 1).map((apiKey) => (0,_fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .endKey */ .nr)({ address: apiUrl, apiKey, fetch: send })));
+    return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+}
+
+
+/***/ }),
+
 /***/ 4001:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
@@ -28669,7 +28756,7 @@ function delayed(signal, milliseconds) {
 /* harmony export */   l: () => (/* binding */ requireDeployment),
 /* harmony export */   s: () => (/* binding */ outcomeOf)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4714);
 
 /** Returns the outcome that a deployment's state means; `undefined` while it is building. */
 function outcomeOf(deployment, commit) {
@@ -28692,8 +28779,8 @@ function outcomeOf(deployment, commit) {
  * @throws ApiError `server_error`
  */
 function requireDeployment(answer) {
-    const { id, status, url, created_at, commit, failure } = Object(answer);
-    const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)];
+    const { id, status, url, created_at, commit, started_at, finished_at, failure, } = Object(answer);
+    const texts = [id, status, url, created_at, commit ?? '', started_at ?? '', finished_at ?? '', ...textsOf(failure)];
     if (texts.every((part) => typeof part === 'string'))
         return answer;
     throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
@@ -28715,14 +28802,17 @@ function textsOf(failure) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   n: () => (/* binding */ cleanUp)
 /* harmony export */ });
-/* harmony import */ var _api_cancel_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(9583);
-/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
-/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(5717);
-/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(8459);
-/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(7862);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(1328);
-/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(1626);
-/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7254);
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
+/* harmony import */ var _api_cancel_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9583);
+/* harmony import */ var _api_key_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(1546);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9615);
+/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5266);
+/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5717);
+/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(7951);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(9680);
+/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(7862);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(1328);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(7254);
 
 
 
@@ -28731,42 +28821,60 @@ function textsOf(failure) {
 
 
 
-/** Runs after a step that was killed: cancels its deployment at the server. Never fails the job. */
+
+
+
+/** Runs at the end of the job: cancels the deployment of a step that was killed, and ends the job's keys. Never fails the job. */
 async function cleanUp(env) {
-    const id = (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.deployment);
-    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_4__/* .readAccessInputs */ .gM)(_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4);
-    if (id === '' || (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.ended) !== '' || !('inputs' in read))
+    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_8__/* .readAccessInputs */ .gM)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, (0,_event_js__WEBPACK_IMPORTED_MODULE_4__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_3__/* .readPayload */ .rD)(env)));
+    if (!('inputs' in read))
         return;
-    const { projectId } = read.inputs;
-    const last = await (0,_api_cancel_js__WEBPACK_IMPORTED_MODULE_0__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .createClients */ .hP)(read.inputs, env).api, { project_id: projectId, id });
-    (0,_log_js__WEBPACK_IMPORTED_MODULE_5__/* .logLine */ .BP)('seen' in last
+    const id = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_10__/* .states */ .x.deployment);
+    if (id !== '' && (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_10__/* .states */ .x.ended) === '')
+        await cancelKilled(read.inputs, id, env);
+    for (const error of await (0,_api_key_js__WEBPACK_IMPORTED_MODULE_2__/* .endKeys */ .Wt)(read.inputs.apiUrl, (0,_http_js__WEBPACK_IMPORTED_MODULE_7__/* .createProxiedFetch */ .Ew)(env))) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)((0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .oneLine */ .TN)(`A key of this job could not be ended (${(0,_explain_js__WEBPACK_IMPORTED_MODULE_5__/* .reasonOf */ .A3)(error)}); it expires by itself.`));
+    }
+}
+async function cancelKilled(access, id, env) {
+    const last = await (0,_api_cancel_js__WEBPACK_IMPORTED_MODULE_1__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_3__/* .createClients */ .hP)(access, env).api, { project_id: access.projectId, id });
+    (0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .logLine */ .BP)('seen' in last
         ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
-        : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_2__/* .reasonOf */ .A)(last.error)}`);
-    const shown = Number((0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_7__/* .states */ .x.gitHubDeployment));
-    const access = (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .gitHubAccess */ .gz)(env, (0,_runner_js__WEBPACK_IMPORTED_MODULE_6__/* .getInput */ .V4)('github-token'));
-    if (shown === 0 || access === undefined)
-        return;
-    await (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_3__/* .markAborted */ .D)(access, shown, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .runUrlOf */ .Qm)(env));
+        : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_5__/* .reasonOf */ .A3)(last.error)}`);
+    const shown = Number((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_10__/* .states */ .x.gitHubDeployment));
+    const token = (0,_context_js__WEBPACK_IMPORTED_MODULE_3__/* .gitHubToken */ .Zd)(env, (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('github-token'));
+    if (shown !== 0 && token !== undefined)
+        await (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_6__/* .markAborted */ .D)(token, shown);
 }
 
 
 /***/ }),
 
-/***/ 7029:
+/***/ 9615:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   Hk: () => (/* binding */ gitHubReporter),
-/* harmony export */   Qm: () => (/* binding */ runUrlOf),
-/* harmony export */   d3: () => (/* binding */ dashboardLink),
-/* harmony export */   gz: () => (/* binding */ gitHubAccess),
-/* harmony export */   hP: () => (/* binding */ createClients),
-/* harmony export */   rD: () => (/* binding */ readPayload)
-/* harmony export */ });
-/* harmony import */ var node_fs__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3024);
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7846);
-/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(8459);
-/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9680);
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  hP: () => (/* binding */ createClients),
+  d3: () => (/* binding */ dashboardLink),
+  Hk: () => (/* binding */ gitHubReporter),
+  Zd: () => (/* binding */ gitHubToken),
+  rD: () => (/* binding */ readPayload)
+});
+
+;// CONCATENATED MODULE: external "node:fs"
+const external_node_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 5 modules
+var client = __nccwpck_require__(4714);
+// EXTERNAL MODULE: ./action/lib/api/key.js
+var key = __nccwpck_require__(1546);
+// EXTERNAL MODULE: ./action/lib/github/reporter.js + 3 modules
+var reporter = __nccwpck_require__(7951);
+// EXTERNAL MODULE: ./action/lib/http.js
+var http = __nccwpck_require__(9680);
+;// CONCATENATED MODULE: ./action/lib/context.js
+
 
 
 
@@ -28776,18 +28884,19 @@ const answerTimeout = 30_000;
 /** Maximum number of retries of a request. With growing pauses, they take about half a minute. */
 const retries = 6;
 /** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
-function createClients({ apiUrl, apiKey }, env) {
-    const options = { baseUrl: `${apiUrl}/v1`, apiKey };
-    const proxied = (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env);
+function createClients(access, env) {
+    const proxied = (0,http/* createProxiedFetch */.Ew)(env);
+    const apiKey = access.apiKey || (0,key/* createKeys */.zX)(access, env, proxied).key;
+    const options = { baseUrl: `${access.apiUrl}/v1`, apiKey };
     return {
-        api: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .withTimeout */ .wj)(answerTimeout, proxied) }),
-        logs: (0,_fairlead_server_client__WEBPACK_IMPORTED_MODULE_1__/* .createClient */ .U)({ ...options, retries: 0, fetch: proxied }),
+        api: (0,client/* createClient */.U)({ ...options, retries, fetch: (0,http/* withTimeout */.wj)(answerTimeout, proxied) }),
+        logs: (0,client/* createClient */.U)({ ...options, retries: 0, fetch: proxied }),
     };
 }
 /** Returns the event's payload; `undefined` when there is none. */
 function readPayload(env) {
     try {
-        return JSON.parse((0,node_fs__WEBPACK_IMPORTED_MODULE_0__.readFileSync)(env['GITHUB_EVENT_PATH'] ?? '', 'utf8'));
+        return JSON.parse((0,external_node_fs_namespaceObject.readFileSync)(env['GITHUB_EVENT_PATH'] ?? '', 'utf8'));
     }
     catch {
         return undefined;
@@ -28797,24 +28906,19 @@ function readPayload(env) {
 function dashboardLink({ apiUrl, projectId }, deploymentId) {
     return `${apiUrl}/projects/${encodeURIComponent(projectId)}/deployments/${encodeURIComponent(deploymentId)}`;
 }
-/** Returns the address of the workflow run at GitHub. */
-function runUrlOf(env) {
-    return `${env['GITHUB_SERVER_URL']}/${env['GITHUB_REPOSITORY']}/actions/runs/${env['GITHUB_RUN_ID']}`;
-}
-/** Returns the access to GitHub's API; `undefined` when the token, the API's address or the repository is unknown. */
-function gitHubAccess(env, token) {
-    const [apiUrl, repository] = [env['GITHUB_API_URL']?.replace(/\/+$/, ''), env['GITHUB_REPOSITORY']];
-    return token && apiUrl && repository ? { apiUrl, repository, token, fetch: (0,_http_js__WEBPACK_IMPORTED_MODULE_3__/* .createProxiedFetch */ .Ew)(env) } : undefined;
+/** Returns the token for GitHub's API; `undefined` when there is none, or no repository. */
+function gitHubToken(env, token) {
+    return token && env['GITHUB_REPOSITORY'] ? token : undefined;
 }
 /** Creates the reporter to GitHub; `undefined` when there is nothing to report or no access. */
 function gitHubReporter(inputs, env, pullRequest, warn) {
     const commented = inputs.comment ? pullRequest : undefined;
-    const access = gitHubAccess(env, inputs.githubToken);
-    if (access === undefined || (inputs.environment === '' && commented === undefined))
+    const token = gitHubToken(env, inputs.githubToken);
+    if (token === undefined || (inputs.environment === '' && commented === undefined))
         return undefined;
     const { projectId, name, environment, preview, commit, branch } = inputs;
     const app = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented };
-    return (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_2__/* .createGitHubReporter */ .J)({ access, app, runUrl: runUrlOf(env), warn });
+    return (0,reporter/* createGitHubReporter */.J)({ token, app, warn });
 }
 
 
@@ -28843,7 +28947,7 @@ function creationKey(env, projectId, name) {
 
 /***/ }),
 
-/***/ 1002:
+/***/ 325:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -28852,8 +28956,10 @@ __nccwpck_require__.d(__webpack_exports__, {
   c: () => (/* binding */ deployStep)
 });
 
+// EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
+var core = __nccwpck_require__(3340);
 // EXTERNAL MODULE: ./server/dist/contract/client.js + 5 modules
-var contract_client = __nccwpck_require__(7846);
+var contract_client = __nccwpck_require__(4714);
 ;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
 /**
  * Error thrown when encountering an issue during parsing.
@@ -29636,8 +29742,8 @@ function pollDelay(polls) {
     return Math.min(15_000, 1_000 * 1.3 ** polls);
 }
 
-// EXTERNAL MODULE: ./action/lib/context.js
-var context = __nccwpck_require__(7029);
+// EXTERNAL MODULE: ./action/lib/context.js + 1 modules
+var context = __nccwpck_require__(9615);
 // EXTERNAL MODULE: ./action/lib/creation-key.js
 var creation_key = __nccwpck_require__(2131);
 // EXTERNAL MODULE: ./action/lib/log.js
@@ -29646,8 +29752,6 @@ var log = __nccwpck_require__(1328);
 var explain = __nccwpck_require__(5717);
 // EXTERNAL MODULE: ./action/lib/inputs/env-vars.js + 1 modules
 var env_vars = __nccwpck_require__(7423);
-// EXTERNAL MODULE: ./action/lib/runner.js
-var runner = __nccwpck_require__(1626);
 // EXTERNAL MODULE: ./action/lib/states.js
 var states = __nccwpck_require__(7254);
 ;// CONCATENATED MODULE: ./action/lib/progress.js
@@ -29665,59 +29769,68 @@ took) {
     let known;
     return {
         created(created) {
-            (0,runner/* saveState */.LZ)(states/* states */.x.deployment, created.id);
+            (0,core/* saveState */.LZ)(states/* states */.x.deployment, created.id);
             maskVariables(inputs, created);
             known = created;
-            (0,runner/* setOutput */.uH)('deployment-id', created.id);
-            (0,runner/* setOutput */.uH)('url', created.url);
-            (0,runner/* setOutput */.uH)('status', created.status);
-            (0,runner/* setOutput */.uH)('created-at', created.created_at);
+            (0,core/* setOutput */.uH)('deployment-id', created.id);
+            (0,core/* setOutput */.uH)('url', created.url);
+            (0,core/* setOutput */.uH)('status', created.status);
+            (0,core/* setOutput */.uH)('created-at', created.created_at);
             (0,log/* logLine */.BP)(`Deployment ${created.id}, to be served at ${created.url}`);
             (0,log/* logLine */.BP)(`${created.status} · ${took()}`);
         },
         changed(seen) {
             if (seen.commit && seen.commit !== known?.commit)
-                (0,runner/* setOutput */.uH)('commit', seen.commit);
+                (0,core/* setOutput */.uH)('commit', seen.commit);
             if (seen.status !== known?.status) {
                 group.close();
-                (0,runner/* setOutput */.uH)('status', seen.status);
+                (0,core/* setOutput */.uH)('status', seen.status);
                 (0,log/* logLine */.BP)(`${seen.status} · ${took()}`);
             }
             known = seen;
         },
         unreachable(error) {
             group.close();
-            (0,log/* logLine */.BP)(`The deployment's state cannot be read (${(0,explain/* reasonOf */.A)(error)}); trying again · ${took()}`);
+            (0,log/* logLine */.BP)(`The deployment's state cannot be read (${(0,explain/* reasonOf */.A3)(error)}); trying again · ${took()}`);
         },
         reachable: () => (0,log/* logLine */.BP)(`The server answers again · ${took()}`),
     };
 }
 /** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
 function maskVariables(inputs, deployment) {
-    const { apiUrl, gitUrl, name, branch, commit } = inputs;
-    const visible = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? ''];
+    const { apiUrl, gitUrl, name, branch, commit, image } = inputs;
+    const visible = [apiUrl, gitUrl, name, branch, commit, image, deployment?.url ?? '', deployment?.id ?? ''];
     for (const secret of (0,env_vars/* secretsIn */.V)(inputs.variables, visible))
-        (0,runner/* setSecret */.Pq)(secret);
+        (0,core/* setSecret */.Pq)(secret);
 }
 
-;// CONCATENATED MODULE: ./action/lib/report.js
+;// CONCATENATED MODULE: ./action/lib/report/report.js
 
-/** Describes an outcome. `tail` is the end of the log, if it could be read. */
-function reportOf(outcome, inputs, tail) {
+/**
+ * Describes an outcome.
+ *
+ * @param tail the end of the log, if it could be read
+ * @param link the address of the deployment in the dashboard, if there is one
+ */
+function reportOf(outcome, inputs, tail, link) {
     const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
     const { id = '', url = '' } = deployment ?? {};
     const failed = (...messages) => {
         const status = deployment?.status ?? 'failed';
-        return { ok: false, status, messages, ...withOutput(tail) };
+        return { ok: false, status, code: failureCode(outcome), messages, ...withOutput(tail) };
     };
     switch (outcome.kind) {
         case 'running':
-            return { ok: true, status: 'running', messages: [`${inputs.name} runs at ${url}`] };
+            return { ok: true, status: 'running', code: '', messages: [`${inputs.name} runs at ${url}`] };
         case 'accepted':
             return {
                 ok: true,
                 status: outcome.deployment.status,
-                messages: [`The server has accepted ${id}; \`wait\` is false, so this step does not wait for it.`],
+                code: '',
+                messages: [
+                    `The server has accepted ${id}; \`wait\` is false, so this step does not wait for it. ` +
+                        `${link} shows how it goes on, and the app will be at ${url}`,
+                ],
             };
         case 'failed':
             return failedReport(outcome, tail);
@@ -29737,9 +29850,9 @@ function reportOf(outcome, inputs, tail) {
                 ? 'The run was cancelled while the deployment was being created. If the server accepted it, it continues there.'
                 : `The run was cancelled. ${remoteEnd(outcome)}`);
         case 'refused':
-            return failed(...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+            return failed(...(0,explain/* explain */.WE)(outcome.error, inputs.apiUrl));
         case 'lost':
-            return failed(`${id} was created and cannot be read any more, so its result is not known.`, ...(0,explain/* explain */.W)(outcome.error, inputs.apiUrl));
+            return failed(`${id} was created and cannot be read any more, so its result is not known.`, ...(0,explain/* explain */.WE)(outcome.error, inputs.apiUrl));
     }
 }
 /** Describes the state at the server of a deployment that is no longer waited for. */
@@ -29748,30 +29861,92 @@ function remoteEnd({ deployment, error }) {
         return `The deployment ${deployment.id} was cancelled at the server.`;
     if (deployment?.status !== 'building')
         return `The deployment ${deployment?.id} was ${deployment?.status} by then.`;
-    const why = error === undefined ? '' : ` (${(0,explain/* reasonOf */.A)(error)})`;
+    const why = error === undefined ? '' : ` (${(0,explain/* reasonOf */.A3)(error)})`;
     return `The deployment ${deployment.id} could not be cancelled${why} and may still be running at the server.`;
 }
 function failedReport({ deployment, failure }, tail) {
     const { id, status } = deployment;
+    const code = failureCode({ kind: 'failed', deployment, failure });
     if (!failure) {
         const messages = [`${id} ended as ${status}. The server gives no reason.`];
-        return { ok: false, status, messages, ...withOutput(tail) };
+        return { ok: false, status, code, messages, ...withOutput(tail) };
     }
     // The first line is the error. Further lines are the end of the output, which is in the log, too.
     const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
     const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
-    return { ok: false, status, messages, ...withOutput(tail?.length ? tail : further) };
+    return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : further) };
+}
+/** Returns the code of a failure for conditions in workflows. It contains nothing that a shell could take for a command. */
+function failureCode(outcome) {
+    if (outcome.kind === 'refused' || outcome.kind === 'lost')
+        return (0,explain/* codeOf */.$N)(outcome.error);
+    if (outcome.kind !== 'failed')
+        return outcome.kind;
+    const code = outcome.failure?.code ?? outcome.deployment.status;
+    return /^\w{1,100}$/.test(code) ? code : 'failed';
 }
 function withOutput(output) {
     return output?.length ? { output } : {};
 }
 
-// EXTERNAL MODULE: ./action/lib/request-body.js
-var request_body = __nccwpck_require__(1856);
-// EXTERNAL MODULE: external "node:fs"
-var external_node_fs_ = __nccwpck_require__(3024);
-;// CONCATENATED MODULE: ./action/lib/summary.js
+;// CONCATENATED MODULE: ./action/lib/report/steps.js
 
+/** The titles of the server's steps. Others, which a newer server may have, are left out. */
+const titles = {
+    queued: 'Queued',
+    fetch: 'Fetch',
+    copy: 'Copy',
+    plan: 'Plan',
+    build: 'Build',
+    start: 'Start',
+    check: 'Health check',
+    switch: 'Switch to the new release',
+};
+/**
+ * Returns the steps of a deployment that are known. The server's times are compared with each other alone, since its clock
+ * may differ from this machine's.
+ *
+ * @param acceptedMs until the server accepted the deployment; `undefined` when it did not
+ * @param totalMs of the whole step
+ */
+function stepsOf(deployment, acceptedMs, totalMs) {
+    const durations = [
+        ['Accepted by the server', acceptedMs],
+        ...serverSteps(deployment),
+        ['Whole step', totalMs],
+    ];
+    return durations.flatMap(([title, ms]) => (ms === undefined ? [] : [{ title, took: format(ms) }]));
+}
+/** The steps as the server recorded them; two sums for servers that record none. The answer is not checked before. */
+function serverSteps(deployment) {
+    const recorded = Array.isArray(deployment?.steps) ? deployment.steps : [];
+    if (recorded.length > 0) {
+        return recorded.slice(0, mostSteps).flatMap((step) => {
+            const { name, started_at, finished_at } = Object(step);
+            const title = typeof name === 'string' && Object.hasOwn(titles, name) ? titles[name] : undefined;
+            return title === undefined ? [] : [[title, between(started_at, finished_at)]];
+        });
+    }
+    const { created_at, started_at, finished_at, status } = deployment ?? {};
+    const work = status === 'running' || status === 'superseded' ? 'Fetched, built and started' : 'Worked on';
+    return [
+        ['Waited for its turn', between(created_at, started_at)],
+        [work, between(started_at, finished_at)],
+    ];
+}
+/** More than a deployment has; a summary is limited in its size. */
+const mostSteps = 20;
+/** Returns the milliseconds between two times in RFC 3339; `undefined` unless both are known and in order. */
+function between(from, to) {
+    const ms = Date.parse(String(to)) - Date.parse(String(from));
+    return ms >= 0 ? ms : undefined;
+}
+/** Formats a duration in milliseconds; short ones with one decimal. */
+function format(ms) {
+    return ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : (0,log/* elapsed */.vk)(ms);
+}
+
+;// CONCATENATED MODULE: ./action/lib/report/summary.js
 
 /** Returns the job summary in Markdown. Untrusted text is escaped. */
 function summaryOf(report, facts) {
@@ -29779,32 +29954,47 @@ function summaryOf(report, facts) {
     const { deployment, link } = facts;
     const rows = [
         ['Status', escapeLine(report.status)],
-        ['Address', escapeLine(deployment?.url ?? '')],
+        ['Address', linkTo(deployment?.url, deployment?.url)],
         ['Branch', escapeLine(facts.branch)],
         ['Commit', escapeLine(facts.commit)],
-        ['Deployment', link === undefined ? '' : `<a href="${escapeLine(link)}">${escapeLine(deployment?.id ?? '')}</a>`],
-        ['Time', facts.took],
+        ['Deployment', linkTo(link, deployment?.id)],
     ].filter(([, value]) => value !== '');
-    return [
-        `### ${heading} ${escapeLine(facts.name)}`,
-        ['| | |', '|---|---|', ...rows.map(([title, value]) => `| ${title} | ${value} |`)].join('\n'),
-        ...(report.ok ? [] : report.messages.map(escapeLine)),
-        ...(report.output === undefined ? [] : [`<pre>${escapeHtml(report.output.join('\n'))}</pre>`]),
-        '',
-    ].join('\n\n');
+    core/* summary */.z
+        .emptyBuffer()
+        .addHeading(`${heading} ${escapeLine(facts.name)}`, 3)
+        .addTable(rows.map(([title = '', data = '']) => [{ data: title, header: true }, { data }]))
+        .addTable([
+        ['Step', 'Time'].map((data) => ({ data, header: true })),
+        ...facts.steps.map(({ title, took }) => [escapeLine(title), took]),
+    ]);
+    // Markdown begins again after an empty line.
+    const messages = report.status === 'running' ? [] : report.messages;
+    for (const message of messages)
+        core/* summary */.z.addRaw(`\n${escapeLine(message)}\n`);
+    if (report.output !== undefined)
+        core/* summary */.z.addRaw('\n').addCodeBlock(escapeHtml(report.output.join('\n')));
+    const text = core/* summary */.z.stringify();
+    core/* summary */.z.emptyBuffer();
+    return text;
 }
 /** Writes the job summary if the runner supports it. A failure to write it is only a warning. */
-function writeSummary(markdown, path) {
+async function writeSummary(markdown, path) {
     if (!path)
         return;
     try {
-        (0,external_node_fs_.appendFileSync)(path, markdown);
+        await core/* summary */.z.addRaw(markdown, true).write();
     }
     catch (error) {
-        (0,runner/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
+        (0,core/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
     }
 }
-/** Escapes text for one line of Markdown. Underscores and dots are kept, so that addresses remain links. */
+function linkTo(address, text) {
+    if (!address || !text)
+        return '';
+    // Other schemes could run code.
+    return /^https?:/i.test(address) ? `<a href="${escapeLine(address)}">${escapeLine(text)}</a>` : escapeLine(text);
+}
+/** Escapes text for one line of HTML or Markdown. Underscores and dots are kept, so that addresses remain links. */
 function escapeLine(text) {
     const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
     return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
@@ -29813,7 +30003,10 @@ function escapeHtml(text) {
     return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
+// EXTERNAL MODULE: ./action/lib/request-body.js
+var request_body = __nccwpck_require__(1856);
 ;// CONCATENATED MODULE: ./action/lib/deploy-step.js
+
 
 
 
@@ -29830,14 +30023,16 @@ async function deployStep(inputs, env, pullRequest, signal) {
     const start = performance.now();
     const took = () => (0,log/* elapsed */.vk)(performance.now() - start);
     const clients = (0,context/* createClients */.hP)(inputs, env);
-    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, runner/* warning */.$e);
+    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, core/* warning */.$e);
     const group = (0,log/* createOpenGroup */.Yz)('Build log');
     (0,log/* logLine */.BP)(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`);
     if (inputs.commit !== '')
-        (0,runner/* setOutput */.uH)('commit', inputs.commit);
+        (0,core/* setOutput */.uH)('commit', inputs.commit);
     // Awaited only at the end, so that it does not delay the deployment.
     const shown = showStart(github, inputs.environment);
     let buildLog;
+    let acceptedMs;
+    const progress = createProgress(inputs, group, took);
     const outcome = await deploy({
         client: clients.api,
         projectId: inputs.projectId,
@@ -29846,28 +30041,35 @@ async function deployStep(inputs, env, pullRequest, signal) {
         wait: inputs.wait,
         timeout: inputs.timeoutSeconds * 1000,
         signal,
-        progress: createProgress(inputs, group, took),
+        progress: {
+            ...progress,
+            created(deployment) {
+                acceptedMs = performance.now() - start;
+                progress.created(deployment);
+            },
+        },
         openLog: ({ id }) => {
             buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print });
             return buildLog;
         },
     });
     group.close();
-    (0,runner/* saveState */.LZ)(states/* states */.x.ended, 'true');
+    (0,core/* saveState */.LZ)(states/* states */.x.ended, 'true');
     const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
     if (deployment === undefined)
         maskVariables(inputs);
     const tail = hasRelevantLog(outcome)
         ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
         : undefined;
-    const report = reportOf(outcome, inputs, tail);
     const link = deployment && (0,context/* dashboardLink */.d3)(inputs, deployment.id);
+    const report = reportOf(outcome, inputs, tail, link);
     print(report, link);
-    (0,runner/* setOutput */.uH)('status', report.status);
-    (0,runner/* setOutput */.uH)('duration-seconds', Math.round((performance.now() - start) / 1000));
+    (0,core/* setOutput */.uH)('status', report.status);
+    (0,core/* setOutput */.uH)('failure-code', report.code);
     const commit = deployment?.commit || inputs.commit;
-    const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() };
-    writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
+    const steps = stepsOf(deployment, acceptedMs, performance.now() - start);
+    const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, steps };
+    await writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
     await shown;
     await showEnd(github, outcome, report, facts);
 }
@@ -29876,7 +30078,7 @@ async function showStart(github, environment) {
     const id = await github?.started();
     if (id === undefined)
         return;
-    (0,runner/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
+    (0,core/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
     (0,log/* logLine */.BP)(`GitHub shows the deployment in ${environment}`);
 }
 /** Shows the result at GitHub, without the output of the app: a comment may have more readers than the run's log. */
@@ -29892,9 +30094,13 @@ async function showEnd(github, outcome, report, facts) {
 function paramsOf({ projectId }, { id }) {
     return { project_id: projectId, id };
 }
-function sourceOf({ branch, commit, gitUrl }) {
+function sourceOf({ branch, commit, gitUrl, fromDeployment, image }) {
+    if (fromDeployment !== '')
+        return `the release of ${fromDeployment}`;
+    if (image !== '')
+        return `the image ${image}`;
     const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '');
-    return `${names.join(', ')} of ${gitUrl}`;
+    return `${names.join(', ') || 'the default branch'} of ${gitUrl}`;
 }
 /** True when the end of the log helps to understand the outcome. */
 function hasRelevantLog(outcome) {
@@ -29908,7 +30114,7 @@ function print(report, link) {
         if (report.ok)
             (0,log/* logLine */.BP)(message);
         else
-            (0,runner/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+            (0,core/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
     }
     if (link !== undefined)
         (0,log/* logLine */.BP)(`See ${link}`);
@@ -29990,7 +30196,14 @@ function readEvent(env, payload) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
     const code = (rule ?? ofRef)({ env, payload, repository });
     const source = code.fork === undefined ? repository : repositoryOf({ ...env, GITHUB_REPOSITORY: code.fork });
-    return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code };
+    const mayAskForTokens = env['ACTIONS_ID_TOKEN_REQUEST_URL'] && env['ACTIONS_ID_TOKEN_REQUEST_TOKEN'] ? true : undefined;
+    return {
+        name,
+        ...optional('repository', repository),
+        ...optional('gitUrl', source?.gitUrl),
+        ...optional('mayAskForTokens', mayAskForTokens),
+        ...code,
+    };
 }
 /** For pushes, tags, `workflow_dispatch`, `schedule` and all other events that run on a ref. */
 function ofRef({ env, payload }) {
@@ -30092,11 +30305,14 @@ function optional(name, value) {
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   A: () => (/* binding */ reasonOf),
-/* harmony export */   W: () => (/* binding */ explain)
+/* harmony export */   $N: () => (/* binding */ codeOf),
+/* harmony export */   A3: () => (/* binding */ reasonOf),
+/* harmony export */   WE: () => (/* binding */ explain)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7846);
-/* harmony import */ var _api_answers_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9870);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4714);
+/* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5382);
+/* harmony import */ var _api_answers_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9870);
+
 
 
 /** Field of the request → input that it comes from. */
@@ -30105,14 +30321,19 @@ const inputOf = {
     branch: 'branch',
     commit: 'commit',
     git_url: 'git-url',
+    from_deployment_id: 'from-deployment',
+    image: 'image',
+    root: 'root',
     git_token: 'git-token',
     env_vars: 'env-vars',
 };
 /** Explains why the server did not create a deployment, with one message per problem that names the input to check. */
 function explain(error, apiUrl) {
+    if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .KeyError */ .eN)
+        return explainNoKey(error, apiUrl);
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return [explainNoAnswer(error, apiUrl)];
-    const foreign = (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error);
+    const foreign = (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
         return [explainForeign(foreign, apiUrl)];
     switch (error.code) {
@@ -30135,6 +30356,32 @@ function explain(error, apiUrl) {
                 `The server failed: ${error.message}${error.requestId === undefined ? '' : ` (request ${error.requestId})`}`,
             ];
     }
+}
+/** Explains why there is no key: GitHub gave no token, or the server did not exchange it. */
+function explainNoKey({ cause: error, message: command }, apiUrl) {
+    if (error instanceof _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .NoTokenError */ .vS)
+        return [`GitHub gave no token for this job: ${reasonOf(error)}`];
+    const refused = error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined && !(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .isTransient */ .dg)(error);
+    if (!refused)
+        return explain(error, apiUrl);
+    if (error.code === 'not_found') {
+        if (new URL(apiUrl).pathname !== '/') {
+            return [`\`api-url\`: ${apiUrl} is not the address of a Fairlead server. Leave out the path behind the host.`];
+        }
+        return [`\`api-key\`: ${apiUrl} is too old to exchange tokens of workflows. Update it, or pass a key.`];
+    }
+    const told = `${apiUrl} gives this workflow no key for the project: ${error.message}`;
+    if (error.details['reason'] === 'audience')
+        return [`\`api-url\`: ${told} Set it to that address.`];
+    // A rule would change nothing about a token that does not count.
+    if (error.code !== 'forbidden')
+        return [`${told} Or pass an \`api-key\`.`];
+    if (command === '')
+        return [`${told} No rule may trust \`pull_request_target\`: use \`pull_request\`, or pass an \`api-key\`.`];
+    return [
+        `${told} To let the project trust such runs, make a rule in the dashboard or, on the server's machine, run \`${command}\`. ` +
+            'Or pass an `api-key`.',
+    ];
 }
 function explainInvalid(error) {
     const problems = error.details.errors ?? [];
@@ -30161,23 +30408,30 @@ function explainNoAnswer(error, apiUrl) {
     }
     return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`;
 }
+/** Returns a code for the reason why a request failed: one of the API's, `no_key` or `no_answer`. */
+function codeOf(error) {
+    if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .KeyError */ .eN)
+        return 'no_key';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined ? error.code : 'no_answer';
+}
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
     if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
-        return `status ${(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_1__/* .foreignStatus */ .rn)(error) ?? error.status}`;
+        return `status ${(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
-    const source = error.cause instanceof Error ? error.cause : error;
-    if (source.message !== '')
-        return source.message;
+    if (error.cause instanceof Error)
+        return reasonOf(error.cause);
+    if (error.message !== '')
+        return error.message;
     // The AggregateError of a connection that was tried at several addresses of the host has no message.
-    return 'code' in source ? String(source.code) : source.name;
+    return 'code' in error ? String(error.code) : error.name;
 }
 
 
 /***/ }),
 
-/***/ 8459:
+/***/ 7951:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -30188,35 +30442,38 @@ __nccwpck_require__.d(__webpack_exports__, {
 });
 
 ;// CONCATENATED MODULE: ./action/lib/github/comment.js
+/** The maximum number of pages, of a hundred comments each, in which the comment is searched. */
+const maximumPages = 30;
 /** Returns the first line of the comment for an app: an HTML comment, which the encoded names cannot close. */
 function markerOf(projectId, name) {
     return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`;
 }
 /** Updates the comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
-async function writeComment(rest, options) {
+async function writeComment({ octokit, name }, options) {
     const { pullRequest, marker } = options;
     const body = `${marker}\n${options.text}`;
-    const id = await findComment(rest, pullRequest, marker);
+    const { issues } = octokit.rest;
+    const id = await findComment({ octokit, name }, pullRequest, marker);
     if (id !== undefined)
-        await rest.request('PATCH', `/issues/comments/${id}`, { body });
+        await issues.updateComment({ ...name, comment_id: id, body });
     else if (options.mayCreate)
-        await rest.request('POST', `/issues/${pullRequest}/comments`, { body });
+        await issues.createComment({ ...name, issue_number: pullRequest, body });
 }
-async function findComment(rest, pullRequest, marker) {
-    for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
-        for (const comment of comments) {
-            const { id, body } = Object(comment);
-            // At the start only: a reply that quotes the comment contains the marker further down.
-            if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker))
-                return id;
-        }
+async function findComment({ octokit, name }, pullRequest, marker) {
+    const asked = { ...name, issue_number: pullRequest, per_page: 100 };
+    let pages = 0;
+    for await (const { data } of octokit.paginate.iterator(octokit.rest.issues.listComments, asked)) {
+        // At the start only: a reply that quotes the comment contains the marker further down.
+        const found = data.find(({ body }) => body?.startsWith(marker));
+        if (found !== undefined || ++pages === maximumPages)
+            return found?.id;
     }
     return undefined;
 }
 
 // EXTERNAL MODULE: ./action/lib/explain.js
 var explain = __nccwpck_require__(5717);
-;// CONCATENATED MODULE: ./action/lib/github/rest.js
+;// CONCATENATED MODULE: ./action/lib/github/octokit.js
 
 /** A missing answer or one other than 2xx. `message` tells the reader what to do. */
 class GitHubError extends Error {
@@ -30224,72 +30481,47 @@ class GitHubError extends Error {
 }
 /** Time limit for an answer in milliseconds. Short, because reporting to GitHub must not delay a finished deployment. */
 const requestTimeout = 10_000;
-/** The maximum number of pages, of a hundred items each, that are read of a list. */
-const maximumPages = 30;
-/** Creates a client for the part of GitHub's REST API that is needed here (docs.github.com/rest). */
-function createRest({ apiUrl, token, repository, fetch: send }) {
-    const base = `${apiUrl}/repos/${repository}`;
-    const ask = async (method, url, body) => {
-        let response;
-        try {
-            response = await send(url, {
-                method,
-                headers: {
-                    accept: 'application/vnd.github+json',
-                    authorization: `Bearer ${token}`,
-                    'user-agent': 'fairlead-action',
-                    'x-github-api-version': '2022-11-28',
-                    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-                },
-                ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-                redirect: 'manual',
-                signal: AbortSignal.timeout(requestTimeout),
-            });
+/**
+ * Opens the workflow's repository. GitHub's client is large and has a file of its own, which is read only here. Its
+ * requests reject with `GitHubError`, follow no redirects and go to no other origin, so that the token stays with GitHub.
+ */
+async function openRepository(token) {
+    const { context, getOctokit } = await __nccwpck_require__.e(/* import() | github */ 326).then(__nccwpck_require__.bind(__nccwpck_require__, 2785));
+    const octokit = getOctokit(token, { userAgent: 'fairlead-action' });
+    // The hook registered last is called first, so the last one sees the errors of the others.
+    octokit.hook.before('request', (options) => {
+        if (new URL(options.url, options.baseUrl).origin !== new URL(options.baseUrl).origin) {
+            throw new GitHubError('GitHub named an address of somebody else.');
         }
-        catch (error) {
-            throw new GitHubError(`GitHub cannot be reached: ${(0,explain/* reasonOf */.A)(error)}`);
-        }
-        if (!response.ok)
-            throw new GitHubError(await explainRefusal(response));
-        return response;
-    };
-    const json = async (response) => {
-        try {
-            return await response.json();
-        }
-        catch {
-            throw new GitHubError('GitHub gave an answer that is not JSON.');
-        }
-    };
-    return {
-        request: async (method, path, body) => json(await ask(method, base + path, body)),
-        async *pages(path) {
-            let url = base + path;
-            for (let page = 0; url !== undefined && page < maximumPages; page++) {
-                const response = await ask('GET', url);
-                const items = await json(response);
-                yield Array.isArray(items) ? items : [];
-                url = nextPage(response, apiUrl);
-            }
-        },
-    };
+        Object.assign(options.request, { redirect: 'manual', signal: AbortSignal.timeout(requestTimeout) });
+    });
+    octokit.hook.after('request', ({ status }) => {
+        // The type knows of no redirects.
+        if (Number(status) >= 300)
+            throw new GitHubError(`GitHub answered with status ${status}.`);
+    });
+    octokit.hook.error('request', (error) => {
+        throw error instanceof GitHubError ? error : new GitHubError(explainRefusal(error));
+    });
+    const { owner, repo } = context.repo;
+    const runUrl = `${context.serverUrl}/${owner}/${repo}/actions/runs/${context.runId}`;
+    return { octokit, name: { owner, repo }, runUrl };
 }
-/** Returns the address of the next page. Addresses at other origins are ignored, so that the token is sent to GitHub only. */
-function nextPage(response, apiUrl) {
-    const link = /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
-    return link !== undefined && URL.canParse(link) && new URL(link).origin === new URL(apiUrl).origin ? link : undefined;
-}
-async function explainRefusal(response) {
-    const { status, headers } = response;
-    const accepted = headers.get('x-accepted-github-permissions');
-    const limited = status === 429 || headers.get('x-ratelimit-remaining') === '0' || headers.has('retry-after');
-    const said = await response.json().then((body) => String(Object(body).message ?? ''), () => '');
+/** Explains the error of a request: an answer in Octokit's form, or none. */
+function explainRefusal(error) {
+    const { status, response } = Object(error);
+    if (response === undefined)
+        return `GitHub cannot be reached: ${(0,explain/* reasonOf */.A3)(error)}`;
+    const { headers, data } = response;
+    const limited = status === 429 || headers['x-ratelimit-remaining'] === '0' || 'retry-after' in headers;
     if (limited)
         return `GitHub takes no more requests of this token for now (status ${status}).`;
+    const accepted = headers['x-accepted-github-permissions'];
     // GitHub answers 404 when the token may not even know that the resource exists.
     if ((status === 403 || status === 404) && accepted) {
         return `the token lacks a permission. Give the job \`permissions\`: ${permissionsOf(accepted)}.`;
     }
+    const said = String(Object(data).message ?? '');
     return `GitHub answered with status ${status}${said === '' ? '' : `: ${said}`}.`;
 }
 /** Formats `pull_requests=write,contents=read; issues=write` as workflows write it. Any one of the alternatives is enough. */
@@ -30303,9 +30535,10 @@ function permissionsOf(header) {
 ;// CONCATENATED MODULE: ./action/lib/github/deployments.js
 
 /** Creates a deployment at GitHub and returns its id. It does not wait for pending checks of the commit. */
-async function createDeployment(rest, deployment) {
+async function createDeployment({ octokit, name }, deployment) {
     const { preview } = deployment;
-    const made = await rest.request('POST', '/deployments', {
+    const { data } = await octokit.rest.repos.createDeployment({
+        ...name,
         ref: deployment.ref,
         environment: deployment.environment,
         auto_merge: false,
@@ -30313,32 +30546,39 @@ async function createDeployment(rest, deployment) {
         payload: { fairlead: deployment.marker },
         ...(preview ? { transient_environment: true, production_environment: false } : {}),
     });
-    const { id } = Object(made);
-    if (typeof id !== 'number')
-        throw new GitHubError('GitHub created no deployment.');
-    return id;
+    // An answer without an id says that GitHub has merged the branch instead.
+    if ('id' in Object(data))
+        return data.id;
+    throw new GitHubError('GitHub created no deployment.');
 }
 /** GitHub's limit for a description, in characters. */
 const maximumDescription = 140;
-async function setStatus(rest, id, status) {
-    await rest.request('POST', `/deployments/${id}/statuses`, {
+async function setStatus({ octokit, name, runUrl }, id, status) {
+    await octokit.rest.repos.createDeploymentStatus({
+        ...name,
+        deployment_id: id,
         state: status.state,
         description: status.description.slice(0, maximumDescription),
-        log_url: status.logUrl,
+        log_url: runUrl,
         ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
     });
 }
+/** The maximum number of pages, of a hundred deployments each, that are marked. */
+const deployments_maximumPages = 30;
 /** Marks all deployments of a removed app as inactive at GitHub. */
-async function retireDeployments(rest, app, logUrl) {
-    const query = new URLSearchParams({ environment: app.environment, per_page: '100' });
-    for await (const deployments of rest.pages(`/deployments?${query}`)) {
-        for (const deployment of deployments) {
-            const { id, payload } = Object(deployment);
+async function retireDeployments(repository, app) {
+    const { octokit, name } = repository;
+    const asked = { ...name, environment: app.environment, per_page: 100 };
+    let pages = 0;
+    for await (const { data } of octokit.paginate.iterator(octokit.rest.repos.listDeployments, asked)) {
+        for (const { id, payload } of data) {
             const { fairlead } = Object(payload);
-            if (typeof id !== 'number' || fairlead !== app.marker)
+            if (fairlead !== app.marker)
                 continue;
-            await setStatus(rest, id, { state: 'inactive', description: 'The app was removed.', logUrl });
+            await setStatus(repository, id, { state: 'inactive', description: 'The app was removed.' });
         }
+        if (++pages === deployments_maximumPages)
+            return;
     }
 }
 
@@ -30346,47 +30586,54 @@ async function retireDeployments(rest, app, logUrl) {
 
 
 
-function createGitHubReporter({ access, app, runUrl: logUrl, warn }) {
+function createGitHubReporter({ token, app, warn }) {
     const { environment, pullRequest } = app;
-    const rest = createRest(access);
     const marker = markerOf(app.projectId, app.name);
     const attempt = createAttempt(warn);
     let deployment;
+    let opened;
+    const open = () => {
+        opened ??= openRepository(token);
+        return opened;
+    };
     const comment = async (text, mayCreate) => {
         if (pullRequest === undefined)
             return;
-        await attempt('comment on the pull request', () => writeComment(rest, { pullRequest, marker, text, mayCreate }));
+        await attempt('comment on the pull request', async () => writeComment(await open(), { pullRequest, marker, text, mayCreate }));
     };
     return {
         async started() {
             if (environment === '')
                 return undefined;
             await attempt(`show the deployment to ${environment}`, async () => {
-                deployment = await createDeployment(rest, { ...app, marker });
-                await setStatus(rest, deployment, { state: 'in_progress', description: 'Deploying to Fairlead', logUrl });
+                const repository = await open();
+                deployment = await createDeployment(repository, { ...app, marker });
+                await setStatus(repository, deployment, { state: 'in_progress', description: 'Deploying to Fairlead' });
             });
             return deployment;
         },
         async ended({ state, description, url, markdown }) {
             const id = deployment;
             if (id !== undefined) {
-                const status = { state, description, logUrl, ...(url ? { environmentUrl: url } : {}) };
-                await attempt(`show the deployment to ${environment}`, () => setStatus(rest, id, status));
+                const status = { state, description, ...(url ? { environmentUrl: url } : {}) };
+                await attempt(`show the deployment to ${environment}`, async () => setStatus(await open(), id, status));
             }
             await comment(markdown, true);
         },
         async removed() {
             if (environment !== '') {
-                await attempt(`show the end of the deployments to ${environment}`, () => retireDeployments(rest, { environment, marker }, logUrl));
+                await attempt(`show the end of the deployments to ${environment}`, async () => retireDeployments(await open(), { environment, marker }));
             }
             await comment('The app of this pull request was removed.\n', false);
         },
     };
 }
 /** Reports that the run was cancelled; for the post step. Never rejects. */
-async function markAborted(access, id, logUrl) {
-    const status = { state: 'error', description: 'The run was cancelled.', logUrl };
-    await setStatus(createRest(access), id, status).catch(() => undefined);
+async function markAborted(token, id) {
+    const status = { state: 'error', description: 'The run was cancelled.' };
+    await openRepository(token)
+        .then((repository) => setStatus(repository, id, status))
+        .catch(() => undefined);
 }
 /** Returns a function that runs a task and turns its failure into a warning, the same one only once. */
 function createAttempt(warn) {
@@ -30415,10 +30662,11 @@ function createAttempt(warn) {
 /* harmony export */   vy: () => (/* binding */ isExposedInTransit),
 /* harmony export */   wj: () => (/* binding */ withTimeout)
 /* harmony export */ });
+/* harmony import */ var _actions_http_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4942);
+
 /**
  * Returns a `fetch` that uses the proxy of the runner's environment (`https_proxy`, `http_proxy`, `no_proxy`). Node's own
- * `fetch` does so only when it is enabled at the start of the process. The HTTP client for it is large, so it is loaded
- * only when there is a proxy.
+ * `fetch` does so only when it is enabled at the start of the process.
  */
 function createProxiedFetch(env) {
     const variables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'];
@@ -30426,11 +30674,9 @@ function createProxiedFetch(env) {
         return fetch;
     // One client per origin, because a client keeps the proxy of its first request.
     const clients = new Map();
-    return async (input, init) => {
+    return (input, init) => {
         const { href, origin } = new URL(input instanceof Request ? input.url : input);
-        // Bundled into the same file but evaluated only here: with a second file, ncc would lose the licences of this one.
-        const { HttpClient } = await Promise.resolve(/* import() eager */).then(__nccwpck_require__.bind(__nccwpck_require__, 4942));
-        const client = clients.get(origin) ?? new HttpClient();
+        const client = clients.get(origin) ?? new _actions_http_client__WEBPACK_IMPORTED_MODULE_0__/* .HttpClient */ .Qq();
         clients.set(origin, client);
         const dispatcher = client.getAgentDispatcher(href);
         if (dispatcher === undefined)
@@ -30650,12 +30896,14 @@ function readApiUrl(text) {
     const path = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '').replace(/\/+$/, '');
     return { value: url.origin + path };
 }
-function readApiKey(text) {
-    if (text === '') {
-        const how = `Store a key as a secret of the repository and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`;
-        return { problem: `${missing}. ${how}` };
-    }
-    return readHeaderWord(text);
+/** Reads the key; empty when not given and not needed, because the job may ask for tokens to exchange. */
+function readApiKey(text, mayAskForTokens) {
+    if (text !== '' || mayAskForTokens)
+        return readToken(text);
+    return {
+        problem: `${missing}. Either give the job the permission \`id-token: write\`, with which it needs no key once the project ` +
+            `trusts the repository; or store a key as a secret and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`,
+    };
 }
 /** Reads an optional token; empty when not given. */
 function readToken(text) {
@@ -30727,6 +30975,9 @@ const inputDefaults = {
     branch: '',
     commit: '',
     'git-url': '',
+    'from-deployment': '',
+    image: '',
+    root: '',
     'git-token': '',
     'env-vars': '',
     wait: 'true',
@@ -30749,22 +31000,31 @@ function readInputs(input, event) {
     const preview = check('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined;
     const ownBranch = check('branch', readBranch(input('branch')));
     const ownCommit = check('commit', readCommit(input('commit')));
+    const fromDeployment = check('from-deployment', readFromDeployment(input));
+    const image = check('image', readImage(input));
     const gitUrl = check('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')));
     // The event's branch and commit are valid only for the event's repository, and its commit only for its branch.
     const same = gitUrl !== undefined && event.gitUrl !== undefined && isSameRepository(gitUrl, event.gitUrl);
-    const branch = ownBranch || (same && !ownCommit ? event.branch : undefined) || '';
-    const commit = ownCommit || (same && branch === (event.branch ?? '') ? event.commit : undefined) || '';
-    if (ownBranch === '' && ownCommit === '' && branch === '' && commit === '' && gitUrl !== undefined && !closed) {
-        const why = same ? 'this run names no branch' : '`git-url` is another repository than that of the workflow';
-        problems.push({ input: 'branch', message: `${missing}, and ${why}. Set it to the branch to deploy.` });
+    const isOfEvent = same && fromDeployment === '' && image === '';
+    const branch = ownBranch || (isOfEvent && !ownCommit ? event.branch : undefined) || '';
+    const commit = ownCommit || (isOfEvent && branch === (event.branch ?? '') ? event.commit : undefined) || '';
+    // Another repository without a branch means its default branch.
+    if (ownBranch === '' && ownCommit === '' && branch === '' && commit === '' && isOfEvent && !closed) {
+        problems.push({
+            input: 'branch',
+            message: `${missing}, and this run names no branch. Set it to the branch to deploy.`,
+        });
     }
     const inputs = {
-        ...readAccess(check, input),
+        ...readAccess(check, input, event),
         name: preview ? `${base}-pr-${pullRequest.number}` : base,
         preview,
         branch,
         commit,
         gitUrl,
+        fromDeployment,
+        image,
+        root: input('root'),
         gitToken: check('git-token', readToken(input('git-token'))),
         variables: check('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
         wait: check('wait', readBoolean(given('wait'))),
@@ -30780,15 +31040,15 @@ function readInputs(input, event) {
     return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs };
 }
 /** Reads only the inputs for the access to the server. */
-function readAccessInputs(input) {
+function readAccessInputs(input, event) {
     const { check, problems } = createChecker(input);
-    const access = readAccess(check, input);
+    const access = readAccess(check, input, event);
     return problems.length > 0 ? { problems } : { inputs: access };
 }
-function readAccess(check, input) {
+function readAccess(check, input, { mayAskForTokens }) {
     return {
         apiUrl: check('api-url', readApiUrl(input('api-url'))),
-        apiKey: check('api-key', readApiKey(input('api-key'))),
+        apiKey: check('api-key', readApiKey(input('api-key'), mayAskForTokens === true)),
         projectId: check('project-id', readProjectId(input('project-id'))),
     };
 }
@@ -30815,6 +31075,22 @@ function readPreview(text, event) {
         problem: "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
             'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
     };
+}
+/** Reads the deployment to copy, which has its own source. */
+function readFromDeployment(input) {
+    const id = input('from-deployment');
+    if (id === '')
+        return { value: id };
+    if (!/^dep_\w+$/.test(id))
+        return { problem: 'is not the id of a deployment. Set it to one that begins with dep_.' };
+    return withoutOtherSource(input, id, [...sourceInputs, 'image']);
+}
+/** Reads the image to deploy, which has its own source. The server knows what a reference is. */
+const readImage = (input) => input('image') === '' ? { value: '' } : withoutOtherSource(input, input('image'), sourceInputs);
+const sourceInputs = ['branch', 'commit', 'git-url', 'root', 'git-token'];
+function withoutOtherSource(input, value, others) {
+    const other = others.find((name) => input(name) !== '');
+    return other === undefined ? { value } : { problem: `has its own source. Leave \`${other}\` out.` };
 }
 function readFork(text, event) {
     const read = readBoolean(text);
@@ -30851,12 +31127,12 @@ function hostAndPath(address) {
 /* harmony export */ });
 /* unused harmony export logRaw */
 /* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
-/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1626);
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3340);
 
 
 /** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
 function logLine(text) {
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(oneLine(text));
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(oneLine(text));
 }
 /** Removes line breaks and control characters, so that within a line the runner sees no command in the text. */
 function oneLine(text) {
@@ -30865,15 +31141,15 @@ function oneLine(text) {
 /** Prints untrusted lines unchanged, with the runner's workflow commands disabled meanwhile. */
 function logRaw(lines) {
     const token = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
 }
 /** Prints untrusted lines in a group that can be folded. */
 function logGroup(title, lines) {
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
     logRaw(lines);
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
 }
 /** Creates a group that starts with its first lines and ends when `close` is called. */
 function createOpenGroup(title) {
@@ -30881,13 +31157,13 @@ function createOpenGroup(title) {
     return {
         print(lines) {
             if (!open)
-                (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+                (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
             open = true;
             logRaw(lines);
         },
         close() {
             if (open)
-                (0,_runner_js__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+                (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
             open = false;
         },
     };
@@ -30905,17 +31181,17 @@ function elapsed(milliseconds) {
 /***/ ((__webpack_module__, __unused_webpack___webpack_exports__, __nccwpck_require__) => {
 
 __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependencies__, __webpack_async_result__) => { try {
-/* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(301);
-/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(7029);
-/* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(2131);
-/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(1002);
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
+/* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(301);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9615);
+/* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(2131);
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(325);
 /* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(6771);
-/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5266);
-/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(9680);
-/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(7862);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(1328);
-/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(2840);
-/* harmony import */ var _runner_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(1626);
+/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5266);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(9680);
+/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7862);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(1328);
+/* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(2840);
 /* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(3583);
 /* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(7254);
 
@@ -30933,56 +31209,62 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 
 async function main(env) {
     for (const name of ['api-key', 'git-token', 'github-token']) {
-        const secret = (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4)(name);
+        const secret = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)(name);
         if (secret !== '')
-            (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setSecret */ .Pq)(secret);
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(secret);
     }
-    const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_4__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_1__/* .readPayload */ .rD)(env));
-    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_10__/* .reasonToSkip */ .b)(event, _runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4, env['GITHUB_ACTOR']);
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('skipped', skip !== undefined);
+    const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_5__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_2__/* .readPayload */ .rD)(env));
+    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_10__/* .reasonToSkip */ .b)(event, _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, env['GITHUB_ACTOR']);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('skipped', skip !== undefined);
     // Replaced once there is a deployment: the last value of an output counts.
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
     if (skip !== undefined)
-        return (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .oneLine */ .TN)(skip));
-    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_6__/* .readInputs */ .Ko)(_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getInput */ .V4, event);
+        return (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(skip));
+    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_7__/* .readInputs */ .Ko)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, event);
     if ('problems' in read) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('failure-code', 'invalid_input');
         for (const { input, message } of read.problems)
-            (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .oneLine */ .TN)(message)}`);
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(message)}`);
         return;
     }
     await run(read.inputs, env, event.pullRequest);
 }
 async function run(inputs, env, pullRequest) {
-    if ((0,_http_js__WEBPACK_IMPORTED_MODULE_5__/* .isExposedInTransit */ .vy)(inputs.apiUrl)) {
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`);
+    if ((0,_http_js__WEBPACK_IMPORTED_MODULE_6__/* .isExposedInTransit */ .vy)(inputs.apiUrl)) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`);
     }
     const removes = pullRequest?.closed === true;
     if (inputs.dryRun) {
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('skipped', true);
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setOutput */ .uH)('status', 'skipped');
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('skipped', true);
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', 'skipped');
         if (removes)
-            return (0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
-        return (0,_log_js__WEBPACK_IMPORTED_MODULE_7__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_12__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_2__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
+            return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
+        return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_12__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_3__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
     }
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
     process.on('SIGINT', cancel).on('SIGTERM', cancel);
     await (removes
-        ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_8__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
-        : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_3__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
+        ? (0,_remove_step_js__WEBPACK_IMPORTED_MODULE_9__/* .removeStep */ .F)(inputs, env, pullRequest.number, cancelled.signal)
+        : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_4__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
 }
 try {
-    if ((0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started) === '') {
-        (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started, 'true');
-        await main(process.env);
+    if ((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started) === '') {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started, 'true');
+        try {
+            await main(process.env);
+        }
+        finally {
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('duration-seconds', Math.round(performance.now() / 1000));
+        }
     }
     else {
-        await (0,_clean_up_js__WEBPACK_IMPORTED_MODULE_0__/* .cleanUp */ .n)(process.env);
+        await (0,_clean_up_js__WEBPACK_IMPORTED_MODULE_1__/* .cleanUp */ .n)(process.env);
     }
 }
 catch (error) {
     // A defect of the action or a problem with the runner's files, such as an output that cannot be written.
-    (0,_runner_js__WEBPACK_IMPORTED_MODULE_9__/* .setFailed */ .C1)(`The action failed unexpectedly: ${String(error)}`);
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`The action failed unexpectedly: ${String(error)}`);
 }
 
 __webpack_async_result__();
@@ -30999,6 +31281,8 @@ __nccwpck_require__.d(__webpack_exports__, {
   F: () => (/* binding */ removeStep)
 });
 
+// EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
+var core = __nccwpck_require__(3340);
 // EXTERNAL MODULE: ./action/lib/api/answers.js
 var answers = __nccwpck_require__(9870);
 ;// CONCATENATED MODULE: ./action/lib/api/remove.js
@@ -31040,14 +31324,12 @@ async function deploymentsOf({ client, projectId, name, signal, }) {
     return found;
 }
 
-// EXTERNAL MODULE: ./action/lib/context.js
-var context = __nccwpck_require__(7029);
+// EXTERNAL MODULE: ./action/lib/context.js + 1 modules
+var context = __nccwpck_require__(9615);
 // EXTERNAL MODULE: ./action/lib/explain.js
 var explain = __nccwpck_require__(5717);
 // EXTERNAL MODULE: ./action/lib/log.js
 var log = __nccwpck_require__(1328);
-// EXTERNAL MODULE: ./action/lib/runner.js
-var runner = __nccwpck_require__(1626);
 ;// CONCATENATED MODULE: ./action/lib/remove-step.js
 
 
@@ -31061,15 +31343,18 @@ async function removeStep(inputs, env, pullRequest, signal) {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
     try {
         const removed = await removeApp({ client: (0,context/* createClients */.hP)(inputs, env).api, projectId, name, signal: limit });
-        (0,log/* logLine */.BP)(removed === 0 ? `There is no app ${name}.` : `${name} was removed with its ${removed} deployments.`);
+        (0,log/* logLine */.BP)(removed === 0
+            ? `There is no app ${name}.`
+            : `${name} was removed with its ${removed === 1 ? 'deployment' : `${removed} deployments`}.`);
     }
     catch (error) {
-        for (const message of (0,explain/* explain */.W)(error, apiUrl))
-            (0,runner/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+        (0,core/* setOutput */.uH)('failure-code', (0,explain/* codeOf */.$N)(error));
+        for (const message of (0,explain/* explain */.WE)(error, apiUrl))
+            (0,core/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
         return;
     }
-    (0,runner/* setOutput */.uH)('status', 'removed');
-    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, runner/* warning */.$e);
+    (0,core/* setOutput */.uH)('status', 'removed');
+    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, core/* warning */.$e);
     await github?.removed();
 }
 
@@ -31084,93 +31369,20 @@ async function removeStep(inputs, env, pullRequest, signal) {
 /* harmony export */ });
 /** Returns the body of the request that creates the deployment. Empty inputs are left out, so the server's defaults apply. */
 function bodyOf(inputs) {
+    if (inputs.fromDeployment !== '') {
+        return { name: inputs.name, from_deployment_id: inputs.fromDeployment, env_vars: inputs.variables };
+    }
+    if (inputs.image !== '')
+        return { name: inputs.name, image: inputs.image, env_vars: inputs.variables };
     return {
         name: inputs.name,
         git_url: inputs.gitUrl,
         ...(inputs.branch === '' ? {} : { branch: inputs.branch }),
         ...(inputs.commit === '' ? {} : { commit: inputs.commit }),
+        ...(inputs.root === '' ? {} : { root: inputs.root }),
         ...(inputs.gitToken === '' ? {} : { git_token: inputs.gitToken }),
         env_vars: inputs.variables,
     };
-}
-
-
-/***/ }),
-
-/***/ 1626:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   $e: () => (/* binding */ warning),
-/* harmony export */   C1: () => (/* binding */ setFailed),
-/* harmony export */   Gu: () => (/* binding */ getState),
-/* harmony export */   LZ: () => (/* binding */ saveState),
-/* harmony export */   N4: () => (/* binding */ endGroup),
-/* harmony export */   Oh: () => (/* binding */ startGroup),
-/* harmony export */   Pq: () => (/* binding */ setSecret),
-/* harmony export */   V4: () => (/* binding */ getInput),
-/* harmony export */   lm: () => (/* binding */ notice),
-/* harmony export */   pq: () => (/* binding */ info),
-/* harmony export */   uH: () => (/* binding */ setOutput)
-/* harmony export */ });
-/* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
-/* harmony import */ var node_fs__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3024);
-
-
-/**
- * The part of the runner's protocol that is used here: workflow commands on the standard output, and files named in the
- * environment (docs.github.com, "Workflow commands for GitHub Actions"). `@actions/core` implements it, too, but loads an
- * HTTP client, which doubles the time that the action needs to start.
- */
-/** Returns the trimmed text of an input; empty when not given. */
-function getInput(name) {
-    return (process.env[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] ?? '').trim();
-}
-/** Returns a value that the main step has saved for the post step; empty when there is none. */
-function getState(name) {
-    return process.env[`STATE_${name}`] ?? '';
-}
-function saveState(name, value) {
-    appendEntry('GITHUB_STATE', name, String(value));
-}
-/** Throws when the runner's file cannot be written. */
-function setOutput(name, value) {
-    appendEntry('GITHUB_OUTPUT', name, String(value));
-}
-/** Masks a text in everything that is printed from now on. */
-function setSecret(secret) {
-    command('add-mask', secret);
-}
-function info(text) {
-    process.stdout.write(`${text}\n`);
-}
-function notice(message) {
-    command('notice', message);
-}
-function warning(message) {
-    command('warning', message);
-}
-/** Shows an error and makes the step fail when it ends. */
-function setFailed(message) {
-    process.exitCode = 1;
-    command('error', message);
-}
-function startGroup(title) {
-    command('group', title);
-}
-function endGroup() {
-    command('endgroup', '');
-}
-function command(name, data) {
-    info(`::${name}::${data.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}`);
-}
-/** Appends to a file of the runner. Does nothing outside of a runner, where there is no such file. */
-function appendEntry(variable, name, value) {
-    const path = process.env[variable];
-    // Random, so that no value can contain it and inject another entry.
-    const delimiter = `ghadelimiter_${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)()}`;
-    if (path)
-        (0,node_fs__WEBPACK_IMPORTED_MODULE_1__.appendFileSync)(path, `${name}<<${delimiter}\n${value}\n${delimiter}\n`);
 }
 
 
@@ -31192,10 +31404,11 @@ function reasonToSkip(event, input, actor) {
     if (event.mergeGroup && !isOn('merge-group')) {
         return 'A merge group is not merged yet, so it is not deployed. To deploy it, set `merge-group` to true.';
     }
-    if (input('api-key') === '' && event.fork !== undefined) {
+    const withoutAccess = input('api-key') === '' && event.mayAskForTokens === undefined;
+    if (withoutAccess && event.fork !== undefined) {
         return `The code comes from the fork ${event.fork}, and GitHub gives no secrets to such a run: it is not deployed.`;
     }
-    if (input('api-key') === '' && actor === 'dependabot[bot]') {
+    if (withoutAccess && actor === 'dependabot[bot]') {
         return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed.";
     }
     if (event.pullRequest?.closed && !isOn('preview')) {
@@ -31221,10 +31434,2190 @@ const states = {
     deployment: 'deployment',
     /** The id of the deployment at GitHub. */
     gitHubDeployment: 'github-deployment',
-    /** Set once the main step has finished, so that nothing has to be cleaned up. */
+    /** The keys that were exchanged and are to be ended, as a JSON array. */
+    keys: 'keys',
+    /** Set once the main step has finished, so that there is nothing to cancel. */
     ended: 'ended',
 };
 
+
+/***/ }),
+
+/***/ 3340:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  Yz: () => (/* binding */ debug),
+  N4: () => (/* binding */ endGroup),
+  V9: () => (/* binding */ getIDToken),
+  V4: () => (/* binding */ getInput),
+  Gu: () => (/* binding */ getState),
+  pq: () => (/* binding */ info),
+  lm: () => (/* binding */ notice),
+  LZ: () => (/* binding */ saveState),
+  C1: () => (/* binding */ setFailed),
+  uH: () => (/* binding */ setOutput),
+  Pq: () => (/* binding */ setSecret),
+  Oh: () => (/* binding */ startGroup),
+  z: () => (/* reexport */ summary),
+  $e: () => (/* binding */ warning)
+});
+
+// UNUSED EXPORTS: ExitCode, addPath, error, exportVariable, getBooleanInput, getMultilineInput, group, isDebug, markdownSummary, platform, setCommandEcho, toPlatformPath, toPosixPath, toWin32Path
+
+// EXTERNAL MODULE: external "os"
+var external_os_ = __nccwpck_require__(857);
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/utils.js
+// We use any as a valid input type
+/* eslint-disable @typescript-eslint/no-explicit-any */
+/**
+ * Sanitizes an input into a string so it can be passed into issueCommand safely
+ * @param input input to sanitize into a string
+ */
+function utils_toCommandValue(input) {
+    if (input === null || input === undefined) {
+        return '';
+    }
+    else if (typeof input === 'string' || input instanceof String) {
+        return input;
+    }
+    return JSON.stringify(input);
+}
+/**
+ *
+ * @param annotationProperties
+ * @returns The command properties to send with the actual annotation command
+ * See IssueCommandProperties: https://github.com/actions/runner/blob/main/src/Runner.Worker/ActionCommandManager.cs#L646
+ */
+function toCommandProperties(annotationProperties) {
+    if (!Object.keys(annotationProperties).length) {
+        return {};
+    }
+    return {
+        title: annotationProperties.title,
+        file: annotationProperties.file,
+        line: annotationProperties.startLine,
+        endLine: annotationProperties.endLine,
+        col: annotationProperties.startColumn,
+        endColumn: annotationProperties.endColumn
+    };
+}
+//# sourceMappingURL=utils.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/command.js
+
+
+/**
+ * Issues a command to the GitHub Actions runner
+ *
+ * @param command - The command name to issue
+ * @param properties - Additional properties for the command (key-value pairs)
+ * @param message - The message to include with the command
+ * @remarks
+ * This function outputs a specially formatted string to stdout that the Actions
+ * runner interprets as a command. These commands can control workflow behavior,
+ * set outputs, create annotations, mask values, and more.
+ *
+ * Command Format:
+ *   ::name key=value,key=value::message
+ *
+ * @example
+ * ```typescript
+ * // Issue a warning annotation
+ * issueCommand('warning', {}, 'This is a warning message');
+ * // Output: ::warning::This is a warning message
+ *
+ * // Set an environment variable
+ * issueCommand('set-env', { name: 'MY_VAR' }, 'some value');
+ * // Output: ::set-env name=MY_VAR::some value
+ *
+ * // Add a secret mask
+ * issueCommand('add-mask', {}, 'secretValue123');
+ * // Output: ::add-mask::secretValue123
+ * ```
+ *
+ * @internal
+ * This is an internal utility function that powers the public API functions
+ * such as setSecret, warning, error, and exportVariable.
+ */
+function command_issueCommand(command, properties, message) {
+    const cmd = new Command(command, properties, message);
+    process.stdout.write(cmd.toString() + external_os_.EOL);
+}
+function command_issue(name, message = '') {
+    command_issueCommand(name, {}, message);
+}
+const CMD_STRING = '::';
+class Command {
+    constructor(command, properties, message) {
+        if (!command) {
+            command = 'missing.command';
+        }
+        this.command = command;
+        this.properties = properties;
+        this.message = message;
+    }
+    toString() {
+        let cmdStr = CMD_STRING + this.command;
+        if (this.properties && Object.keys(this.properties).length > 0) {
+            cmdStr += ' ';
+            let first = true;
+            for (const key in this.properties) {
+                if (this.properties.hasOwnProperty(key)) {
+                    const val = this.properties[key];
+                    if (val) {
+                        if (first) {
+                            first = false;
+                        }
+                        else {
+                            cmdStr += ',';
+                        }
+                        cmdStr += `${key}=${escapeProperty(val)}`;
+                    }
+                }
+            }
+        }
+        cmdStr += `${CMD_STRING}${escapeData(this.message)}`;
+        return cmdStr;
+    }
+}
+function escapeData(s) {
+    return utils_toCommandValue(s)
+        .replace(/%/g, '%25')
+        .replace(/\r/g, '%0D')
+        .replace(/\n/g, '%0A');
+}
+function escapeProperty(s) {
+    return utils_toCommandValue(s)
+        .replace(/%/g, '%25')
+        .replace(/\r/g, '%0D')
+        .replace(/\n/g, '%0A')
+        .replace(/:/g, '%3A')
+        .replace(/,/g, '%2C');
+}
+//# sourceMappingURL=command.js.map
+;// CONCATENATED MODULE: external "crypto"
+const external_crypto_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("crypto");
+// EXTERNAL MODULE: external "fs"
+var external_fs_ = __nccwpck_require__(9896);
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/file-command.js
+// For internal use, subject to change.
+// We use any as a valid input type
+/* eslint-disable @typescript-eslint/no-explicit-any */
+
+
+
+
+function file_command_issueFileCommand(command, message) {
+    const filePath = process.env[`GITHUB_${command}`];
+    if (!filePath) {
+        throw new Error(`Unable to find environment variable for file command ${command}`);
+    }
+    if (!external_fs_.existsSync(filePath)) {
+        throw new Error(`Missing file at path: ${filePath}`);
+    }
+    external_fs_.appendFileSync(filePath, `${utils_toCommandValue(message)}${external_os_.EOL}`, {
+        encoding: 'utf8'
+    });
+}
+function file_command_prepareKeyValueMessage(key, value) {
+    const delimiter = `ghadelimiter_${external_crypto_namespaceObject.randomUUID()}`;
+    const convertedValue = utils_toCommandValue(value);
+    // These should realistically never happen, but just in case someone finds a
+    // way to exploit uuid generation let's not allow keys or values that contain
+    // the delimiter.
+    if (key.includes(delimiter)) {
+        throw new Error(`Unexpected input: name should not contain the delimiter "${delimiter}"`);
+    }
+    if (convertedValue.includes(delimiter)) {
+        throw new Error(`Unexpected input: value should not contain the delimiter "${delimiter}"`);
+    }
+    return `${key}<<${delimiter}${external_os_.EOL}${convertedValue}${external_os_.EOL}${delimiter}`;
+}
+//# sourceMappingURL=file-command.js.map
+;// CONCATENATED MODULE: external "path"
+const external_path_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("path");
+// EXTERNAL MODULE: ./node_modules/@actions/http-client/lib/index.js + 1 modules
+var lib = __nccwpck_require__(4942);
+;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/auth.js
+var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+class BasicCredentialHandler {
+    constructor(username, password) {
+        this.username = username;
+        this.password = password;
+    }
+    prepareRequest(options) {
+        if (!options.headers) {
+            throw Error('The request has no headers');
+        }
+        options.headers['Authorization'] = `Basic ${Buffer.from(`${this.username}:${this.password}`).toString('base64')}`;
+    }
+    // This handler cannot handle 401
+    canHandleAuthentication() {
+        return false;
+    }
+    handleAuthentication() {
+        return __awaiter(this, void 0, void 0, function* () {
+            throw new Error('not implemented');
+        });
+    }
+}
+class BearerCredentialHandler {
+    constructor(token) {
+        this.token = token;
+    }
+    // currently implements pre-authorization
+    // TODO: support preAuth = false where it hooks on 401
+    prepareRequest(options) {
+        if (!options.headers) {
+            throw Error('The request has no headers');
+        }
+        options.headers['Authorization'] = `Bearer ${this.token}`;
+    }
+    // This handler cannot handle 401
+    canHandleAuthentication() {
+        return false;
+    }
+    handleAuthentication() {
+        return __awaiter(this, void 0, void 0, function* () {
+            throw new Error('not implemented');
+        });
+    }
+}
+class PersonalAccessTokenCredentialHandler {
+    constructor(token) {
+        this.token = token;
+    }
+    // currently implements pre-authorization
+    // TODO: support preAuth = false where it hooks on 401
+    prepareRequest(options) {
+        if (!options.headers) {
+            throw Error('The request has no headers');
+        }
+        options.headers['Authorization'] = `Basic ${Buffer.from(`PAT:${this.token}`).toString('base64')}`;
+    }
+    // This handler cannot handle 401
+    canHandleAuthentication() {
+        return false;
+    }
+    handleAuthentication() {
+        return __awaiter(this, void 0, void 0, function* () {
+            throw new Error('not implemented');
+        });
+    }
+}
+//# sourceMappingURL=auth.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/oidc-utils.js
+var oidc_utils_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+
+class OidcClient {
+    static createHttpClient(allowRetry = true, maxRetry = 10) {
+        const requestOptions = {
+            allowRetries: allowRetry,
+            maxRetries: maxRetry
+        };
+        return new lib/* HttpClient */.Qq('actions/oidc-client', [new BearerCredentialHandler(OidcClient.getRequestToken())], requestOptions);
+    }
+    static getRequestToken() {
+        const token = process.env['ACTIONS_ID_TOKEN_REQUEST_TOKEN'];
+        if (!token) {
+            throw new Error('Unable to get ACTIONS_ID_TOKEN_REQUEST_TOKEN env variable');
+        }
+        return token;
+    }
+    static getIDTokenUrl() {
+        const runtimeUrl = process.env['ACTIONS_ID_TOKEN_REQUEST_URL'];
+        if (!runtimeUrl) {
+            throw new Error('Unable to get ACTIONS_ID_TOKEN_REQUEST_URL env variable');
+        }
+        return runtimeUrl;
+    }
+    static getCall(id_token_url) {
+        return oidc_utils_awaiter(this, void 0, void 0, function* () {
+            var _a;
+            const httpclient = OidcClient.createHttpClient();
+            const res = yield httpclient
+                .getJson(id_token_url)
+                .catch(error => {
+                throw new Error(`Failed to get ID Token. \n 
+        Error Code : ${error.statusCode}\n 
+        Error Message: ${error.message}`);
+            });
+            const id_token = (_a = res.result) === null || _a === void 0 ? void 0 : _a.value;
+            if (!id_token) {
+                throw new Error('Response json body do not have ID Token field');
+            }
+            return id_token;
+        });
+    }
+    static getIDToken(audience) {
+        return oidc_utils_awaiter(this, void 0, void 0, function* () {
+            try {
+                // New ID Token is requested from action service
+                let id_token_url = OidcClient.getIDTokenUrl();
+                if (audience) {
+                    const encodedAudience = encodeURIComponent(audience);
+                    id_token_url = `${id_token_url}&audience=${encodedAudience}`;
+                }
+                debug(`ID token url is ${id_token_url}`);
+                const id_token = yield OidcClient.getCall(id_token_url);
+                setSecret(id_token);
+                return id_token;
+            }
+            catch (error) {
+                throw new Error(`Error message: ${error.message}`);
+            }
+        });
+    }
+}
+//# sourceMappingURL=oidc-utils.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/summary.js
+var summary_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+const { access, appendFile, writeFile } = external_fs_.promises;
+const SUMMARY_ENV_VAR = 'GITHUB_STEP_SUMMARY';
+const SUMMARY_DOCS_URL = 'https://docs.github.com/actions/using-workflows/workflow-commands-for-github-actions#adding-a-job-summary';
+class Summary {
+    constructor() {
+        this._buffer = '';
+    }
+    /**
+     * Finds the summary file path from the environment, rejects if env var is not found or file does not exist
+     * Also checks r/w permissions.
+     *
+     * @returns step summary file path
+     */
+    filePath() {
+        return summary_awaiter(this, void 0, void 0, function* () {
+            if (this._filePath) {
+                return this._filePath;
+            }
+            const pathFromEnv = process.env[SUMMARY_ENV_VAR];
+            if (!pathFromEnv) {
+                throw new Error(`Unable to find environment variable for $${SUMMARY_ENV_VAR}. Check if your runtime environment supports job summaries.`);
+            }
+            try {
+                yield access(pathFromEnv, external_fs_.constants.R_OK | external_fs_.constants.W_OK);
+            }
+            catch (_a) {
+                throw new Error(`Unable to access summary file: '${pathFromEnv}'. Check if the file has correct read/write permissions.`);
+            }
+            this._filePath = pathFromEnv;
+            return this._filePath;
+        });
+    }
+    /**
+     * Wraps content in an HTML tag, adding any HTML attributes
+     *
+     * @param {string} tag HTML tag to wrap
+     * @param {string | null} content content within the tag
+     * @param {[attribute: string]: string} attrs key-value list of HTML attributes to add
+     *
+     * @returns {string} content wrapped in HTML element
+     */
+    wrap(tag, content, attrs = {}) {
+        const htmlAttrs = Object.entries(attrs)
+            .map(([key, value]) => ` ${key}="${value}"`)
+            .join('');
+        if (!content) {
+            return `<${tag}${htmlAttrs}>`;
+        }
+        return `<${tag}${htmlAttrs}>${content}</${tag}>`;
+    }
+    /**
+     * Writes text in the buffer to the summary buffer file and empties buffer. Will append by default.
+     *
+     * @param {SummaryWriteOptions} [options] (optional) options for write operation
+     *
+     * @returns {Promise<Summary>} summary instance
+     */
+    write(options) {
+        return summary_awaiter(this, void 0, void 0, function* () {
+            const overwrite = !!(options === null || options === void 0 ? void 0 : options.overwrite);
+            const filePath = yield this.filePath();
+            const writeFunc = overwrite ? writeFile : appendFile;
+            yield writeFunc(filePath, this._buffer, { encoding: 'utf8' });
+            return this.emptyBuffer();
+        });
+    }
+    /**
+     * Clears the summary buffer and wipes the summary file
+     *
+     * @returns {Summary} summary instance
+     */
+    clear() {
+        return summary_awaiter(this, void 0, void 0, function* () {
+            return this.emptyBuffer().write({ overwrite: true });
+        });
+    }
+    /**
+     * Returns the current summary buffer as a string
+     *
+     * @returns {string} string of summary buffer
+     */
+    stringify() {
+        return this._buffer;
+    }
+    /**
+     * If the summary buffer is empty
+     *
+     * @returns {boolen} true if the buffer is empty
+     */
+    isEmptyBuffer() {
+        return this._buffer.length === 0;
+    }
+    /**
+     * Resets the summary buffer without writing to summary file
+     *
+     * @returns {Summary} summary instance
+     */
+    emptyBuffer() {
+        this._buffer = '';
+        return this;
+    }
+    /**
+     * Adds raw text to the summary buffer
+     *
+     * @param {string} text content to add
+     * @param {boolean} [addEOL=false] (optional) append an EOL to the raw text (default: false)
+     *
+     * @returns {Summary} summary instance
+     */
+    addRaw(text, addEOL = false) {
+        this._buffer += text;
+        return addEOL ? this.addEOL() : this;
+    }
+    /**
+     * Adds the operating system-specific end-of-line marker to the buffer
+     *
+     * @returns {Summary} summary instance
+     */
+    addEOL() {
+        return this.addRaw(external_os_.EOL);
+    }
+    /**
+     * Adds an HTML codeblock to the summary buffer
+     *
+     * @param {string} code content to render within fenced code block
+     * @param {string} lang (optional) language to syntax highlight code
+     *
+     * @returns {Summary} summary instance
+     */
+    addCodeBlock(code, lang) {
+        const attrs = Object.assign({}, (lang && { lang }));
+        const element = this.wrap('pre', this.wrap('code', code), attrs);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML list to the summary buffer
+     *
+     * @param {string[]} items list of items to render
+     * @param {boolean} [ordered=false] (optional) if the rendered list should be ordered or not (default: false)
+     *
+     * @returns {Summary} summary instance
+     */
+    addList(items, ordered = false) {
+        const tag = ordered ? 'ol' : 'ul';
+        const listItems = items.map(item => this.wrap('li', item)).join('');
+        const element = this.wrap(tag, listItems);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML table to the summary buffer
+     *
+     * @param {SummaryTableCell[]} rows table rows
+     *
+     * @returns {Summary} summary instance
+     */
+    addTable(rows) {
+        const tableBody = rows
+            .map(row => {
+            const cells = row
+                .map(cell => {
+                if (typeof cell === 'string') {
+                    return this.wrap('td', cell);
+                }
+                const { header, data, colspan, rowspan } = cell;
+                const tag = header ? 'th' : 'td';
+                const attrs = Object.assign(Object.assign({}, (colspan && { colspan })), (rowspan && { rowspan }));
+                return this.wrap(tag, data, attrs);
+            })
+                .join('');
+            return this.wrap('tr', cells);
+        })
+            .join('');
+        const element = this.wrap('table', tableBody);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds a collapsable HTML details element to the summary buffer
+     *
+     * @param {string} label text for the closed state
+     * @param {string} content collapsable content
+     *
+     * @returns {Summary} summary instance
+     */
+    addDetails(label, content) {
+        const element = this.wrap('details', this.wrap('summary', label) + content);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML image tag to the summary buffer
+     *
+     * @param {string} src path to the image you to embed
+     * @param {string} alt text description of the image
+     * @param {SummaryImageOptions} options (optional) addition image attributes
+     *
+     * @returns {Summary} summary instance
+     */
+    addImage(src, alt, options) {
+        const { width, height } = options || {};
+        const attrs = Object.assign(Object.assign({}, (width && { width })), (height && { height }));
+        const element = this.wrap('img', null, Object.assign({ src, alt }, attrs));
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML section heading element
+     *
+     * @param {string} text heading text
+     * @param {number | string} [level=1] (optional) the heading level, default: 1
+     *
+     * @returns {Summary} summary instance
+     */
+    addHeading(text, level) {
+        const tag = `h${level}`;
+        const allowedTag = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].includes(tag)
+            ? tag
+            : 'h1';
+        const element = this.wrap(allowedTag, text);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML thematic break (<hr>) to the summary buffer
+     *
+     * @returns {Summary} summary instance
+     */
+    addSeparator() {
+        const element = this.wrap('hr', null);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML line break (<br>) to the summary buffer
+     *
+     * @returns {Summary} summary instance
+     */
+    addBreak() {
+        const element = this.wrap('br', null);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML blockquote to the summary buffer
+     *
+     * @param {string} text quote text
+     * @param {string} cite (optional) citation url
+     *
+     * @returns {Summary} summary instance
+     */
+    addQuote(text, cite) {
+        const attrs = Object.assign({}, (cite && { cite }));
+        const element = this.wrap('blockquote', text, attrs);
+        return this.addRaw(element).addEOL();
+    }
+    /**
+     * Adds an HTML anchor tag to the summary buffer
+     *
+     * @param {string} text link text/content
+     * @param {string} href hyperlink
+     *
+     * @returns {Summary} summary instance
+     */
+    addLink(text, href) {
+        const element = this.wrap('a', text, { href });
+        return this.addRaw(element).addEOL();
+    }
+}
+const _summary = new Summary();
+/**
+ * @deprecated use `core.summary`
+ */
+const markdownSummary = (/* unused pure expression or super */ null && (_summary));
+const summary = _summary;
+//# sourceMappingURL=summary.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/path-utils.js
+
+/**
+ * toPosixPath converts the given path to the posix form. On Windows, \\ will be
+ * replaced with /.
+ *
+ * @param pth. Path to transform.
+ * @return string Posix path.
+ */
+function toPosixPath(pth) {
+    return pth.replace(/[\\]/g, '/');
+}
+/**
+ * toWin32Path converts the given path to the win32 form. On Linux, / will be
+ * replaced with \\.
+ *
+ * @param pth. Path to transform.
+ * @return string Win32 path.
+ */
+function toWin32Path(pth) {
+    return pth.replace(/[/]/g, '\\');
+}
+/**
+ * toPlatformPath converts the given path to a platform-specific path. It does
+ * this by replacing instances of / and \ with the platform-specific path
+ * separator.
+ *
+ * @param pth The path to platformize.
+ * @return string The platform-specific path.
+ */
+function toPlatformPath(pth) {
+    return pth.replace(/[/\\]/g, path.sep);
+}
+//# sourceMappingURL=path-utils.js.map
+// EXTERNAL MODULE: external "string_decoder"
+var external_string_decoder_ = __nccwpck_require__(3193);
+// EXTERNAL MODULE: external "events"
+var external_events_ = __nccwpck_require__(4434);
+;// CONCATENATED MODULE: external "child_process"
+const external_child_process_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("child_process");
+// EXTERNAL MODULE: external "assert"
+var external_assert_ = __nccwpck_require__(2613);
+;// CONCATENATED MODULE: ./node_modules/@actions/io/lib/io-util.js
+var io_util_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+const { chmod, copyFile, lstat, mkdir, open: io_util_open, readdir, rename, rm, rmdir, stat, symlink, unlink } = external_fs_.promises;
+// export const {open} = 'fs'
+const IS_WINDOWS = process.platform === 'win32';
+/**
+ * Custom implementation of readlink to ensure Windows junctions
+ * maintain trailing backslash for backward compatibility with Node.js < 24
+ *
+ * In Node.js 20, Windows junctions (directory symlinks) always returned paths
+ * with trailing backslashes. Node.js 24 removed this behavior, which breaks
+ * code that relied on this format for path operations.
+ *
+ * This implementation restores the Node 20 behavior by adding a trailing
+ * backslash to all junction results on Windows.
+ */
+function readlink(fsPath) {
+    return io_util_awaiter(this, void 0, void 0, function* () {
+        const result = yield fs.promises.readlink(fsPath);
+        // On Windows, restore Node 20 behavior: add trailing backslash to all results
+        // since junctions on Windows are always directory links
+        if (IS_WINDOWS && !result.endsWith('\\')) {
+            return `${result}\\`;
+        }
+        return result;
+    });
+}
+// See https://github.com/nodejs/node/blob/d0153aee367422d0858105abec186da4dff0a0c5/deps/uv/include/uv/win.h#L691
+const UV_FS_O_EXLOCK = 0x10000000;
+const READONLY = external_fs_.constants.O_RDONLY;
+function exists(fsPath) {
+    return io_util_awaiter(this, void 0, void 0, function* () {
+        try {
+            yield stat(fsPath);
+        }
+        catch (err) {
+            if (err.code === 'ENOENT') {
+                return false;
+            }
+            throw err;
+        }
+        return true;
+    });
+}
+function isDirectory(fsPath_1) {
+    return io_util_awaiter(this, arguments, void 0, function* (fsPath, useStat = false) {
+        const stats = useStat ? yield stat(fsPath) : yield lstat(fsPath);
+        return stats.isDirectory();
+    });
+}
+/**
+ * On OSX/Linux, true if path starts with '/'. On Windows, true for paths like:
+ * \, \hello, \\hello\share, C:, and C:\hello (and corresponding alternate separator cases).
+ */
+function isRooted(p) {
+    p = normalizeSeparators(p);
+    if (!p) {
+        throw new Error('isRooted() parameter "p" cannot be empty');
+    }
+    if (IS_WINDOWS) {
+        return (p.startsWith('\\') || /^[A-Z]:/i.test(p) // e.g. \ or \hello or \\hello
+        ); // e.g. C: or C:\hello
+    }
+    return p.startsWith('/');
+}
+/**
+ * Best effort attempt to determine whether a file exists and is executable.
+ * @param filePath    file path to check
+ * @param extensions  additional file extensions to try
+ * @return if file exists and is executable, returns the file path. otherwise empty string.
+ */
+function tryGetExecutablePath(filePath, extensions) {
+    return io_util_awaiter(this, void 0, void 0, function* () {
+        let stats = undefined;
+        try {
+            // test file exists
+            stats = yield stat(filePath);
+        }
+        catch (err) {
+            if (err.code !== 'ENOENT') {
+                // eslint-disable-next-line no-console
+                console.log(`Unexpected error attempting to determine if executable file exists '${filePath}': ${err}`);
+            }
+        }
+        if (stats && stats.isFile()) {
+            if (IS_WINDOWS) {
+                // on Windows, test for valid extension
+                const upperExt = external_path_namespaceObject.extname(filePath).toUpperCase();
+                if (extensions.some(validExt => validExt.toUpperCase() === upperExt)) {
+                    return filePath;
+                }
+            }
+            else {
+                if (isUnixExecutable(stats)) {
+                    return filePath;
+                }
+            }
+        }
+        // try each extension
+        const originalFilePath = filePath;
+        for (const extension of extensions) {
+            filePath = originalFilePath + extension;
+            stats = undefined;
+            try {
+                stats = yield stat(filePath);
+            }
+            catch (err) {
+                if (err.code !== 'ENOENT') {
+                    // eslint-disable-next-line no-console
+                    console.log(`Unexpected error attempting to determine if executable file exists '${filePath}': ${err}`);
+                }
+            }
+            if (stats && stats.isFile()) {
+                if (IS_WINDOWS) {
+                    // preserve the case of the actual file (since an extension was appended)
+                    try {
+                        const directory = external_path_namespaceObject.dirname(filePath);
+                        const upperName = external_path_namespaceObject.basename(filePath).toUpperCase();
+                        for (const actualName of yield readdir(directory)) {
+                            if (upperName === actualName.toUpperCase()) {
+                                filePath = external_path_namespaceObject.join(directory, actualName);
+                                break;
+                            }
+                        }
+                    }
+                    catch (err) {
+                        // eslint-disable-next-line no-console
+                        console.log(`Unexpected error attempting to determine the actual case of the file '${filePath}': ${err}`);
+                    }
+                    return filePath;
+                }
+                else {
+                    if (isUnixExecutable(stats)) {
+                        return filePath;
+                    }
+                }
+            }
+        }
+        return '';
+    });
+}
+function normalizeSeparators(p) {
+    p = p || '';
+    if (IS_WINDOWS) {
+        // convert slashes on Windows
+        p = p.replace(/\//g, '\\');
+        // remove redundant slashes
+        return p.replace(/\\\\+/g, '\\');
+    }
+    // remove redundant slashes
+    return p.replace(/\/\/+/g, '/');
+}
+// on Mac/Linux, test the execute bit
+//     R   W  X  R  W X R W X
+//   256 128 64 32 16 8 4 2 1
+function isUnixExecutable(stats) {
+    return ((stats.mode & 1) > 0 ||
+        ((stats.mode & 8) > 0 &&
+            process.getgid !== undefined &&
+            stats.gid === process.getgid()) ||
+        ((stats.mode & 64) > 0 &&
+            process.getuid !== undefined &&
+            stats.uid === process.getuid()));
+}
+// Get the path of cmd.exe in windows
+function getCmdPath() {
+    var _a;
+    return (_a = process.env['COMSPEC']) !== null && _a !== void 0 ? _a : `cmd.exe`;
+}
+//# sourceMappingURL=io-util.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/io/lib/io.js
+var io_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+
+/**
+ * Copies a file or folder.
+ * Based off of shelljs - https://github.com/shelljs/shelljs/blob/9237f66c52e5daa40458f94f9565e18e8132f5a6/src/cp.js
+ *
+ * @param     source    source path
+ * @param     dest      destination path
+ * @param     options   optional. See CopyOptions.
+ */
+function cp(source_1, dest_1) {
+    return io_awaiter(this, arguments, void 0, function* (source, dest, options = {}) {
+        const { force, recursive, copySourceDirectory } = readCopyOptions(options);
+        const destStat = (yield ioUtil.exists(dest)) ? yield ioUtil.stat(dest) : null;
+        // Dest is an existing file, but not forcing
+        if (destStat && destStat.isFile() && !force) {
+            return;
+        }
+        // If dest is an existing directory, should copy inside.
+        const newDest = destStat && destStat.isDirectory() && copySourceDirectory
+            ? path.join(dest, path.basename(source))
+            : dest;
+        if (!(yield ioUtil.exists(source))) {
+            throw new Error(`no such file or directory: ${source}`);
+        }
+        const sourceStat = yield ioUtil.stat(source);
+        if (sourceStat.isDirectory()) {
+            if (!recursive) {
+                throw new Error(`Failed to copy. ${source} is a directory, but tried to copy without recursive flag.`);
+            }
+            else {
+                yield cpDirRecursive(source, newDest, 0, force);
+            }
+        }
+        else {
+            if (path.relative(source, newDest) === '') {
+                // a file cannot be copied to itself
+                throw new Error(`'${newDest}' and '${source}' are the same file`);
+            }
+            yield io_copyFile(source, newDest, force);
+        }
+    });
+}
+/**
+ * Moves a path.
+ *
+ * @param     source    source path
+ * @param     dest      destination path
+ * @param     options   optional. See MoveOptions.
+ */
+function mv(source_1, dest_1) {
+    return io_awaiter(this, arguments, void 0, function* (source, dest, options = {}) {
+        if (yield ioUtil.exists(dest)) {
+            let destExists = true;
+            if (yield ioUtil.isDirectory(dest)) {
+                // If dest is directory copy src into dest
+                dest = path.join(dest, path.basename(source));
+                destExists = yield ioUtil.exists(dest);
+            }
+            if (destExists) {
+                if (options.force == null || options.force) {
+                    yield rmRF(dest);
+                }
+                else {
+                    throw new Error('Destination already exists');
+                }
+            }
+        }
+        yield mkdirP(path.dirname(dest));
+        yield ioUtil.rename(source, dest);
+    });
+}
+/**
+ * Remove a path recursively with force
+ *
+ * @param inputPath path to remove
+ */
+function rmRF(inputPath) {
+    return io_awaiter(this, void 0, void 0, function* () {
+        if (ioUtil.IS_WINDOWS) {
+            // Check for invalid characters
+            // https://docs.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+            if (/[*"<>|]/.test(inputPath)) {
+                throw new Error('File path must not contain `*`, `"`, `<`, `>` or `|` on Windows');
+            }
+        }
+        try {
+            // note if path does not exist, error is silent
+            yield ioUtil.rm(inputPath, {
+                force: true,
+                maxRetries: 3,
+                recursive: true,
+                retryDelay: 300
+            });
+        }
+        catch (err) {
+            throw new Error(`File was unable to be removed ${err}`);
+        }
+    });
+}
+/**
+ * Make a directory.  Creates the full path with folders in between
+ * Will throw if it fails
+ *
+ * @param   fsPath        path to create
+ * @returns Promise<void>
+ */
+function mkdirP(fsPath) {
+    return io_awaiter(this, void 0, void 0, function* () {
+        ok(fsPath, 'a path argument must be provided');
+        yield ioUtil.mkdir(fsPath, { recursive: true });
+    });
+}
+/**
+ * Returns path of a tool had the tool actually been invoked.  Resolves via paths.
+ * If you check and the tool does not exist, it will throw.
+ *
+ * @param     tool              name of the tool
+ * @param     check             whether to check if tool exists
+ * @returns   Promise<string>   path to tool
+ */
+function which(tool, check) {
+    return io_awaiter(this, void 0, void 0, function* () {
+        if (!tool) {
+            throw new Error("parameter 'tool' is required");
+        }
+        // recursive when check=true
+        if (check) {
+            const result = yield which(tool, false);
+            if (!result) {
+                if (IS_WINDOWS) {
+                    throw new Error(`Unable to locate executable file: ${tool}. Please verify either the file path exists or the file can be found within a directory specified by the PATH environment variable. Also verify the file has a valid extension for an executable file.`);
+                }
+                else {
+                    throw new Error(`Unable to locate executable file: ${tool}. Please verify either the file path exists or the file can be found within a directory specified by the PATH environment variable. Also check the file mode to verify the file is executable.`);
+                }
+            }
+            return result;
+        }
+        const matches = yield findInPath(tool);
+        if (matches && matches.length > 0) {
+            return matches[0];
+        }
+        return '';
+    });
+}
+/**
+ * Returns a list of all occurrences of the given tool on the system path.
+ *
+ * @returns   Promise<string[]>  the paths of the tool
+ */
+function findInPath(tool) {
+    return io_awaiter(this, void 0, void 0, function* () {
+        if (!tool) {
+            throw new Error("parameter 'tool' is required");
+        }
+        // build the list of extensions to try
+        const extensions = [];
+        if (IS_WINDOWS && process.env['PATHEXT']) {
+            for (const extension of process.env['PATHEXT'].split(external_path_namespaceObject.delimiter)) {
+                if (extension) {
+                    extensions.push(extension);
+                }
+            }
+        }
+        // if it's rooted, return it if exists. otherwise return empty.
+        if (isRooted(tool)) {
+            const filePath = yield tryGetExecutablePath(tool, extensions);
+            if (filePath) {
+                return [filePath];
+            }
+            return [];
+        }
+        // if any path separators, return empty
+        if (tool.includes(external_path_namespaceObject.sep)) {
+            return [];
+        }
+        // build the list of directories
+        //
+        // Note, technically "where" checks the current directory on Windows. From a toolkit perspective,
+        // it feels like we should not do this. Checking the current directory seems like more of a use
+        // case of a shell, and the which() function exposed by the toolkit should strive for consistency
+        // across platforms.
+        const directories = [];
+        if (process.env.PATH) {
+            for (const p of process.env.PATH.split(external_path_namespaceObject.delimiter)) {
+                if (p) {
+                    directories.push(p);
+                }
+            }
+        }
+        // find all matches
+        const matches = [];
+        for (const directory of directories) {
+            const filePath = yield tryGetExecutablePath(external_path_namespaceObject.join(directory, tool), extensions);
+            if (filePath) {
+                matches.push(filePath);
+            }
+        }
+        return matches;
+    });
+}
+function readCopyOptions(options) {
+    const force = options.force == null ? true : options.force;
+    const recursive = Boolean(options.recursive);
+    const copySourceDirectory = options.copySourceDirectory == null
+        ? true
+        : Boolean(options.copySourceDirectory);
+    return { force, recursive, copySourceDirectory };
+}
+function cpDirRecursive(sourceDir, destDir, currentDepth, force) {
+    return io_awaiter(this, void 0, void 0, function* () {
+        // Ensure there is not a run away recursive copy
+        if (currentDepth >= 255)
+            return;
+        currentDepth++;
+        yield mkdirP(destDir);
+        const files = yield ioUtil.readdir(sourceDir);
+        for (const fileName of files) {
+            const srcFile = `${sourceDir}/${fileName}`;
+            const destFile = `${destDir}/${fileName}`;
+            const srcFileStat = yield ioUtil.lstat(srcFile);
+            if (srcFileStat.isDirectory()) {
+                // Recurse
+                yield cpDirRecursive(srcFile, destFile, currentDepth, force);
+            }
+            else {
+                yield io_copyFile(srcFile, destFile, force);
+            }
+        }
+        // Change the mode for the newly created directory
+        yield ioUtil.chmod(destDir, (yield ioUtil.stat(sourceDir)).mode);
+    });
+}
+// Buffered file copy
+function io_copyFile(srcFile, destFile, force) {
+    return io_awaiter(this, void 0, void 0, function* () {
+        if ((yield ioUtil.lstat(srcFile)).isSymbolicLink()) {
+            // unlink/re-link it
+            try {
+                yield ioUtil.lstat(destFile);
+                yield ioUtil.unlink(destFile);
+            }
+            catch (e) {
+                // Try to override file permission
+                if (e.code === 'EPERM') {
+                    yield ioUtil.chmod(destFile, '0666');
+                    yield ioUtil.unlink(destFile);
+                }
+                // other errors = it doesn't exist, no work to do
+            }
+            // Copy over symlink
+            const symlinkFull = yield ioUtil.readlink(srcFile);
+            yield ioUtil.symlink(symlinkFull, destFile, ioUtil.IS_WINDOWS ? 'junction' : null);
+        }
+        else if (!(yield ioUtil.exists(destFile)) || force) {
+            yield ioUtil.copyFile(srcFile, destFile);
+        }
+    });
+}
+//# sourceMappingURL=io.js.map
+;// CONCATENATED MODULE: external "timers"
+const external_timers_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("timers");
+;// CONCATENATED MODULE: ./node_modules/@actions/exec/lib/toolrunner.js
+var toolrunner_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+
+
+
+
+
+/* eslint-disable @typescript-eslint/unbound-method */
+const toolrunner_IS_WINDOWS = process.platform === 'win32';
+/*
+ * Class for running command line tools. Handles quoting and arg parsing in a platform agnostic way.
+ */
+class ToolRunner extends external_events_.EventEmitter {
+    constructor(toolPath, args, options) {
+        super();
+        if (!toolPath) {
+            throw new Error("Parameter 'toolPath' cannot be null or empty.");
+        }
+        this.toolPath = toolPath;
+        this.args = args || [];
+        this.options = options || {};
+    }
+    _debug(message) {
+        if (this.options.listeners && this.options.listeners.debug) {
+            this.options.listeners.debug(message);
+        }
+    }
+    _getCommandString(options, noPrefix) {
+        const toolPath = this._getSpawnFileName();
+        const args = this._getSpawnArgs(options);
+        let cmd = noPrefix ? '' : '[command]'; // omit prefix when piped to a second tool
+        if (toolrunner_IS_WINDOWS) {
+            // Windows + cmd file
+            if (this._isCmdFile()) {
+                cmd += toolPath;
+                for (const a of args) {
+                    cmd += ` ${a}`;
+                }
+            }
+            // Windows + verbatim
+            else if (options.windowsVerbatimArguments) {
+                cmd += `"${toolPath}"`;
+                for (const a of args) {
+                    cmd += ` ${a}`;
+                }
+            }
+            // Windows (regular)
+            else {
+                cmd += this._windowsQuoteCmdArg(toolPath);
+                for (const a of args) {
+                    cmd += ` ${this._windowsQuoteCmdArg(a)}`;
+                }
+            }
+        }
+        else {
+            // OSX/Linux - this can likely be improved with some form of quoting.
+            // creating processes on Unix is fundamentally different than Windows.
+            // on Unix, execvp() takes an arg array.
+            cmd += toolPath;
+            for (const a of args) {
+                cmd += ` ${a}`;
+            }
+        }
+        return cmd;
+    }
+    _processLineBuffer(data, strBuffer, onLine) {
+        try {
+            let s = strBuffer + data.toString();
+            let n = s.indexOf(external_os_.EOL);
+            while (n > -1) {
+                const line = s.substring(0, n);
+                onLine(line);
+                // the rest of the string ...
+                s = s.substring(n + external_os_.EOL.length);
+                n = s.indexOf(external_os_.EOL);
+            }
+            return s;
+        }
+        catch (err) {
+            // streaming lines to console is best effort.  Don't fail a build.
+            this._debug(`error processing line. Failed with error ${err}`);
+            return '';
+        }
+    }
+    _getSpawnFileName() {
+        if (toolrunner_IS_WINDOWS) {
+            if (this._isCmdFile()) {
+                return process.env['COMSPEC'] || 'cmd.exe';
+            }
+        }
+        return this.toolPath;
+    }
+    _getSpawnArgs(options) {
+        if (toolrunner_IS_WINDOWS) {
+            if (this._isCmdFile()) {
+                let argline = `/D /S /C "${this._windowsQuoteCmdArg(this.toolPath)}`;
+                for (const a of this.args) {
+                    argline += ' ';
+                    argline += options.windowsVerbatimArguments
+                        ? a
+                        : this._windowsQuoteCmdArg(a);
+                }
+                argline += '"';
+                return [argline];
+            }
+        }
+        return this.args;
+    }
+    _endsWith(str, end) {
+        return str.endsWith(end);
+    }
+    _isCmdFile() {
+        const upperToolPath = this.toolPath.toUpperCase();
+        return (this._endsWith(upperToolPath, '.CMD') ||
+            this._endsWith(upperToolPath, '.BAT'));
+    }
+    _windowsQuoteCmdArg(arg) {
+        // for .exe, apply the normal quoting rules that libuv applies
+        if (!this._isCmdFile()) {
+            return this._uvQuoteCmdArg(arg);
+        }
+        // otherwise apply quoting rules specific to the cmd.exe command line parser.
+        // the libuv rules are generic and are not designed specifically for cmd.exe
+        // command line parser.
+        //
+        // for a detailed description of the cmd.exe command line parser, refer to
+        // http://stackoverflow.com/questions/4094699/how-does-the-windows-command-interpreter-cmd-exe-parse-scripts/7970912#7970912
+        // need quotes for empty arg
+        if (!arg) {
+            return '""';
+        }
+        // determine whether the arg needs to be quoted
+        const cmdSpecialChars = [
+            ' ',
+            '\t',
+            '&',
+            '(',
+            ')',
+            '[',
+            ']',
+            '{',
+            '}',
+            '^',
+            '=',
+            ';',
+            '!',
+            "'",
+            '+',
+            ',',
+            '`',
+            '~',
+            '|',
+            '<',
+            '>',
+            '"'
+        ];
+        let needsQuotes = false;
+        for (const char of arg) {
+            if (cmdSpecialChars.some(x => x === char)) {
+                needsQuotes = true;
+                break;
+            }
+        }
+        // short-circuit if quotes not needed
+        if (!needsQuotes) {
+            return arg;
+        }
+        // the following quoting rules are very similar to the rules that by libuv applies.
+        //
+        // 1) wrap the string in quotes
+        //
+        // 2) double-up quotes - i.e. " => ""
+        //
+        //    this is different from the libuv quoting rules. libuv replaces " with \", which unfortunately
+        //    doesn't work well with a cmd.exe command line.
+        //
+        //    note, replacing " with "" also works well if the arg is passed to a downstream .NET console app.
+        //    for example, the command line:
+        //          foo.exe "myarg:""my val"""
+        //    is parsed by a .NET console app into an arg array:
+        //          [ "myarg:\"my val\"" ]
+        //    which is the same end result when applying libuv quoting rules. although the actual
+        //    command line from libuv quoting rules would look like:
+        //          foo.exe "myarg:\"my val\""
+        //
+        // 3) double-up slashes that precede a quote,
+        //    e.g.  hello \world    => "hello \world"
+        //          hello\"world    => "hello\\""world"
+        //          hello\\"world   => "hello\\\\""world"
+        //          hello world\    => "hello world\\"
+        //
+        //    technically this is not required for a cmd.exe command line, or the batch argument parser.
+        //    the reasons for including this as a .cmd quoting rule are:
+        //
+        //    a) this is optimized for the scenario where the argument is passed from the .cmd file to an
+        //       external program. many programs (e.g. .NET console apps) rely on the slash-doubling rule.
+        //
+        //    b) it's what we've been doing previously (by deferring to node default behavior) and we
+        //       haven't heard any complaints about that aspect.
+        //
+        // note, a weakness of the quoting rules chosen here, is that % is not escaped. in fact, % cannot be
+        // escaped when used on the command line directly - even though within a .cmd file % can be escaped
+        // by using %%.
+        //
+        // the saving grace is, on the command line, %var% is left as-is if var is not defined. this contrasts
+        // the line parsing rules within a .cmd file, where if var is not defined it is replaced with nothing.
+        //
+        // one option that was explored was replacing % with ^% - i.e. %var% => ^%var^%. this hack would
+        // often work, since it is unlikely that var^ would exist, and the ^ character is removed when the
+        // variable is used. the problem, however, is that ^ is not removed when %* is used to pass the args
+        // to an external program.
+        //
+        // an unexplored potential solution for the % escaping problem, is to create a wrapper .cmd file.
+        // % can be escaped within a .cmd file.
+        let reverse = '"';
+        let quoteHit = true;
+        for (let i = arg.length; i > 0; i--) {
+            // walk the string in reverse
+            reverse += arg[i - 1];
+            if (quoteHit && arg[i - 1] === '\\') {
+                reverse += '\\'; // double the slash
+            }
+            else if (arg[i - 1] === '"') {
+                quoteHit = true;
+                reverse += '"'; // double the quote
+            }
+            else {
+                quoteHit = false;
+            }
+        }
+        reverse += '"';
+        return reverse.split('').reverse().join('');
+    }
+    _uvQuoteCmdArg(arg) {
+        // Tool runner wraps child_process.spawn() and needs to apply the same quoting as
+        // Node in certain cases where the undocumented spawn option windowsVerbatimArguments
+        // is used.
+        //
+        // Since this function is a port of quote_cmd_arg from Node 4.x (technically, lib UV,
+        // see https://github.com/nodejs/node/blob/v4.x/deps/uv/src/win/process.c for details),
+        // pasting copyright notice from Node within this function:
+        //
+        //      Copyright Joyent, Inc. and other Node contributors. All rights reserved.
+        //
+        //      Permission is hereby granted, free of charge, to any person obtaining a copy
+        //      of this software and associated documentation files (the "Software"), to
+        //      deal in the Software without restriction, including without limitation the
+        //      rights to use, copy, modify, merge, publish, distribute, sublicense, and/or
+        //      sell copies of the Software, and to permit persons to whom the Software is
+        //      furnished to do so, subject to the following conditions:
+        //
+        //      The above copyright notice and this permission notice shall be included in
+        //      all copies or substantial portions of the Software.
+        //
+        //      THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+        //      IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+        //      FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+        //      AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+        //      LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
+        //      FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS
+        //      IN THE SOFTWARE.
+        if (!arg) {
+            // Need double quotation for empty argument
+            return '""';
+        }
+        if (!arg.includes(' ') && !arg.includes('\t') && !arg.includes('"')) {
+            // No quotation needed
+            return arg;
+        }
+        if (!arg.includes('"') && !arg.includes('\\')) {
+            // No embedded double quotes or backslashes, so I can just wrap
+            // quote marks around the whole thing.
+            return `"${arg}"`;
+        }
+        // Expected input/output:
+        //   input : hello"world
+        //   output: "hello\"world"
+        //   input : hello""world
+        //   output: "hello\"\"world"
+        //   input : hello\world
+        //   output: hello\world
+        //   input : hello\\world
+        //   output: hello\\world
+        //   input : hello\"world
+        //   output: "hello\\\"world"
+        //   input : hello\\"world
+        //   output: "hello\\\\\"world"
+        //   input : hello world\
+        //   output: "hello world\\" - note the comment in libuv actually reads "hello world\"
+        //                             but it appears the comment is wrong, it should be "hello world\\"
+        let reverse = '"';
+        let quoteHit = true;
+        for (let i = arg.length; i > 0; i--) {
+            // walk the string in reverse
+            reverse += arg[i - 1];
+            if (quoteHit && arg[i - 1] === '\\') {
+                reverse += '\\';
+            }
+            else if (arg[i - 1] === '"') {
+                quoteHit = true;
+                reverse += '\\';
+            }
+            else {
+                quoteHit = false;
+            }
+        }
+        reverse += '"';
+        return reverse.split('').reverse().join('');
+    }
+    _cloneExecOptions(options) {
+        options = options || {};
+        const result = {
+            cwd: options.cwd || process.cwd(),
+            env: options.env || process.env,
+            silent: options.silent || false,
+            windowsVerbatimArguments: options.windowsVerbatimArguments || false,
+            failOnStdErr: options.failOnStdErr || false,
+            ignoreReturnCode: options.ignoreReturnCode || false,
+            delay: options.delay || 10000
+        };
+        result.outStream = options.outStream || process.stdout;
+        result.errStream = options.errStream || process.stderr;
+        return result;
+    }
+    _getSpawnOptions(options, toolPath) {
+        options = options || {};
+        const result = {};
+        result.cwd = options.cwd;
+        result.env = options.env;
+        result['windowsVerbatimArguments'] =
+            options.windowsVerbatimArguments || this._isCmdFile();
+        if (options.windowsVerbatimArguments) {
+            result.argv0 = `"${toolPath}"`;
+        }
+        return result;
+    }
+    /**
+     * Exec a tool.
+     * Output will be streamed to the live console.
+     * Returns promise with return code
+     *
+     * @param     tool     path to tool to exec
+     * @param     options  optional exec options.  See ExecOptions
+     * @returns   number
+     */
+    exec() {
+        return toolrunner_awaiter(this, void 0, void 0, function* () {
+            // root the tool path if it is unrooted and contains relative pathing
+            if (!isRooted(this.toolPath) &&
+                (this.toolPath.includes('/') ||
+                    (toolrunner_IS_WINDOWS && this.toolPath.includes('\\')))) {
+                // prefer options.cwd if it is specified, however options.cwd may also need to be rooted
+                this.toolPath = external_path_namespaceObject.resolve(process.cwd(), this.options.cwd || process.cwd(), this.toolPath);
+            }
+            // if the tool is only a file name, then resolve it from the PATH
+            // otherwise verify it exists (add extension on Windows if necessary)
+            this.toolPath = yield which(this.toolPath, true);
+            return new Promise((resolve, reject) => toolrunner_awaiter(this, void 0, void 0, function* () {
+                this._debug(`exec tool: ${this.toolPath}`);
+                this._debug('arguments:');
+                for (const arg of this.args) {
+                    this._debug(`   ${arg}`);
+                }
+                const optionsNonNull = this._cloneExecOptions(this.options);
+                if (!optionsNonNull.silent && optionsNonNull.outStream) {
+                    optionsNonNull.outStream.write(this._getCommandString(optionsNonNull) + external_os_.EOL);
+                }
+                const state = new ExecState(optionsNonNull, this.toolPath);
+                state.on('debug', (message) => {
+                    this._debug(message);
+                });
+                if (this.options.cwd && !(yield exists(this.options.cwd))) {
+                    return reject(new Error(`The cwd: ${this.options.cwd} does not exist!`));
+                }
+                const fileName = this._getSpawnFileName();
+                const cp = external_child_process_namespaceObject.spawn(fileName, this._getSpawnArgs(optionsNonNull), this._getSpawnOptions(this.options, fileName));
+                let stdbuffer = '';
+                if (cp.stdout) {
+                    cp.stdout.on('data', (data) => {
+                        if (this.options.listeners && this.options.listeners.stdout) {
+                            this.options.listeners.stdout(data);
+                        }
+                        if (!optionsNonNull.silent && optionsNonNull.outStream) {
+                            optionsNonNull.outStream.write(data);
+                        }
+                        stdbuffer = this._processLineBuffer(data, stdbuffer, (line) => {
+                            if (this.options.listeners && this.options.listeners.stdline) {
+                                this.options.listeners.stdline(line);
+                            }
+                        });
+                    });
+                }
+                let errbuffer = '';
+                if (cp.stderr) {
+                    cp.stderr.on('data', (data) => {
+                        state.processStderr = true;
+                        if (this.options.listeners && this.options.listeners.stderr) {
+                            this.options.listeners.stderr(data);
+                        }
+                        if (!optionsNonNull.silent &&
+                            optionsNonNull.errStream &&
+                            optionsNonNull.outStream) {
+                            const s = optionsNonNull.failOnStdErr
+                                ? optionsNonNull.errStream
+                                : optionsNonNull.outStream;
+                            s.write(data);
+                        }
+                        errbuffer = this._processLineBuffer(data, errbuffer, (line) => {
+                            if (this.options.listeners && this.options.listeners.errline) {
+                                this.options.listeners.errline(line);
+                            }
+                        });
+                    });
+                }
+                cp.on('error', (err) => {
+                    state.processError = err.message;
+                    state.processExited = true;
+                    state.processClosed = true;
+                    state.CheckComplete();
+                });
+                cp.on('exit', (code) => {
+                    state.processExitCode = code;
+                    state.processExited = true;
+                    this._debug(`Exit code ${code} received from tool '${this.toolPath}'`);
+                    state.CheckComplete();
+                });
+                cp.on('close', (code) => {
+                    state.processExitCode = code;
+                    state.processExited = true;
+                    state.processClosed = true;
+                    this._debug(`STDIO streams have closed for tool '${this.toolPath}'`);
+                    state.CheckComplete();
+                });
+                state.on('done', (error, exitCode) => {
+                    if (stdbuffer.length > 0) {
+                        this.emit('stdline', stdbuffer);
+                    }
+                    if (errbuffer.length > 0) {
+                        this.emit('errline', errbuffer);
+                    }
+                    cp.removeAllListeners();
+                    if (error) {
+                        reject(error);
+                    }
+                    else {
+                        resolve(exitCode);
+                    }
+                });
+                if (this.options.input) {
+                    if (!cp.stdin) {
+                        throw new Error('child process missing stdin');
+                    }
+                    cp.stdin.end(this.options.input);
+                }
+            }));
+        });
+    }
+}
+/**
+ * Convert an arg string to an array of args. Handles escaping
+ *
+ * @param    argString   string of arguments
+ * @returns  string[]    array of arguments
+ */
+function argStringToArray(argString) {
+    const args = [];
+    let inQuotes = false;
+    let escaped = false;
+    let arg = '';
+    function append(c) {
+        // we only escape double quotes.
+        if (escaped && c !== '"') {
+            arg += '\\';
+        }
+        arg += c;
+        escaped = false;
+    }
+    for (let i = 0; i < argString.length; i++) {
+        const c = argString.charAt(i);
+        if (c === '"') {
+            if (!escaped) {
+                inQuotes = !inQuotes;
+            }
+            else {
+                append(c);
+            }
+            continue;
+        }
+        if (c === '\\' && escaped) {
+            append(c);
+            continue;
+        }
+        if (c === '\\' && inQuotes) {
+            escaped = true;
+            continue;
+        }
+        if (c === ' ' && !inQuotes) {
+            if (arg.length > 0) {
+                args.push(arg);
+                arg = '';
+            }
+            continue;
+        }
+        append(c);
+    }
+    if (arg.length > 0) {
+        args.push(arg.trim());
+    }
+    return args;
+}
+class ExecState extends external_events_.EventEmitter {
+    constructor(options, toolPath) {
+        super();
+        this.processClosed = false; // tracks whether the process has exited and stdio is closed
+        this.processError = '';
+        this.processExitCode = 0;
+        this.processExited = false; // tracks whether the process has exited
+        this.processStderr = false; // tracks whether stderr was written to
+        this.delay = 10000; // 10 seconds
+        this.done = false;
+        this.timeout = null;
+        if (!toolPath) {
+            throw new Error('toolPath must not be empty');
+        }
+        this.options = options;
+        this.toolPath = toolPath;
+        if (options.delay) {
+            this.delay = options.delay;
+        }
+    }
+    CheckComplete() {
+        if (this.done) {
+            return;
+        }
+        if (this.processClosed) {
+            this._setResult();
+        }
+        else if (this.processExited) {
+            this.timeout = (0,external_timers_namespaceObject.setTimeout)(ExecState.HandleTimeout, this.delay, this);
+        }
+    }
+    _debug(message) {
+        this.emit('debug', message);
+    }
+    _setResult() {
+        // determine whether there is an error
+        let error;
+        if (this.processExited) {
+            if (this.processError) {
+                error = new Error(`There was an error when attempting to execute the process '${this.toolPath}'. This may indicate the process failed to start. Error: ${this.processError}`);
+            }
+            else if (this.processExitCode !== 0 && !this.options.ignoreReturnCode) {
+                error = new Error(`The process '${this.toolPath}' failed with exit code ${this.processExitCode}`);
+            }
+            else if (this.processStderr && this.options.failOnStdErr) {
+                error = new Error(`The process '${this.toolPath}' failed because one or more lines were written to the STDERR stream`);
+            }
+        }
+        // clear the timeout
+        if (this.timeout) {
+            clearTimeout(this.timeout);
+            this.timeout = null;
+        }
+        this.done = true;
+        this.emit('done', error, this.processExitCode);
+    }
+    static HandleTimeout(state) {
+        if (state.done) {
+            return;
+        }
+        if (!state.processClosed && state.processExited) {
+            const message = `The STDIO streams did not close within ${state.delay / 1000} seconds of the exit event from process '${state.toolPath}'. This may indicate a child process inherited the STDIO streams and has not yet exited.`;
+            state._debug(message);
+        }
+        state._setResult();
+    }
+}
+//# sourceMappingURL=toolrunner.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/exec/lib/exec.js
+var exec_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+/**
+ * Exec a command.
+ * Output will be streamed to the live console.
+ * Returns promise with return code
+ *
+ * @param     commandLine        command to execute (can include additional args). Must be correctly escaped.
+ * @param     args               optional arguments for tool. Escaping is handled by the lib.
+ * @param     options            optional exec options.  See ExecOptions
+ * @returns   Promise<number>    exit code
+ */
+function exec_exec(commandLine, args, options) {
+    return exec_awaiter(this, void 0, void 0, function* () {
+        const commandArgs = tr.argStringToArray(commandLine);
+        if (commandArgs.length === 0) {
+            throw new Error(`Parameter 'commandLine' cannot be null or empty.`);
+        }
+        // Path to tool to execute should be first arg
+        const toolPath = commandArgs[0];
+        args = commandArgs.slice(1).concat(args || []);
+        const runner = new tr.ToolRunner(toolPath, args, options);
+        return runner.exec();
+    });
+}
+/**
+ * Exec a command and get the output.
+ * Output will be streamed to the live console.
+ * Returns promise with the exit code and collected stdout and stderr
+ *
+ * @param     commandLine           command to execute (can include additional args). Must be correctly escaped.
+ * @param     args                  optional arguments for tool. Escaping is handled by the lib.
+ * @param     options               optional exec options.  See ExecOptions
+ * @returns   Promise<ExecOutput>   exit code, stdout, and stderr
+ */
+function getExecOutput(commandLine, args, options) {
+    return exec_awaiter(this, void 0, void 0, function* () {
+        var _a, _b;
+        let stdout = '';
+        let stderr = '';
+        //Using string decoder covers the case where a mult-byte character is split
+        const stdoutDecoder = new StringDecoder('utf8');
+        const stderrDecoder = new StringDecoder('utf8');
+        const originalStdoutListener = (_a = options === null || options === void 0 ? void 0 : options.listeners) === null || _a === void 0 ? void 0 : _a.stdout;
+        const originalStdErrListener = (_b = options === null || options === void 0 ? void 0 : options.listeners) === null || _b === void 0 ? void 0 : _b.stderr;
+        const stdErrListener = (data) => {
+            stderr += stderrDecoder.write(data);
+            if (originalStdErrListener) {
+                originalStdErrListener(data);
+            }
+        };
+        const stdOutListener = (data) => {
+            stdout += stdoutDecoder.write(data);
+            if (originalStdoutListener) {
+                originalStdoutListener(data);
+            }
+        };
+        const listeners = Object.assign(Object.assign({}, options === null || options === void 0 ? void 0 : options.listeners), { stdout: stdOutListener, stderr: stdErrListener });
+        const exitCode = yield exec_exec(commandLine, args, Object.assign(Object.assign({}, options), { listeners }));
+        //flush any remaining characters
+        stdout += stdoutDecoder.end();
+        stderr += stderrDecoder.end();
+        return {
+            exitCode,
+            stdout,
+            stderr
+        };
+    });
+}
+//# sourceMappingURL=exec.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/platform.js
+var platform_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+const getWindowsInfo = () => platform_awaiter(void 0, void 0, void 0, function* () {
+    const { stdout: version } = yield exec.getExecOutput('powershell -command "(Get-CimInstance -ClassName Win32_OperatingSystem).Version"', undefined, {
+        silent: true
+    });
+    const { stdout: name } = yield exec.getExecOutput('powershell -command "(Get-CimInstance -ClassName Win32_OperatingSystem).Caption"', undefined, {
+        silent: true
+    });
+    return {
+        name: name.trim(),
+        version: version.trim()
+    };
+});
+const getMacOsInfo = () => platform_awaiter(void 0, void 0, void 0, function* () {
+    var _a, _b, _c, _d;
+    const { stdout } = yield exec.getExecOutput('sw_vers', undefined, {
+        silent: true
+    });
+    const version = (_b = (_a = stdout.match(/ProductVersion:\s*(.+)/)) === null || _a === void 0 ? void 0 : _a[1]) !== null && _b !== void 0 ? _b : '';
+    const name = (_d = (_c = stdout.match(/ProductName:\s*(.+)/)) === null || _c === void 0 ? void 0 : _c[1]) !== null && _d !== void 0 ? _d : '';
+    return {
+        name,
+        version
+    };
+});
+const getLinuxInfo = () => platform_awaiter(void 0, void 0, void 0, function* () {
+    const { stdout } = yield exec.getExecOutput('lsb_release', ['-i', '-r', '-s'], {
+        silent: true
+    });
+    const [name, version] = stdout.trim().split('\n');
+    return {
+        name,
+        version
+    };
+});
+const platform = external_os_.platform();
+const arch = external_os_.arch();
+const isWindows = platform === 'win32';
+const isMacOS = platform === 'darwin';
+const isLinux = platform === 'linux';
+function getDetails() {
+    return platform_awaiter(this, void 0, void 0, function* () {
+        return Object.assign(Object.assign({}, (yield (isWindows
+            ? getWindowsInfo()
+            : isMacOS
+                ? getMacOsInfo()
+                : getLinuxInfo()))), { platform,
+            arch,
+            isWindows,
+            isMacOS,
+            isLinux });
+    });
+}
+//# sourceMappingURL=platform.js.map
+;// CONCATENATED MODULE: ./node_modules/@actions/core/lib/core.js
+var core_awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
+    function adopt(value) { return value instanceof P ? value : new P(function (resolve) { resolve(value); }); }
+    return new (P || (P = Promise))(function (resolve, reject) {
+        function fulfilled(value) { try { step(generator.next(value)); } catch (e) { reject(e); } }
+        function rejected(value) { try { step(generator["throw"](value)); } catch (e) { reject(e); } }
+        function step(result) { result.done ? resolve(result.value) : adopt(result.value).then(fulfilled, rejected); }
+        step((generator = generator.apply(thisArg, _arguments || [])).next());
+    });
+};
+
+
+
+
+
+
+/**
+ * The code to exit an action
+ */
+var ExitCode;
+(function (ExitCode) {
+    /**
+     * A code indicating that the action was successful
+     */
+    ExitCode[ExitCode["Success"] = 0] = "Success";
+    /**
+     * A code indicating that the action was a failure
+     */
+    ExitCode[ExitCode["Failure"] = 1] = "Failure";
+})(ExitCode || (ExitCode = {}));
+//-----------------------------------------------------------------------
+// Variables
+//-----------------------------------------------------------------------
+/**
+ * Sets env variable for this action and future actions in the job
+ * @param name the name of the variable to set
+ * @param val the value of the variable. Non-string values will be converted to a string via JSON.stringify
+ */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+function exportVariable(name, val) {
+    const convertedVal = toCommandValue(val);
+    process.env[name] = convertedVal;
+    const filePath = process.env['GITHUB_ENV'] || '';
+    if (filePath) {
+        return issueFileCommand('ENV', prepareKeyValueMessage(name, val));
+    }
+    issueCommand('set-env', { name }, convertedVal);
+}
+/**
+ * Registers a secret which will get masked from logs
+ *
+ * @param secret - Value of the secret to be masked
+ * @remarks
+ * This function instructs the Actions runner to mask the specified value in any
+ * logs produced during the workflow run. Once registered, the secret value will
+ * be replaced with asterisks (***) whenever it appears in console output, logs,
+ * or error messages.
+ *
+ * This is useful for protecting sensitive information such as:
+ * - API keys
+ * - Access tokens
+ * - Authentication credentials
+ * - URL parameters containing signatures (SAS tokens)
+ *
+ * Note that masking only affects future logs; any previous appearances of the
+ * secret in logs before calling this function will remain unmasked.
+ *
+ * @example
+ * ```typescript
+ * // Register an API token as a secret
+ * const apiToken = "abc123xyz456";
+ * setSecret(apiToken);
+ *
+ * // Now any logs containing this value will show *** instead
+ * console.log(`Using token: ${apiToken}`); // Outputs: "Using token: ***"
+ * ```
+ */
+function setSecret(secret) {
+    command_issueCommand('add-mask', {}, secret);
+}
+/**
+ * Prepends inputPath to the PATH (for this action and future actions)
+ * @param inputPath
+ */
+function addPath(inputPath) {
+    const filePath = process.env['GITHUB_PATH'] || '';
+    if (filePath) {
+        issueFileCommand('PATH', inputPath);
+    }
+    else {
+        issueCommand('add-path', {}, inputPath);
+    }
+    process.env['PATH'] = `${inputPath}${path.delimiter}${process.env['PATH']}`;
+}
+/**
+ * Gets the value of an input.
+ * Unless trimWhitespace is set to false in InputOptions, the value is also trimmed.
+ * Returns an empty string if the value is not defined.
+ *
+ * @param     name     name of the input to get
+ * @param     options  optional. See InputOptions.
+ * @returns   string
+ */
+function getInput(name, options) {
+    const val = process.env[`INPUT_${name.replace(/ /g, '_').toUpperCase()}`] || '';
+    if (options && options.required && !val) {
+        throw new Error(`Input required and not supplied: ${name}`);
+    }
+    if (options && options.trimWhitespace === false) {
+        return val;
+    }
+    return val.trim();
+}
+/**
+ * Gets the values of an multiline input.  Each value is also trimmed.
+ *
+ * @param     name     name of the input to get
+ * @param     options  optional. See InputOptions.
+ * @returns   string[]
+ *
+ */
+function getMultilineInput(name, options) {
+    const inputs = getInput(name, options)
+        .split('\n')
+        .filter(x => x !== '');
+    if (options && options.trimWhitespace === false) {
+        return inputs;
+    }
+    return inputs.map(input => input.trim());
+}
+/**
+ * Gets the input value of the boolean type in the YAML 1.2 "core schema" specification.
+ * Support boolean input list: `true | True | TRUE | false | False | FALSE` .
+ * The return value is also in boolean type.
+ * ref: https://yaml.org/spec/1.2/spec.html#id2804923
+ *
+ * @param     name     name of the input to get
+ * @param     options  optional. See InputOptions.
+ * @returns   boolean
+ */
+function getBooleanInput(name, options) {
+    const trueValue = ['true', 'True', 'TRUE'];
+    const falseValue = ['false', 'False', 'FALSE'];
+    const val = getInput(name, options);
+    if (trueValue.includes(val))
+        return true;
+    if (falseValue.includes(val))
+        return false;
+    throw new TypeError(`Input does not meet YAML 1.2 "Core Schema" specification: ${name}\n` +
+        `Support boolean input list: \`true | True | TRUE | false | False | FALSE\``);
+}
+/**
+ * Sets the value of an output.
+ *
+ * @param     name     name of the output to set
+ * @param     value    value to store. Non-string values will be converted to a string via JSON.stringify
+ */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+function setOutput(name, value) {
+    const filePath = process.env['GITHUB_OUTPUT'] || '';
+    if (filePath) {
+        return file_command_issueFileCommand('OUTPUT', file_command_prepareKeyValueMessage(name, value));
+    }
+    process.stdout.write(external_os_.EOL);
+    command_issueCommand('set-output', { name }, utils_toCommandValue(value));
+}
+/**
+ * Enables or disables the echoing of commands into stdout for the rest of the step.
+ * Echoing is disabled by default if ACTIONS_STEP_DEBUG is not set.
+ *
+ */
+function setCommandEcho(enabled) {
+    issue('echo', enabled ? 'on' : 'off');
+}
+//-----------------------------------------------------------------------
+// Results
+//-----------------------------------------------------------------------
+/**
+ * Sets the action status to failed.
+ * When the action exits it will be with an exit code of 1
+ * @param message add error issue message
+ */
+function setFailed(message) {
+    process.exitCode = ExitCode.Failure;
+    error(message);
+}
+//-----------------------------------------------------------------------
+// Logging Commands
+//-----------------------------------------------------------------------
+/**
+ * Gets whether Actions Step Debug is on or not
+ */
+function isDebug() {
+    return process.env['RUNNER_DEBUG'] === '1';
+}
+/**
+ * Writes debug message to user log
+ * @param message debug message
+ */
+function debug(message) {
+    command_issueCommand('debug', {}, message);
+}
+/**
+ * Adds an error issue
+ * @param message error issue message. Errors will be converted to string via toString()
+ * @param properties optional properties to add to the annotation.
+ */
+function error(message, properties = {}) {
+    command_issueCommand('error', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
+}
+/**
+ * Adds a warning issue
+ * @param message warning issue message. Errors will be converted to string via toString()
+ * @param properties optional properties to add to the annotation.
+ */
+function warning(message, properties = {}) {
+    command_issueCommand('warning', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
+}
+/**
+ * Adds a notice issue
+ * @param message notice issue message. Errors will be converted to string via toString()
+ * @param properties optional properties to add to the annotation.
+ */
+function notice(message, properties = {}) {
+    command_issueCommand('notice', toCommandProperties(properties), message instanceof Error ? message.toString() : message);
+}
+/**
+ * Writes info to log with console.log.
+ * @param message info message
+ */
+function info(message) {
+    process.stdout.write(message + external_os_.EOL);
+}
+/**
+ * Begin an output group.
+ *
+ * Output until the next `groupEnd` will be foldable in this group
+ *
+ * @param name The name of the output group
+ */
+function startGroup(name) {
+    command_issue('group', name);
+}
+/**
+ * End an output group.
+ */
+function endGroup() {
+    command_issue('endgroup');
+}
+/**
+ * Wrap an asynchronous function call in a group.
+ *
+ * Returns the same type as the function itself.
+ *
+ * @param name The name of the group
+ * @param fn The function to wrap in the group
+ */
+function group(name, fn) {
+    return core_awaiter(this, void 0, void 0, function* () {
+        startGroup(name);
+        let result;
+        try {
+            result = yield fn();
+        }
+        finally {
+            endGroup();
+        }
+        return result;
+    });
+}
+//-----------------------------------------------------------------------
+// Wrapper action state
+//-----------------------------------------------------------------------
+/**
+ * Saves state for current action, the state can only be retrieved by this action's post job execution.
+ *
+ * @param     name     name of the state to store
+ * @param     value    value to store. Non-string values will be converted to a string via JSON.stringify
+ */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+function saveState(name, value) {
+    const filePath = process.env['GITHUB_STATE'] || '';
+    if (filePath) {
+        return file_command_issueFileCommand('STATE', file_command_prepareKeyValueMessage(name, value));
+    }
+    command_issueCommand('save-state', { name }, utils_toCommandValue(value));
+}
+/**
+ * Gets the value of an state set by this action's main execution.
+ *
+ * @param     name     name of the state to get
+ * @returns   string
+ */
+function getState(name) {
+    return process.env[`STATE_${name}`] || '';
+}
+function getIDToken(aud) {
+    return core_awaiter(this, void 0, void 0, function* () {
+        return yield OidcClient.getIDToken(aud);
+    });
+}
+/**
+ * Summary exports
+ */
+
+/**
+ * @deprecated use core.summary
+ */
+
+/**
+ * Path exports
+ */
+
+/**
+ * Platform utilities exports
+ */
+
+//# sourceMappingURL=core.js.map
 
 /***/ }),
 
@@ -31234,7 +33627,7 @@ const states = {
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  HttpClient: () => (/* binding */ HttpClient)
+  Qq: () => (/* binding */ HttpClient)
 });
 
 // UNUSED EXPORTS: Headers, HttpClientError, HttpClientResponse, HttpCodes, MediaTypes, getProxyUrl, isHttps
@@ -31338,8 +33731,8 @@ class DecodedURL extends URL {
 //# sourceMappingURL=proxy.js.map
 // EXTERNAL MODULE: ./node_modules/tunnel/index.js
 var tunnel = __nccwpck_require__(770);
-// EXTERNAL MODULE: ./node_modules/@actions/http-client/node_modules/undici/index.js
-var undici = __nccwpck_require__(3368);
+// EXTERNAL MODULE: ./node_modules/undici/index.js
+var undici = __nccwpck_require__(6752);
 ;// CONCATENATED MODULE: ./node_modules/@actions/http-client/lib/index.js
 /* eslint-disable @typescript-eslint/no-explicit-any */
 var __awaiter = (undefined && undefined.__awaiter) || function (thisArg, _arguments, P, generator) {
@@ -32040,58 +34433,15 @@ const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCa
 
 /***/ }),
 
-/***/ 7846:
+/***/ 5642:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
-
-// EXPORTS
-__nccwpck_require__.d(__webpack_exports__, {
-  h: () => (/* reexport */ ApiError),
-  U: () => (/* binding */ createClient)
-});
-
-;// CONCATENATED MODULE: ./server/dist/contract/errors.js
-/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
-const errorStatuses = {
-    invalid_request: 400,
-    unauthorized: 401,
-    forbidden: 403,
-    not_found: 404,
-    rate_limit_exceeded: 429,
-    server_error: 500,
-};
-/** The error of the API. Both the server's features and the typed client throw it. */
-class ApiError extends Error {
-    name = 'ApiError';
-    code;
-    status;
-    details;
-    /** The `X-Request-Id` of the answer. Only the client sets it. */
-    requestId;
-    constructor(code, message, details = {}, requestId) {
-        super(message);
-        this.code = code;
-        this.status = errorStatuses[code];
-        this.details = details;
-        this.requestId = requestId;
-    }
-    toBody() {
-        return { error: { code: this.code, message: this.message, details: this.details } };
-    }
-}
-/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
-function invalidRequest(first, ...others) {
-    return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
-        field: first.field,
-        errors: [first, ...others],
-    });
-}
-/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
-function notFound() {
-    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
-}
-
-;// CONCATENATED MODULE: ./server/dist/contract/client-answers.js
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Vh: () => (/* binding */ readJson),
+/* harmony export */   XL: () => (/* binding */ foreignAnswer),
+/* harmony export */   lS: () => (/* binding */ readError)
+/* harmony export */ });
+/* harmony import */ var _errors_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6548);
 
 /** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
 function readJson(text, response) {
@@ -32106,8 +34456,8 @@ function readJson(text, response) {
 function readError(response, text) {
     try {
         const { error } = JSON.parse(text);
-        if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
-            return new ApiError(error.code, error.message, error.details, requestIdOf(response));
+        if (Object.hasOwn(_errors_js__WEBPACK_IMPORTED_MODULE_0__/* .errorStatuses */ .px, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
+            return new _errors_js__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD(error.code, error.message, error.details, requestIdOf(response));
         }
     }
     catch {
@@ -32117,7 +34467,7 @@ function readError(response, text) {
 }
 /** Returns the error for an answer that did not come from a Fairlead server. */
 function foreignAnswer(response) {
-    return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
+    return new _errors_js__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
 }
 function isDetails(value) {
     if (typeof value !== 'object' || value === null)
@@ -32133,7 +34483,15 @@ function requestIdOf(response) {
     return response.headers.get('x-request-id') ?? undefined;
 }
 
-;// CONCATENATED MODULE: ./server/dist/contract/client-retries.js
+
+/***/ }),
+
+/***/ 2975:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   L: () => (/* binding */ withRetries)
+/* harmony export */ });
 /** The longest wait between attempts. When `Retry-After` is longer, the client does not retry. */
 const maxWaitMs = 60_000;
 const firstWaitMs = 500;
@@ -32190,6 +34548,23 @@ function pause(ms, signal) {
     });
 }
 
+
+/***/ }),
+
+/***/ 4714:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+
+// EXPORTS
+__nccwpck_require__.d(__webpack_exports__, {
+  h: () => (/* reexport */ errors/* ApiError */.hD),
+  U: () => (/* binding */ createClient)
+});
+
+// EXTERNAL MODULE: ./server/dist/contract/client-answers.js
+var client_answers = __nccwpck_require__(5642);
+// EXTERNAL MODULE: ./server/dist/contract/client-retries.js
+var client_retries = __nccwpck_require__(2975);
 ;// CONCATENATED MODULE: ./server/dist/contract/client-methods.js
 
 
@@ -32201,27 +34576,29 @@ function createMethods(table, options) {
     const request = async (route, url, input) => {
         const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
         let uncertain = false;
+        // Aborted when there is no key: whoever gives it has tried often enough.
+        const withoutKey = new AbortController();
+        const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
         const attempt = async () => {
             const before = uncertain;
+            const apiKey = await keyOf(options, input.signal).catch((error) => {
+                withoutKey.abort();
+                throw error;
+            });
             uncertain = true;
-            const response = await send(url, requestInit(route, input, options.apiKey, key));
+            const response = await send(url, requestInit(route, input, apiKey, key));
             const text = route.text && response.ok ? undefined : await response.text();
             uncertain = before || response.status >= 500;
             return { response, text };
         };
         // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
-        const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal);
+        const answered = await (0,client_retries/* withRetries */.L)(route.upload ? 0 : retries, attempt, signal);
         const { response, text = '' } = answered;
         // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
         const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
         if (!response.ok && !deleted)
-            throw readError(response, text);
+            throw (0,client_answers/* readError */.lS)(response, text);
         return answered;
-    };
-    const read = (route, { response, text }) => {
-        if (text === undefined)
-            return response;
-        return route.status === 204 ? undefined : readJson(text, response);
     };
     const methodFor = (route) => {
         const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
@@ -32245,15 +34622,26 @@ function createMethods(table, options) {
     }
     return client;
 }
+/** Returns the value of an answer; the response itself where its text is a stream. */
+function read(route, { response, text }) {
+    if (text === undefined)
+        return response;
+    return route.status === 204 ? undefined : (0,client_answers/* readJson */.Vh)(text, response);
+}
+async function keyOf({ apiKey }, signal) {
+    return typeof apiKey === 'function' ? await apiKey(signal) : apiKey;
+}
 function requestInit(route, input, apiKey, key) {
-    const json = input.body !== undefined && !route.upload;
+    const type = input.body === undefined ? undefined : (route.upload ?? 'application/json');
+    const json = type === 'application/json';
     const headers = new Headers(input.headers);
     if (apiKey !== undefined)
         headers.set('authorization', `Bearer ${apiKey}`);
     if (key !== undefined)
         headers.set('idempotency-key', key);
-    if (json)
-        headers.set('content-type', 'application/json');
+    // The type of a form names its boundary, which `fetch` chooses.
+    if (type !== undefined && type !== 'multipart/form-data')
+        headers.set('content-type', type);
     return {
         method: route.method,
         headers,
@@ -32283,9 +34671,194 @@ function nextPage(response, current) {
     return current.replace(/\?.*$/, '') + query;
 }
 
+;// CONCATENATED MODULE: ./server/dist/contract/routes/apps.js
+/** The routes of apps, and of what belongs to them. */
+const appRoutes = {
+    'apps.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'apps.get': { method: 'GET', path: '/projects/:project_id/apps/:id', access: 'deployments:read', status: 200 },
+    'apps.update': { method: 'PATCH', path: '/projects/:project_id/apps/:id', access: 'deployments:write', status: 200 },
+    'apps.delete': { method: 'DELETE', path: '/projects/:project_id/apps/:id', access: 'deployments:write', status: 204 },
+    'apps.apply': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:id/apply',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'variables.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/variables',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'variables.update': {
+        method: 'PATCH',
+        path: '/projects/:project_id/apps/:app_id/variables',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'variables.copy': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/variables/copy',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'variables.adopt': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/variables/adopt',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'links.list': { method: 'GET', path: '/projects/:project_id/links', access: 'deployments:read', status: 200 },
+    'links.create': { method: 'POST', path: '/projects/:project_id/links', access: 'deployments:write', status: 201 },
+    'links.delete': {
+        method: 'DELETE',
+        path: '/projects/:project_id/links/:id',
+        access: 'deployments:write',
+        status: 204,
+    },
+    'gitCredentials.get': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/git-credentials',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'gitCredentials.set': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/git-credentials',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'gitCredentials.delete': {
+        method: 'DELETE',
+        path: '/projects/:project_id/apps/:app_id/git-credentials',
+        access: 'deployments:write',
+        status: 204,
+    },
+    'gitCredentials.forgetHosts': {
+        method: 'DELETE',
+        path: '/projects/:project_id/apps/:app_id/git-credentials/known-hosts',
+        access: 'deployments:write',
+        status: 204,
+    },
+    'processes.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/processes',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'processes.update': {
+        method: 'PATCH',
+        path: '/projects/:project_id/apps/:app_id/processes',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'volumes.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/volumes',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'volumes.update': {
+        method: 'PATCH',
+        path: '/projects/:project_id/apps/:app_id/volumes',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'metrics.get': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/metrics',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'releases.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/releases',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+};
+
+;// CONCATENATED MODULE: ./server/dist/contract/routes/runs.js
+/** The routes of commands of apps and their schedules, a part of `contract/routes.ts`. */
+const runRoutes = {
+    'runs.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/runs',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'runs.create': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/runs',
+        access: 'runs:write',
+        status: 201,
+    },
+    'runs.get': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/runs/:id',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'runs.cancel': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/runs/:id/cancel',
+        access: 'runs:write',
+        status: 200,
+    },
+    'schedules.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/schedules',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'schedules.create': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/schedules',
+        access: 'runs:write',
+        status: 201,
+    },
+    'schedules.get': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/schedules/:id',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'schedules.update': {
+        method: 'PATCH',
+        path: '/projects/:project_id/apps/:app_id/schedules/:id',
+        access: 'runs:write',
+        status: 200,
+    },
+    'schedules.delete': {
+        method: 'DELETE',
+        path: '/projects/:project_id/apps/:app_id/schedules/:id',
+        access: 'runs:write',
+        status: 204,
+    },
+};
+
+;// CONCATENATED MODULE: ./server/dist/contract/routes/route.js
+/** The resources that permissions to read and to write are given for. */
+const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'];
+/** All permissions. */
+const scopes = [
+    ...scopeResources.flatMap((resource) => [`${resource}:read`, `${resource}:write`]),
+    'runs:write',
+];
+
 ;// CONCATENATED MODULE: ./server/dist/contract/routes.js
-/** The resources that permissions are given for. */
-const scopeResources = (/* unused pure expression or super */ null && (['projects', 'deployments', 'databases', 'storage', 'webhooks']));
+
+
+
 const routes = {
     'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
     'projects.create': {
@@ -32298,7 +34871,11 @@ const routes = {
     'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
     'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
     'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },
+    'projects.usage': { method: 'GET', path: '/usage', access: 'projects:read', status: 200, list: true },
     'projects.traffic': { method: 'GET', path: '/projects/:project_id/traffic', access: 'projects:read', status: 200 },
+    'trust.list': { method: 'GET', path: '/projects/:project_id/trust', access: 'user', status: 200, list: true },
+    'trust.create': { method: 'POST', path: '/projects/:project_id/trust', access: 'user', status: 201 },
+    'trust.delete': { method: 'DELETE', path: '/projects/:project_id/trust/:id', access: 'user', status: 204 },
     'deployments.list': {
         method: 'GET',
         path: '/projects/:project_id/deployments',
@@ -32355,12 +34932,61 @@ const routes = {
         status: 200,
         text: true,
     },
+    'logs.read': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/logs',
+        access: 'deployments:read',
+        status: 200,
+        text: true,
+    },
+    'logs.follow': { method: 'GET', path: '/logs', access: 'user', status: 200, text: true },
+    'activity.list': {
+        method: 'GET',
+        path: '/projects/:project_id/activity',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'activity.outcomes': {
+        method: 'GET',
+        path: '/projects/:project_id/activity/outcomes',
+        access: 'deployments:read',
+        status: 200,
+    },
+    ...appRoutes,
+    ...runRoutes,
+    'sources.create': {
+        method: 'POST',
+        path: '/projects/:project_id/sources',
+        access: 'deployments:write',
+        status: 201,
+        upload: 'application/x-git-bundle',
+    },
+    'registries.list': {
+        method: 'GET',
+        path: '/projects/:project_id/registries',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'registries.set': {
+        method: 'POST',
+        path: '/projects/:project_id/registries',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'registries.delete': {
+        method: 'DELETE',
+        path: '/projects/:project_id/registries/:id',
+        access: 'deployments:write',
+        status: 204,
+    },
     'storage.upload': {
         method: 'POST',
         path: '/projects/:project_id/storage/upload',
         access: 'storage:write',
         status: 201,
-        upload: true,
+        upload: 'multipart/form-data',
     },
     'storage.list': {
         method: 'GET',
@@ -32482,6 +35108,15 @@ const routes = {
         status: 200,
     },
     'account.get': { method: 'GET', path: '/account', access: 'any', status: 200 },
+    'account.usage': {
+        method: 'GET',
+        path: '/account/usage',
+        access: 'projects:read',
+        status: 200,
+        wholeAccount: true,
+    },
+    'account.plans': { method: 'GET', path: '/account/plans', access: 'projects:read', status: 200 },
+    'account.search': { method: 'GET', path: '/account/search', access: 'user', status: 200 },
     'apiKeys.list': { method: 'GET', path: '/api-keys', access: 'user', status: 200, list: true },
     'apiKeys.create': { method: 'POST', path: '/api-keys', access: 'user', status: 201 },
     'apiKeys.delete': { method: 'DELETE', path: '/api-keys/:id', access: 'user', status: 204 },
@@ -32489,6 +35124,8 @@ const routes = {
     'auditLog.list': { method: 'GET', path: '/audit-log', access: 'user', status: 200, list: true },
 };
 
+// EXTERNAL MODULE: ./server/dist/contract/errors.js
+var errors = __nccwpck_require__(6548);
 ;// CONCATENATED MODULE: ./server/dist/contract/client.js
 
 
@@ -32499,6 +35136,176 @@ const routes = {
  */
 function createClient(options) {
     return createMethods(routes, options);
+}
+
+
+/***/ }),
+
+/***/ 6548:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   hD: () => (/* binding */ ApiError),
+/* harmony export */   px: () => (/* binding */ errorStatuses)
+/* harmony export */ });
+/* unused harmony exports invalidRequest, notFound */
+/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
+const errorStatuses = {
+    invalid_request: 400,
+    unauthorized: 401,
+    forbidden: 403,
+    not_found: 404,
+    rate_limit_exceeded: 429,
+    server_error: 500,
+};
+/** The error of the API. Both the server's features and the typed client throw it. */
+class ApiError extends Error {
+    name = 'ApiError';
+    code;
+    status;
+    details;
+    /** The `X-Request-Id` of the answer. Only the client sets it. */
+    requestId;
+    constructor(code, message, details = {}, requestId) {
+        super(message);
+        this.code = code;
+        this.status = errorStatuses[code];
+        this.details = details;
+        this.requestId = requestId;
+    }
+    toBody() {
+        return { error: { code: this.code, message: this.message, details: this.details } };
+    }
+}
+/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
+function invalidRequest(first, ...others) {
+    return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
+        field: first.field,
+        errors: [first, ...others],
+    });
+}
+/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
+function notFound() {
+    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
+}
+
+
+/***/ }),
+
+/***/ 5382:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   f9: () => (/* binding */ createKeyExchange),
+/* harmony export */   nr: () => (/* binding */ endKey),
+/* harmony export */   vS: () => (/* binding */ NoTokenError)
+/* harmony export */ });
+/* harmony import */ var _client_answers_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(5642);
+/* harmony import */ var _client_retries_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(2975);
+
+
+/** The CI gave no token. The cause says why. */
+class NoTokenError extends Error {
+    name = 'NoTokenError';
+}
+/** Time limit for a token and for an answer, in milliseconds. */
+const answerTimeout = 30_000;
+/** With growing pauses, they take about half a minute. */
+const retries = 6;
+/**
+ * Exchanges tokens of a CI for keys. The first key is asked for when it is needed, and the next ones at half of the life
+ * of the one before, until `end`. A failure of that is tried again when the next key is needed.
+ */
+function createKeyExchange(options) {
+    let current;
+    let pending;
+    let timer;
+    const renew = () => {
+        pending ??= exchange(options)
+            .then((key) => {
+            options.onKey?.(key);
+            current = key;
+            clearTimeout(timer);
+            timer = setTimeout(() => void renew().catch(() => undefined), key.lifeMs / 2);
+            timer.unref();
+            return key;
+        })
+            .finally(() => {
+            pending = undefined;
+        });
+        return pending;
+    };
+    return {
+        async key(signal) {
+            if (current !== undefined && performance.now() - current.since < (current.lifeMs * 2) / 3)
+                return current.apiKey;
+            const alive = current;
+            return unlessAborted(renew(), signal).then(({ apiKey }) => apiKey, (error) => {
+                // Some CIs give a job one token: its key serves until it expires.
+                if (signal?.aborted !== true && alive !== undefined && isAlive(alive))
+                    return alive.apiKey;
+                throw error;
+            });
+        },
+        end: () => clearTimeout(timer),
+    };
+}
+/** Ends a key before it expires. One that has ended before is no error. */
+async function endKey(options) {
+    const { address, apiKey, fetch: send = fetch, signal = AbortSignal.timeout(answerTimeout) } = options;
+    const headers = { authorization: `Bearer ${apiKey}` };
+    const response = await send(targetOf(address), { method: 'DELETE', headers, redirect: 'manual', signal });
+    const text = await response.text();
+    if (!response.ok && response.status !== 401)
+        throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
+}
+async function exchange({ address, projectId, requestToken, fetch: send = fetch }) {
+    const withoutToken = new AbortController();
+    let since = 0;
+    const attempt = async () => {
+        const asked = requestToken(new URL(address).origin);
+        const token = await unlessAborted(asked, AbortSignal.timeout(answerTimeout)).catch((cause) => {
+            withoutToken.abort();
+            throw new NoTokenError('There is no token to exchange.', { cause });
+        });
+        since = performance.now();
+        const response = await send(targetOf(address), {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ token, project_id: projectId }),
+            redirect: 'manual',
+            signal: AbortSignal.timeout(answerTimeout),
+        });
+        return { response, text: await response.text() };
+    };
+    const { response, text = '' } = await (0,_client_retries_js__WEBPACK_IMPORTED_MODULE_1__/* .withRetries */ .L)(retries, attempt, withoutToken.signal);
+    if (!response.ok)
+        throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
+    const { api_key: apiKey, expires_at: expiresAt } = Object((0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readJson */ .Vh)(text, response));
+    if (typeof apiKey !== 'string' || typeof expiresAt !== 'string')
+        throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .foreignAnswer */ .XL)(response);
+    return { apiKey, expiresAt, since, lifeMs: lifeOf(expiresAt, response) };
+}
+/** Returns the life of a key in milliseconds by the server's clock, since this machine's may be wrong. */
+function lifeOf(expiresAt, response) {
+    const answered = Date.parse(response.headers.get('date') ?? '');
+    // The header has whole seconds, so the answer may be up to a second younger than it says.
+    const life = Date.parse(expiresAt) - (Number.isNaN(answered) ? Date.now() : answered + 1000);
+    return Math.max(0, life) || 0;
+}
+const isAlive = ({ since, lifeMs }) => performance.now() - since < lifeMs;
+const targetOf = (address) => `${address}/oidc/token`;
+/** Resolves or rejects like the promise, or rejects with the signal's reason when that comes first. */
+function unlessAborted(promise, signal) {
+    if (signal === undefined)
+        return promise;
+    return new Promise((resolve, reject) => {
+        const stop = () => reject(signal.reason);
+        if (signal.aborted)
+            stop();
+        signal.addEventListener('abort', stop, { once: true });
+        promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+    });
 }
 
 
@@ -32535,6 +35342,9 @@ function createClient(options) {
 /******/ 	// Return the exports of the module
 /******/ 	return module.exports;
 /******/ }
+/******/ 
+/******/ // expose the modules object (__webpack_modules__)
+/******/ __nccwpck_require__.m = __webpack_modules__;
 /******/ 
 /************************************************************************/
 /******/ /* webpack/runtime/asset-relocator-loader */
@@ -32651,6 +35461,28 @@ function createClient(options) {
 /******/ 	};
 /******/ })();
 /******/ 
+/******/ /* webpack/runtime/ensure chunk */
+/******/ (() => {
+/******/ 	__nccwpck_require__.f = {};
+/******/ 	// This file contains only the entry chunk.
+/******/ 	// The chunk loading function for additional chunks
+/******/ 	__nccwpck_require__.e = (chunkId) => {
+/******/ 		return Promise.all(Object.keys(__nccwpck_require__.f).reduce((promises, key) => {
+/******/ 			__nccwpck_require__.f[key](chunkId, promises);
+/******/ 			return promises;
+/******/ 		}, []));
+/******/ 	};
+/******/ })();
+/******/ 
+/******/ /* webpack/runtime/get javascript chunk filename */
+/******/ (() => {
+/******/ 	// This function allow to reference async chunks
+/******/ 	__nccwpck_require__.u = (chunkId) => {
+/******/ 		// return url for filenames based on template
+/******/ 		return "" + chunkId + ".index.js";
+/******/ 	};
+/******/ })();
+/******/ 
 /******/ /* webpack/runtime/hasOwnProperty shorthand */
 /******/ (() => {
 /******/ 	__nccwpck_require__.o = (obj, prop) => (Object.prototype.hasOwnProperty.call(obj, prop))
@@ -32665,6 +35497,69 @@ function createClient(options) {
 /******/ 		}
 /******/ 		Object.defineProperty(exports, '__esModule', { value: true });
 /******/ 	};
+/******/ })();
+/******/ 
+/******/ /* webpack/runtime/import chunk loading */
+/******/ (() => {
+/******/ 	// no baseURI
+/******/ 	
+/******/ 	// object to store loaded and loading chunks
+/******/ 	// undefined = chunk not loaded, null = chunk preloaded/prefetched
+/******/ 	// [resolve, Promise] = chunk loading, 0 = chunk loaded
+/******/ 	var installedChunks = {
+/******/ 		792: 0
+/******/ 	};
+/******/ 	
+/******/ 	var installChunk = (data) => {
+/******/ 		var {ids, modules, runtime} = data;
+/******/ 		// add "modules" to the modules object,
+/******/ 		// then flag all "ids" as loaded and fire callback
+/******/ 		var moduleId, chunkId, i = 0;
+/******/ 		for(moduleId in modules) {
+/******/ 			if(__nccwpck_require__.o(modules, moduleId)) {
+/******/ 				__nccwpck_require__.m[moduleId] = modules[moduleId];
+/******/ 			}
+/******/ 		}
+/******/ 		if(runtime) runtime(__nccwpck_require__);
+/******/ 		for(;i < ids.length; i++) {
+/******/ 			chunkId = ids[i];
+/******/ 			if(__nccwpck_require__.o(installedChunks, chunkId) && installedChunks[chunkId]) {
+/******/ 				installedChunks[chunkId][0]();
+/******/ 			}
+/******/ 			installedChunks[ids[i]] = 0;
+/******/ 		}
+/******/ 	
+/******/ 	}
+/******/ 	
+/******/ 	__nccwpck_require__.f.j = (chunkId, promises) => {
+/******/ 			// import() chunk loading for javascript
+/******/ 			var installedChunkData = __nccwpck_require__.o(installedChunks, chunkId) ? installedChunks[chunkId] : undefined;
+/******/ 			if(installedChunkData !== 0) { // 0 means "already installed".
+/******/ 	
+/******/ 				// a Promise means "currently loading".
+/******/ 				if(installedChunkData) {
+/******/ 					promises.push(installedChunkData[1]);
+/******/ 				} else {
+/******/ 					if(true) { // all chunks have JS
+/******/ 						// setup Promise in chunk cache
+/******/ 						var promise = import("./" + __nccwpck_require__.u(chunkId)).then(installChunk, (e) => {
+/******/ 							if(installedChunks[chunkId] !== 0) installedChunks[chunkId] = undefined;
+/******/ 							throw e;
+/******/ 						});
+/******/ 						var promise = Promise.race([promise, new Promise((resolve) => (installedChunkData = installedChunks[chunkId] = [resolve]))])
+/******/ 						promises.push(installedChunkData[1] = promise);
+/******/ 					}
+/******/ 				}
+/******/ 			}
+/******/ 	};
+/******/ 	
+/******/ 	// no prefetching
+/******/ 	
+/******/ 	// no preloaded
+/******/ 	
+/******/ 	// no external install chunk
+/******/ 	
+/******/ 	// no on chunks loaded
 /******/ })();
 /******/ 
 /************************************************************************/

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createClient } from '@fairlead/server/client'
+import { createKeys } from './api/key.ts'
 import type { Environment } from './event.ts'
 import { createGitHubReporter, type GitHubReporter } from './github/reporter.ts'
 import { createProxiedFetch, withTimeout } from './http.ts'
@@ -11,9 +12,10 @@ const answerTimeout = 30_000
 const retries = 6
 
 /** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
-export function createClients({ apiUrl, apiKey }: Access, env: Environment) {
-  const options = { baseUrl: `${apiUrl}/v1`, apiKey }
+export function createClients(access: Access, env: Environment) {
   const proxied = createProxiedFetch(env)
+  const apiKey = access.apiKey || createKeys(access, env, proxied).key
+  const options = { baseUrl: `${access.apiUrl}/v1`, apiKey }
   return {
     api: createClient({ ...options, retries, fetch: withTimeout(answerTimeout, proxied) }),
     logs: createClient({ ...options, retries: 0, fetch: proxied }),
@@ -34,15 +36,9 @@ export function dashboardLink({ apiUrl, projectId }: Access, deploymentId: strin
   return `${apiUrl}/projects/${encodeURIComponent(projectId)}/deployments/${encodeURIComponent(deploymentId)}`
 }
 
-/** Returns the address of the workflow run at GitHub. */
-export function runUrlOf(env: Environment): string {
-  return `${env['GITHUB_SERVER_URL']}/${env['GITHUB_REPOSITORY']}/actions/runs/${env['GITHUB_RUN_ID']}`
-}
-
-/** Returns the access to GitHub's API; `undefined` when the token, the API's address or the repository is unknown. */
-export function gitHubAccess(env: Environment, token: string) {
-  const [apiUrl, repository] = [env['GITHUB_API_URL']?.replace(/\/+$/, ''), env['GITHUB_REPOSITORY']]
-  return token && apiUrl && repository ? { apiUrl, repository, token, fetch: createProxiedFetch(env) } : undefined
+/** Returns the token for GitHub's API; `undefined` when there is none, or no repository. */
+export function gitHubToken(env: Environment, token: string): string | undefined {
+  return token && env['GITHUB_REPOSITORY'] ? token : undefined
 }
 
 /** Creates the reporter to GitHub; `undefined` when there is nothing to report or no access. */
@@ -53,9 +49,9 @@ export function gitHubReporter(
   warn: (message: string) => void,
 ): GitHubReporter | undefined {
   const commented = inputs.comment ? pullRequest : undefined
-  const access = gitHubAccess(env, inputs.githubToken)
-  if (access === undefined || (inputs.environment === '' && commented === undefined)) return undefined
+  const token = gitHubToken(env, inputs.githubToken)
+  if (token === undefined || (inputs.environment === '' && commented === undefined)) return undefined
   const { projectId, name, environment, preview, commit, branch } = inputs
   const app = { projectId, name, environment, preview, ref: commit || branch, pullRequest: commented }
-  return createGitHubReporter({ access, app, runUrl: runUrlOf(env), warn })
+  return createGitHubReporter({ token, app, warn })
 }

@@ -1,3 +1,4 @@
+import { saveState, setFailed, setOutput, warning } from '@actions/core'
 import { type BuildLog, createBuildLog, readLogTail } from './api/build-log.ts'
 import { deploy } from './api/deploy.ts'
 import type { Deployment, Outcome } from './api/outcome.ts'
@@ -9,11 +10,11 @@ import type { GitHubReporter } from './github/reporter.ts'
 import type { Inputs } from './inputs/inputs.ts'
 import { createOpenGroup, elapsed, logGroup, logLine, oneLine } from './log.ts'
 import { createProgress, maskVariables } from './progress.ts'
-import { type Report, reportOf } from './report.ts'
+import { type Report, reportOf } from './report/report.ts'
+import { stepsOf } from './report/steps.ts'
+import { type SummaryFacts, summaryOf, writeSummary } from './report/summary.ts'
 import { bodyOf } from './request-body.ts'
-import { saveState, setFailed, setOutput, warning } from './runner.ts'
 import { states } from './states.ts'
-import { type SummaryFacts, summaryOf, writeSummary } from './summary.ts'
 
 /** Deploys, reports the result, and fails the step unless the app runs. */
 export async function deployStep(
@@ -34,6 +35,8 @@ export async function deployStep(
   const shown = showStart(github, inputs.environment)
 
   let buildLog: BuildLog | undefined
+  let acceptedMs: number | undefined
+  const progress = createProgress(inputs, group, took)
   const outcome = await deploy({
     client: clients.api,
     projectId: inputs.projectId,
@@ -42,7 +45,13 @@ export async function deployStep(
     wait: inputs.wait,
     timeout: inputs.timeoutSeconds * 1000,
     signal,
-    progress: createProgress(inputs, group, took),
+    progress: {
+      ...progress,
+      created(deployment) {
+        acceptedMs = performance.now() - start
+        progress.created(deployment)
+      },
+    },
     openLog: ({ id }) => {
       buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print })
       return buildLog
@@ -56,14 +65,15 @@ export async function deployStep(
   const tail = hasRelevantLog(outcome)
     ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
     : undefined
-  const report = reportOf(outcome, inputs, tail)
   const link = deployment && dashboardLink(inputs, deployment.id)
+  const report = reportOf(outcome, inputs, tail, link)
   print(report, link)
   setOutput('status', report.status)
-  setOutput('duration-seconds', Math.round((performance.now() - start) / 1000))
+  setOutput('failure-code', report.code)
   const commit = deployment?.commit || inputs.commit
-  const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, took: took() }
-  writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY'])
+  const steps = stepsOf(deployment, acceptedMs, performance.now() - start)
+  const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, steps }
+  await writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY'])
   await shown
   await showEnd(github, outcome, report, facts)
 }
@@ -96,9 +106,11 @@ function paramsOf({ projectId }: Inputs, { id }: Pick<Deployment, 'id'>) {
   return { project_id: projectId, id }
 }
 
-function sourceOf({ branch, commit, gitUrl }: Inputs): string {
+function sourceOf({ branch, commit, gitUrl, fromDeployment, image }: Inputs): string {
+  if (fromDeployment !== '') return `the release of ${fromDeployment}`
+  if (image !== '') return `the image ${image}`
   const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '')
-  return `${names.join(', ')} of ${gitUrl}`
+  return `${names.join(', ') || 'the default branch'} of ${gitUrl}`
 }
 
 type WithLog = Extract<Outcome, { kind: 'failed' | 'superseded' | 'deleted' | 'mismatch' }>

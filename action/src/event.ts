@@ -31,9 +31,11 @@ export interface WorkflowEvent {
   readonly skip?: string
   /** Set for the commit of a merge queue, which is not merged yet. */
   readonly mergeGroup?: true
+  /** Set when the job may ask GitHub for tokens about itself: it has the permission `id-token: write`. */
+  readonly mayAskForTokens?: true
 }
 
-type Code = Omit<WorkflowEvent, 'name' | 'repository' | 'gitUrl'>
+type Code = Omit<WorkflowEvent, 'name' | 'repository' | 'gitUrl' | 'mayAskForTokens'>
 
 /** The input of the rules below. */
 interface Run {
@@ -69,7 +71,15 @@ export function readEvent(env: Environment, payload: unknown): WorkflowEvent {
   const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
   const code = (rule ?? ofRef)({ env, payload, repository })
   const source = code.fork === undefined ? repository : repositoryOf({ ...env, GITHUB_REPOSITORY: code.fork })
-  return { name, ...optional('repository', repository), ...optional('gitUrl', source?.gitUrl), ...code }
+  const mayAskForTokens =
+    env['ACTIONS_ID_TOKEN_REQUEST_URL'] && env['ACTIONS_ID_TOKEN_REQUEST_TOKEN'] ? true : undefined
+  return {
+    name,
+    ...optional('repository', repository),
+    ...optional('gitUrl', source?.gitUrl),
+    ...optional('mayAskForTokens', mayAskForTokens),
+    ...code,
+  }
 }
 
 /** For pushes, tags, `workflow_dispatch`, `schedule` and all other events that run on a ref. */

@@ -1,5 +1,6 @@
 import { ApiError } from '@fairlead/server/client'
-import { foreignStatus } from './api/answers.ts'
+import { NoTokenError } from '@fairlead/server/exchange'
+import { foreignStatus, isTransient, KeyError } from './api/answers.ts'
 import type { InputName } from './inputs/inputs.ts'
 
 /** Field of the request → input that it comes from. */
@@ -8,12 +9,16 @@ const inputOf: Readonly<Record<string, InputName>> = {
   branch: 'branch',
   commit: 'commit',
   git_url: 'git-url',
+  from_deployment_id: 'from-deployment',
+  image: 'image',
+  root: 'root',
   git_token: 'git-token',
   env_vars: 'env-vars',
 }
 
 /** Explains why the server did not create a deployment, with one message per problem that names the input to check. */
 export function explain(error: unknown, apiUrl: string): readonly string[] {
+  if (error instanceof KeyError) return explainNoKey(error, apiUrl)
   if (!(error instanceof ApiError)) return [explainNoAnswer(error, apiUrl)]
   const foreign = foreignStatus(error)
   if (foreign !== undefined) return [explainForeign(foreign, apiUrl)]
@@ -37,6 +42,29 @@ export function explain(error: unknown, apiUrl: string): readonly string[] {
         `The server failed: ${error.message}${error.requestId === undefined ? '' : ` (request ${error.requestId})`}`,
       ]
   }
+}
+
+/** Explains why there is no key: GitHub gave no token, or the server did not exchange it. */
+function explainNoKey({ cause: error, message: command }: KeyError, apiUrl: string): readonly string[] {
+  if (error instanceof NoTokenError) return [`GitHub gave no token for this job: ${reasonOf(error)}`]
+  const refused = error instanceof ApiError && foreignStatus(error) === undefined && !isTransient(error)
+  if (!refused) return explain(error, apiUrl)
+  if (error.code === 'not_found') {
+    if (new URL(apiUrl).pathname !== '/') {
+      return [`\`api-url\`: ${apiUrl} is not the address of a Fairlead server. Leave out the path behind the host.`]
+    }
+    return [`\`api-key\`: ${apiUrl} is too old to exchange tokens of workflows. Update it, or pass a key.`]
+  }
+  const told = `${apiUrl} gives this workflow no key for the project: ${error.message}`
+  if (error.details['reason'] === 'audience') return [`\`api-url\`: ${told} Set it to that address.`]
+  // A rule would change nothing about a token that does not count.
+  if (error.code !== 'forbidden') return [`${told} Or pass an \`api-key\`.`]
+  if (command === '')
+    return [`${told} No rule may trust \`pull_request_target\`: use \`pull_request\`, or pass an \`api-key\`.`]
+  return [
+    `${told} To let the project trust such runs, make a rule in the dashboard or, on the server's machine, run \`${command}\`. ` +
+      'Or pass an `api-key`.',
+  ]
 }
 
 function explainInvalid(error: ApiError): readonly string[] {
@@ -66,12 +94,18 @@ function explainNoAnswer(error: unknown, apiUrl: string): string {
   return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`
 }
 
+/** Returns a code for the reason why a request failed: one of the API's, `no_key` or `no_answer`. */
+export function codeOf(error: unknown): string {
+  if (error instanceof KeyError) return 'no_key'
+  return error instanceof ApiError && foreignStatus(error) === undefined ? error.code : 'no_answer'
+}
+
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 export function reasonOf(error: unknown): string {
   if (error instanceof ApiError) return `status ${foreignStatus(error) ?? error.status}`
   if (!(error instanceof Error)) return String(error)
-  const source = error.cause instanceof Error ? error.cause : error
-  if (source.message !== '') return source.message
+  if (error.cause instanceof Error) return reasonOf(error.cause)
+  if (error.message !== '') return error.message
   // The AggregateError of a connection that was tried at several addresses of the host has no message.
-  return 'code' in source ? String(source.code) : source.name
+  return 'code' in error ? String(error.code) : error.name
 }

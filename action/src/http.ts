@@ -1,20 +1,17 @@
-import type { HttpClient } from '@actions/http-client'
+import { HttpClient } from '@actions/http-client'
 import type { Environment } from './event.ts'
 
 /**
  * Returns a `fetch` that uses the proxy of the runner's environment (`https_proxy`, `http_proxy`, `no_proxy`). Node's own
- * `fetch` does so only when it is enabled at the start of the process. The HTTP client for it is large, so it is loaded
- * only when there is a proxy.
+ * `fetch` does so only when it is enabled at the start of the process.
  */
 export function createProxiedFetch(env: Environment): typeof fetch {
   const variables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY']
   if (!variables.some((variable) => env[variable])) return fetch
   // One client per origin, because a client keeps the proxy of its first request.
   const clients = new Map<string, HttpClient>()
-  return async (input, init) => {
+  return (input, init) => {
     const { href, origin } = new URL(input instanceof Request ? input.url : input)
-    // Bundled into the same file but evaluated only here: with a second file, ncc would lose the licences of this one.
-    const { HttpClient } = await import(/* webpackMode: "eager" */ '@actions/http-client')
     const client = clients.get(origin) ?? new HttpClient()
     clients.set(origin, client)
     const dispatcher = client.getAgentDispatcher(href)

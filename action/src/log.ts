@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { endGroup, info, startGroup } from './runner.ts'
+import { endGroup, info, startGroup } from '@actions/core'
 
 /** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
 export function logLine(text: string): void {

@@ -1,3 +1,4 @@
+import { getInput, getState, notice, saveState, setFailed, setOutput, setSecret, warning } from '@actions/core'
 import { cleanUp } from './clean-up.ts'
 import { readPayload } from './context.ts'
 import { creationKey } from './creation-key.ts'
@@ -8,7 +9,6 @@ import { isExposedInTransit } from './http.ts'
 import { type Inputs, readInputs } from './inputs/inputs.ts'
 import { logGroup, logLine, oneLine } from './log.ts'
 import { removeStep } from './remove-step.ts'
-import { getInput, getState, notice, saveState, setFailed, setOutput, setSecret, warning } from './runner.ts'
 import { reasonToSkip } from './skip.ts'
 import { states } from './states.ts'
 
@@ -26,6 +26,7 @@ async function main(env: Environment): Promise<void> {
 
   const read = readInputs(getInput, event)
   if ('problems' in read) {
+    setOutput('failure-code', 'invalid_input')
     for (const { input, message } of read.problems) setFailed(`\`${input}\`: ${oneLine(message)}`)
     return
   }
@@ -58,7 +59,11 @@ async function run(
 try {
   if (getState(states.started) === '') {
     saveState(states.started, 'true')
-    await main(process.env)
+    try {
+      await main(process.env)
+    } finally {
+      setOutput('duration-seconds', Math.round(performance.now() / 1000))
+    }
   } else {
     await cleanUp(process.env)
   }

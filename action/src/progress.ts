@@ -1,14 +1,14 @@
+import { saveState, setOutput, setSecret } from '@actions/core'
 import type { Progress } from './api/deploy.ts'
 import type { Deployment } from './api/outcome.ts'
 import { reasonOf } from './explain.ts'
 import { secretsIn } from './inputs/env-vars.ts'
 import type { Inputs } from './inputs/inputs.ts'
 import { logLine } from './log.ts'
-import { saveState, setOutput, setSecret } from './runner.ts'
 import { states } from './states.ts'
 
 /** The inputs that progress and masks are made of. */
-type ShownInputs = Pick<Inputs, 'apiUrl' | 'gitUrl' | 'name' | 'branch' | 'commit' | 'variables'>
+type ShownInputs = Pick<Inputs, 'apiUrl' | 'gitUrl' | 'name' | 'branch' | 'commit' | 'image' | 'variables'>
 
 /** Writes the progress of a deployment to the log, the outputs and the state for the post step. */
 export function createProgress(
@@ -50,7 +50,7 @@ export function createProgress(
 
 /** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
 export function maskVariables(inputs: ShownInputs, deployment?: Deployment): void {
-  const { apiUrl, gitUrl, name, branch, commit } = inputs
-  const visible = [apiUrl, gitUrl, name, branch, commit, deployment?.url ?? '', deployment?.id ?? '']
+  const { apiUrl, gitUrl, name, branch, commit, image } = inputs
+  const visible = [apiUrl, gitUrl, name, branch, commit, image, deployment?.url ?? '', deployment?.id ?? '']
   for (const secret of secretsIn(inputs.variables, visible)) setSecret(secret)
 }

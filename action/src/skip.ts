@@ -8,10 +8,11 @@ export function reasonToSkip(event: WorkflowEvent, input: InputReader, actor: st
   if (event.mergeGroup && !isOn('merge-group')) {
     return 'A merge group is not merged yet, so it is not deployed. To deploy it, set `merge-group` to true.'
   }
-  if (input('api-key') === '' && event.fork !== undefined) {
+  const withoutAccess = input('api-key') === '' && event.mayAskForTokens === undefined
+  if (withoutAccess && event.fork !== undefined) {
     return `The code comes from the fork ${event.fork}, and GitHub gives no secrets to such a run: it is not deployed.`
   }
-  if (input('api-key') === '' && actor === 'dependabot[bot]') {
+  if (withoutAccess && actor === 'dependabot[bot]') {
     return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed."
   }
   if (event.pullRequest?.closed && !isOn('preview')) {

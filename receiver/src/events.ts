@@ -31,6 +31,17 @@ export const events = {
     ...database,
     failure: object({ code: z.string(), message: z.string() }),
   }),
+  'schedule.failed': object({
+    schedule_id: z.string(),
+    run_id: z.string(),
+    app_id: z.string(),
+    project_id: z.string(),
+    /** The name of the schedule. */
+    name: z.string(),
+    /** The exit status of the command; null when it did not end by itself. */
+    exit_code: z.nullable(z.int()),
+    failure: object({ message: z.string() }),
+  }),
   'file.uploaded': object({
     file_id: z.string(),
     project_id: z.string(),

@@ -17,6 +17,7 @@ const manifests = [
   'server/package.json',
   'server/dashboard/package.json',
   'action/package.json',
+  'cli/package.json',
 ]
 const read = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Manifest
 const changelog = readFileSync('CHANGELOG.md', 'utf8')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 /**
- * Makes the files of a release from what `npm run build` has built: `node scripts/release/files.ts FOLDER`. These are both
+ * Makes the files of a release from what `npm run build` has built: `node scripts/release/files.ts FOLDER`. These are the
  * packages, `fairlead.cdx.json` (CycloneDX: everything that an installation of the server consists of) and `SHA256SUMS`.
  */
 

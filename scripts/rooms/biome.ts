@@ -103,7 +103,9 @@ function restricted(includes: readonly string[], patterns: readonly Pattern[]): 
 const base = {
   $schema: './node_modules/@biomejs/biome/configuration_schema.json',
   vcs: { enabled: true, clientKind: 'git', useIgnoreFile: true },
-  files: { includes: ['**', '!action/dist', '!package-lock.json'] },
+  files: {
+    includes: ['**', '!action/dist', '!package-lock.json', '!server/assets/fairlead.schema.json', '!test/corpus/apps'],
+  },
   formatter: { indentStyle: 'space', indentWidth: 2, lineWidth: 120 },
   css: { parser: { tailwindDirectives: true } },
   javascript: { formatter: { quoteStyle: 'single', semicolons: 'asNeeded', trailingCommas: 'all' } },
@@ -136,7 +138,7 @@ const otherOverrides = [
     linter: { rules: { style: { noDefaultExport: 'off' } } },
   },
   {
-    includes: ['server/bin/**', 'scripts/check-node.js'],
+    includes: ['server/bin/**', 'cli/bin/**', 'scripts/check-node.js'],
     linter: { rules: { suspicious: { noVar: 'off' }, style: { useTemplate: 'off' } } },
   },
   {

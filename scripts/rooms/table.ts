@@ -26,7 +26,7 @@ export const serverRooms: readonly Room[] = [
   { path: 'platform', imports: ['contract'] },
   { path: 'sources', imports: ground },
   { path: 'builds', imports: ground },
-  { path: 'runtimes', imports: ground, inside: ['process'] },
+  { path: 'runtimes', imports: ground, inside: ['docker', 'process'] },
   { path: 'logs', imports: ground },
   {
     path: 'gateway',
@@ -41,10 +41,15 @@ export const serverRooms: readonly Room[] = [
   feature('storage'),
   feature('webhooks'),
   feature('deployments'),
+  feature('runs'),
 ]
 
 /** Folders within rooms, where they are more than one; a folder may import its siblings of this list. */
 export const innerRooms: readonly Room[] = [
+  { path: 'contract/routes', imports: [] },
+  { path: 'contract/resources', imports: [] },
+  { path: 'contract/resources/git', imports: [] },
+  { path: 'contract/resources/images', imports: [] },
   { path: 'http/operations', imports: [] },
   { path: 'http/dashboard', imports: [] },
   { path: 'http/reference', imports: ['http/operations'] },
@@ -53,6 +58,8 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/database', imports: [] },
   { path: 'platform/leadership', imports: ['platform/database'] },
   { path: 'platform/migrations', imports: [] },
+  { path: 'platform/migrations/steps/0001-0019', imports: [] },
+  { path: 'platform/migrations/steps/0020-0039', imports: [] },
   { path: 'platform/secrets', imports: ['platform/database'] },
   { path: 'platform/postgres', imports: ['platform/machine'] },
   {
@@ -61,6 +68,7 @@ export const innerRooms: readonly Room[] = [
       'platform/machine',
       'platform/control',
       'platform/database',
+      'platform/disk',
       'platform/leadership',
       'platform/migrations',
       'platform/postgres',
@@ -74,32 +82,94 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/disk', imports: [] },
   { path: 'platform/handover', imports: [] },
   { path: 'platform/jobs', imports: [] },
+  { path: 'platform/logging', imports: [] },
   { path: 'platform/outbound', imports: [] },
   { path: 'platform/processes', imports: [] },
   { path: 'platform/service-manager', imports: ['platform/machine', 'platform/versions'] },
+  { path: 'platform/plans', imports: [] },
+  { path: 'platform/time', imports: [] },
   { path: 'platform/slots', imports: [] },
   { path: 'builds/source', imports: [] },
   { path: 'builds/detectors', imports: ['builds/source'] },
+  { path: 'builds/detectors/lines', imports: [] },
+  { path: 'builds/detectors/node', imports: ['builds/detectors/lines'] },
+  { path: 'builds/detectors/python', imports: [] },
+  { path: 'builds/advice', imports: ['builds/source'] },
   { path: 'runtimes/process/release', imports: [] },
-  { path: 'runtimes/process/confinement', imports: ['runtimes/process/release'] },
-  { path: 'runtimes/process/launch', imports: ['runtimes/process/release', 'runtimes/process/confinement'] },
+  { path: 'runtimes/network', imports: [] },
+  { path: 'runtimes/docker', imports: ['runtimes/network'] },
+  { path: 'runtimes/docker/engine', imports: [] },
+  { path: 'runtimes/docker/network', imports: ['runtimes/docker/engine', 'runtimes/network'] },
+  { path: 'runtimes/docker/calls', imports: ['runtimes/docker/engine'] },
+  { path: 'runtimes/docker/output', imports: ['runtimes/docker/engine', 'runtimes/docker/calls'] },
+  {
+    path: 'runtimes/docker/containers',
+    imports: [
+      'runtimes/docker/engine',
+      'runtimes/docker/calls',
+      'runtimes/docker/network',
+      'runtimes/docker/output',
+      'runtimes/docker/packing',
+    ],
+  },
+  { path: 'runtimes/docker/images', imports: ['runtimes/docker/engine', 'runtimes/docker/calls'] },
+  {
+    path: 'runtimes/docker/packing',
+    imports: ['runtimes/docker/engine', 'runtimes/docker/calls', 'runtimes/docker/images'],
+  },
+  { path: 'runtimes/docker/dockerfiles', imports: ['runtimes/docker/engine', 'runtimes/docker/calls'] },
+  { path: 'runtimes/docker/dockerfiles/buildkit', imports: [] },
+  { path: 'runtimes/docker/dockerfiles/context', imports: [] },
+  { path: 'runtimes/docker/dockerfiles/daemon', imports: [] },
+  { path: 'runtimes/process', imports: ['runtimes/network'] },
+  { path: 'runtimes/process/network', imports: ['runtimes/network'] },
+  {
+    path: 'runtimes/process/confinement',
+    imports: ['runtimes/process/release', 'runtimes/process/network', 'runtimes/network'],
+  },
+  { path: 'runtimes/process/terminal', imports: [] },
+  {
+    path: 'runtimes/process/launch',
+    imports: ['runtimes/process/release', 'runtimes/process/confinement', 'runtimes/process/terminal'],
+  },
   { path: 'runtimes/process/toolchain', imports: ['runtimes/process/release'] },
-  { path: 'runtimes/process/static-server', imports: [] },
+  { path: 'runtimes/process/sites', imports: ['runtimes/process/release'] },
   { path: 'gateway/control', imports: [] },
   { path: 'gateway/http1', imports: [] },
+  { path: 'gateway/sites', imports: [] },
   { path: 'gateway/upstream', imports: ['gateway/control', 'gateway/http1'] },
-  { path: 'gateway/exchange', imports: ['gateway/control', 'gateway/http1', 'gateway/upstream'] },
-  { path: 'gateway/engine', imports: ['gateway/control', 'gateway/http1', 'gateway/upstream', 'gateway/exchange'] },
+  { path: 'gateway/exchange', imports: ['gateway/control', 'gateway/http1', 'gateway/sites', 'gateway/upstream'] },
+  {
+    path: 'gateway/engine',
+    imports: ['gateway/control', 'gateway/http1', 'gateway/sites', 'gateway/upstream', 'gateway/exchange'],
+  },
   { path: 'gateway/program', imports: ['gateway/control', 'gateway/engine'] },
   { path: 'gateway/supervision', imports: ['gateway/control'] },
   { path: 'databases/engines', imports: [] },
   { path: 'databases/operations', imports: ['databases/engines'] },
   { path: 'databases/reconciler', imports: ['databases/engines'] },
+  { path: 'accounts/sign-in', imports: [] },
+  { path: 'accounts/device-login', imports: ['accounts/sign-in'] },
+  { path: 'accounts/trust', imports: [] },
+  { path: 'apps/metrics', imports: [] },
   { path: 'storage/disk', imports: [] },
   { path: 'storage/upload', imports: [] },
   { path: 'deployments/state', imports: [] },
+  { path: 'deployments/state/source', imports: [] },
+  { path: 'deployments/state/variables-of-apps', imports: ['deployments/state/source'] },
   { path: 'deployments/job', imports: ['deployments/state'] },
+  { path: 'deployments/job/explain', imports: [] },
+  { path: 'deployments/job/make', imports: ['deployments/job/explain', 'deployments/job/progress'] },
+  { path: 'deployments/job/progress', imports: [] },
+  { path: 'deployments/attach', imports: ['deployments/state'] },
   { path: 'deployments/owners', imports: ['deployments/state', 'deployments/job'] },
+  { path: 'deployments/owners/log-reads', imports: [] },
+  { path: 'deployments/owners/variables', imports: [] },
+  { path: 'deployments/uploads', imports: ['deployments/state'] },
+  { path: 'deployments/git-access', imports: ['deployments/state'] },
+  { path: 'deployments/registries', imports: [] },
+  { path: 'deployments/volumes', imports: ['deployments/state'] },
+  { path: 'deployments/app-requests', imports: ['deployments/state'] },
   { path: 'deployments/reconciler', imports: ['deployments/state', 'deployments/job'] },
 ]
 
@@ -115,8 +185,9 @@ export const dashboardRooms: readonly Room[] = [
   { path: 'ui/forms', imports: ['ui/controls', 'ui/page'] },
   { path: 'ui/dialogs', imports: ['ui/controls', 'ui/forms'] },
   { path: 'pages/get-started', imports: [] },
-  { path: 'pages/project', imports: [] },
-  { path: 'pages/projects', imports: [] },
+  { path: 'pages/plans', imports: [] },
+  { path: 'pages/project', imports: ['pages/plans'] },
+  { path: 'pages/projects', imports: ['pages/plans'] },
   { path: 'pages/settings', imports: [] },
   { path: 'pages/sign-in', imports: [] },
   { path: 'pages/webhooks', imports: [] },
@@ -124,7 +195,13 @@ export const dashboardRooms: readonly Room[] = [
   { path: 'pages/project/deployments', imports: [] },
   { path: 'pages/project/overview', imports: [] },
   { path: 'pages/project/storage', imports: [] },
+  { path: 'pages/project/trust', imports: [] },
 ]
+
+/** The rooms of which `commands/client` uses nothing. */
+const notInPackage = serverRooms
+  .map(({ path }) => path)
+  .filter((path) => !['contract', 'platform', 'http'].includes(path))
 
 /** The programs above the rooms, each with what it may not import. Only composers reach inside of rooms. */
 export const programs: readonly { readonly paths: readonly string[]; readonly forbidden: readonly string[] }[] = [
@@ -134,6 +211,21 @@ export const programs: readonly { readonly paths: readonly string[]; readonly fo
     forbidden: ['cli.ts', 'commands', ...insides()],
   },
   { paths: ['commands'], forbidden: ['cli.ts', ...insides()] },
+  // These commands are a package of their own, which has nothing of a server.
+  {
+    paths: ['commands/client'],
+    forbidden: [
+      'cli.ts',
+      'server.ts',
+      'administration.ts',
+      'doctor.ts',
+      'composition',
+      'running',
+      'shared.ts',
+      'keys.ts',
+      ...notInPackage,
+    ],
+  },
 ]
 
 function insides(): string[] {
@@ -186,9 +278,24 @@ export const packageRules: readonly { readonly includes: readonly string[]; read
       includes: ['action/src/**'],
       patterns: [
         {
-          group: ['**/server/**', '!@fairlead/server/client', '!@fairlead/server/dotenv', '@fairlead/receiver'],
+          group: [
+            '**/server/**',
+            '!@fairlead/server/client',
+            '!@fairlead/server/exchange',
+            '!@fairlead/server/dotenv',
+            '@fairlead/receiver',
+          ],
           message:
-            'The action imports the typed client and the reader of .env files from the server, and nothing else.',
+            'The action imports the typed client, the exchange of tokens and the reader of .env files from the server, and nothing else.',
+        },
+      ],
+    },
+    {
+      includes: ['cli/src/**'],
+      patterns: [
+        {
+          group: ['**/server/**', '!../../server/dist/commands/client/*', '@fairlead/*', '**/action/**', '**/test/**'],
+          message: 'The command of the package is made of the commands of users, and nothing else.',
         },
       ],
     },

@@ -1,6 +1,7 @@
 import { type Accounts, createAccounts } from './accounts/accounts.ts'
 import { type AuditLog, createAuditLog } from './accounts/audit-log.ts'
 import { createKeys, type Keys } from './accounts/keys.ts'
+import { createTrustRules, type TrustRules } from './accounts/trust/rules.ts'
 import { createUsers, type Users } from './accounts/users.ts'
 import type { Config } from './platform/config.ts'
 import { controlsOf } from './platform/control/client.ts'
@@ -18,6 +19,7 @@ export interface Administration {
   readonly database: Database
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly trust: TrustRules
   readonly users: Users
   readonly auditLog: AuditLog
   readonly tenancy: Tenancy
@@ -37,6 +39,7 @@ export async function administer<T>(
       database,
       accounts: createAccounts({ database }),
       keys: createKeys({ database }),
+      trust: createTrustRules({ database }),
       users: createUsers({ database }),
       auditLog: createAuditLog({ database }),
       tenancy: createTenancy({ database }),

@@ -1,16 +1,29 @@
 import { execFile } from 'node:child_process'
-import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { controllers, usableControllers } from './platform/cgroups.ts'
+import { detectors } from './builds/detectors/index.ts'
+import { languagesOf } from './builds/languages.ts'
+import { machineBytes } from './platform/config/deploys.ts'
 import type { Config } from './platform/config.ts'
+import { connectionTo } from './platform/database/hosts.ts'
+import { hasQuotas, isOnBtrfs } from './platform/disk/btrfs.ts'
+import { freeBytesIn } from './platform/disk/free-space.ts'
+import { exists } from './platform/files.ts'
 import type { Finding } from './platform/machine/finding.ts'
 import { listenAndClose } from './platform/machine/port.ts'
+import { findProgram } from './platform/machine/programs.ts'
 import { assertReachable } from './platform/machine/reach.ts'
+import { findSandbox } from './platform/machine/sandbox/find.ts'
 import { serviceFindings } from './platform/service-manager/findings.ts'
+import { stateDatabaseFinding } from './platform/startup/public-access.ts'
 import { clusterUser, isRoot } from './platform/startup/state.ts'
-import { readHierarchy } from './runtimes/process/confinement/capabilities.ts'
-import { findProgram } from './runtimes/process/confinement/programs.ts'
-import { findSandbox } from './runtimes/process/confinement/sandbox.ts'
+import { findEngine } from './runtimes/docker/capabilities.ts'
+import { dockerfileFinding } from './runtimes/docker/dockerfiles/requirements.ts'
+import { createEngine } from './runtimes/docker/engine/engine.ts'
+import { engineDiskFindings, engineFindings } from './runtimes/docker/findings.ts'
+import { baseFindings } from './runtimes/docker/packing/findings.ts'
+import { findNetworkTools, findPastaTools } from './runtimes/process/confinement/capabilities.ts'
+import { buildMemory, controlGroups } from './runtimes/process/confinement/findings.ts'
+import { readHierarchy } from './runtimes/process/confinement/groups.ts'
 
 /** The first git whose `fetch` supports all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const
@@ -22,13 +35,19 @@ export async function findings(config: Config): Promise<Finding[]> {
   const found = await Promise.all([
     git(config),
     bubblewrap(config),
+    networks(config),
+    containers(config),
     prlimit(config),
-    controlGroups(config),
+    controlGroups(config, isRoot()),
+    buildMemory(config, machineBytes()),
     dataDirectory(config),
     disk(config),
+    quotas(config),
     ports(config),
     clock(Date.now()),
+    languages(),
     serviceFindings(config.dataDirectory),
+    config.databaseUrl === undefined ? [] : stateDatabaseFinding(connectionTo(config.databaseUrl)),
   ])
   return found.flat()
 }
@@ -51,44 +70,54 @@ export function isGitEnough(text: string): boolean {
 
 async function bubblewrap({ path }: Config): Promise<Finding> {
   const subject = 'isolation'
-  if (isRoot()) return { subject, state: 'ok', found: 'root: each app has a user of its own' }
-  if ((await findSandbox(path)) !== null) return { subject, state: 'ok', found: 'bubblewrap' }
-  const installed = (await findProgram('bwrap', path)) !== null
-  return {
-    subject,
-    state: 'missing',
-    found: installed
-      ? 'bubblewrap is installed, but this user may not create namespaces'
-      : 'neither root nor bubblewrap',
-    cost: 'builds and apps can read every file that the user of the server can: deploy only code that you trust. Install bubblewrap, or run the server as root.',
+  const ownUsers = isRoot() ? 'each app has a user of its own' : null
+  const sandbox = await findSandbox(path, isRoot())
+  if (sandbox !== null) {
+    return { subject, state: 'ok', found: ['bubblewrap', ownUsers].filter((each) => each !== null).join('; ') }
   }
+  const installed = (await findProgram('bwrap', path)) !== null
+  const found = installed ? 'bubblewrap is installed, but cannot make namespaces here' : 'no bubblewrap'
+  const cost = isRoot()
+    ? 'builds and apps can see the processes of this machine, and read the files that every user can. Install bubblewrap 0.8 or newer.'
+    : 'builds and apps can read every file that the user of the server can: deploy only code that you trust. Install bubblewrap.'
+  return { subject, state: 'missing', found: [found, ownUsers].filter((each) => each !== null).join('; '), cost }
+}
+
+/** Looks for the programs alone: only a start of the server shows that this kernel allows networks, and a check changes nothing. */
+async function networks({ appNetwork, path }: Config): Promise<Finding> {
+  const subject = 'networks'
+  const cost =
+    'apps share the network of this machine: they reach its services and each other, and can answer on the port of a release that has ended.'
+  if (appNetwork === null) return { subject, state: 'missing', found: 'FAIRLEAD_APP_NETWORK is none', cost }
+  const tools = isRoot() ? await findNetworkTools() : await findPastaTools()
+  if (!isRoot() && (await findSandbox(path, false))?.isModern !== true) {
+    return { subject, state: 'missing', found: 'no bubblewrap 0.8 or newer', cost: `${cost} Install bubblewrap.` }
+  }
+  if (tools !== null) return { subject, state: 'ok', found: 'each app has a network of its own' }
+  const [programs, packages] = isRoot()
+    ? ['ip, nft or nsenter', 'iproute2, nftables and util-linux']
+    : ['pasta, nft, nsenter or setpriv', 'passt, nftables and util-linux']
+  return { subject, state: 'missing', found: `${programs} is missing`, cost: `${cost} Install ${packages}.` }
+}
+
+async function containers({ docker, cgroups, appNetwork, dataDirectory, deploys }: Config): Promise<Finding[]> {
+  if (docker !== null) {
+    const hasNetworks = appNetwork !== null && (await findNetworkTools()) !== null
+    const machine = { isRoot: isRoot(), hasNetworks, hierarchy: await readHierarchy(cgroups) }
+    const found = await findEngine(createEngine(docker.socket), 0)
+    const disks = await engineDiskFindings(found, dataDirectory, deploys.reserveBytes)
+    const first = [...engineFindings(found, docker.socket), ...disks]
+    return [...first, await dockerfileFinding(machine), ...baseFindings(docker)]
+  }
+  const cost = 'images and Dockerfiles cannot be deployed. FAIRLEAD_RUNTIME=process,docker turns them on.'
+  return [{ subject: 'containers', state: 'absent', found: 'no Docker engine is configured', cost }]
 }
 
 async function prlimit({ path }: Config): Promise<Finding> {
   const file = await findProgram('prlimit', path)
   if (file !== null) return { subject: 'prlimit', state: 'ok', found: file }
-  const cost =
-    'install util-linux: open files are not limited; without control groups, neither are memory and processes.'
+  const cost = 'install util-linux: open files are not limited; without control groups, neither are processes.'
   return { subject: 'prlimit', state: 'missing', found: 'not on PATH', cost }
-}
-
-const losses: Readonly<Record<(typeof controllers)[number], string>> = {
-  memory: 'memory is only checked five times a second, from outside',
-  cpu: 'apps are not limited to the CPUs of their plan',
-  pids: 'processes are limited only for apps that run as a user of their own',
-  freezer: 'apps that fork quickly take longer to end',
-}
-
-async function controlGroups({ cgroups }: Config): Promise<Finding> {
-  const subject = 'control groups'
-  const hierarchy = await readHierarchy(cgroups)
-  const there = hierarchy === null ? [] : await usableControllers(hierarchy)
-  const lost = controllers.filter((each) => !there.includes(each))
-  const found =
-    hierarchy === null ? 'none that this server may use' : `version ${hierarchy.version}: ${there.join(', ')}`
-  if (lost.length === 0) return { subject, state: 'ok', found }
-  const cost = `without ${lost.join(', ')}: ${lost.map((each) => losses[each]).join('; ')}. Run the server as a service: fairlead service install.`
-  return { subject, state: 'missing', found, cost }
 }
 
 /** Checks that the users of the server can enter the data directory, or the deepest folder above it that exists. */
@@ -104,7 +133,7 @@ async function dataDirectory(config: Config): Promise<Finding> {
 
 async function disk({ dataDirectory, deploys }: Config): Promise<Finding> {
   const subject = 'disk'
-  const free = await freeAbove(dataDirectory)
+  const free = await freeBytesIn(await deepestFolder(dataDirectory))
   const found = `${Math.floor(free / 1_000_000)} MB free`
   if (free >= deploys.reserveBytes) return { subject, state: 'ok', found }
   const reserve = deploys.reserveBytes / 1_000_000
@@ -112,15 +141,23 @@ async function disk({ dataDirectory, deploys }: Config): Promise<Finding> {
   return { subject, state: 'broken', found, cost }
 }
 
-/** Returns the free bytes of the disk of the deepest folder on this path that exists. */
-async function freeAbove(path: string): Promise<number> {
-  try {
-    const { bavail, bsize } = await statfs(path)
-    return bavail * bsize
-  } catch (error) {
-    if (dirname(path) === path) throw error
-    return freeAbove(dirname(path))
+/** Returns the deepest folder on this path that exists. */
+async function deepestFolder(path: string): Promise<string> {
+  return dirname(path) === path || (await exists(path)) ? path : deepestFolder(dirname(path))
+}
+
+/** Says whether the file system holds apps to their size. Where it does not, sizes are measured, which is enough for most. */
+async function quotas({ dataDirectory }: Config): Promise<Finding> {
+  const subject = 'quotas'
+  const folder = await deepestFolder(dataDirectory)
+  const cost =
+    'sizes of apps are measured every few seconds; between two measurements an app can exceed FAIRLEAD_APP_MB.'
+  if (!isRoot() || !(await isOnBtrfs(folder))) {
+    return { subject, state: 'absent', found: isRoot() ? 'not on btrfs' : 'only root sets them', cost }
   }
+  if (await hasQuotas(folder)) return { subject, state: 'ok', found: 'btrfs holds new apps to FAIRLEAD_APP_MB' }
+  const found = 'btrfs without quotas, or without btrfs-progs'
+  return { subject, state: 'missing', found, cost: `${cost} Install btrfs-progs and run: btrfs quota enable ${folder}` }
 }
 
 /** Checks the ports that the server listens on. A port held by a running server of ours is fine. */
@@ -151,6 +188,16 @@ async function isFairlead(host: string, port: number): Promise<boolean> {
   } catch {
     return false
   }
+}
+
+/** For information alone: an app in a language that is absent fails with the same advice. */
+async function languages(): Promise<Finding[]> {
+  const all = await languagesOf(detectors)
+  return all.map(({ name, there, missing }) => ({
+    subject: `apps in ${name}`,
+    state: there.length === 0 ? 'absent' : 'ok',
+    found: [there.join(', '), missing.length === 0 ? '' : `no ${missing.join(', no ')}`].filter(Boolean).join('; '),
+  }))
 }
 
 /** @param now in milliseconds, by the system's clock */

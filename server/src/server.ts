@@ -2,16 +2,18 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { contend, register } from './composition/campaign.ts'
 import { composeRequests } from './composition/compose.ts'
-import type { ServerOptions } from './composition/composition.ts'
-import { readiness, registerRole } from './composition/health.ts'
-import { listen } from './composition/listen.ts'
+import { finishTimeoutMs, finishTransfersMs, type ServerOptions } from './composition/composition.ts'
+import { readiness, registerLostLines, registerRole } from './composition/health.ts'
+import { listen, mostConnections } from './composition/listen.ts'
+import { composeRunConnections } from './composition/requests/runs.ts'
 import { createApplication } from './http/application/application.ts'
+import type { ProtectedMetrics } from './http/application/metrics.ts'
 import { createRetirement } from './http/application/retirement.ts'
 import { dashboardDirectory, dashboardFiles } from './http/dashboard/files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
+import { releaseBallast } from './platform/disk/ballast.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
-import { createMetrics } from './platform/metrics.ts'
 import { migrations } from './platform/migrations/index.ts'
 import { addressesIn } from './platform/outbound.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
@@ -63,27 +65,36 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     return stopping
   }
   try {
-    const metrics = createMetrics({ logger })
+    const metrics = await openMetrics(config.metricsToken, logger)
     const application = createApplication({
       logger,
       metrics,
-      metricsToken: config.metricsToken,
       pages: await dashboardFiles(dashboardDirectory),
       isTrustedProxy: addressesIn(config.trustedProxies),
+      mostConnections: mostConnections(),
     })
     const retirement = createRetirement(application.server)
-    const { url, close, begin } = await listen(application.server, config, options.takeover)
-    stack.defer('http', close)
+    const finish = (scope: StopScope) =>
+      retirement.finish({
+        requestsMs: finishTimeoutMs,
+        transfersMs: scope === 'server' ? finishTransfersMs : finishTimeoutMs,
+      })
+    const { url, begin } = await listen(application.server, config, options.takeover)
+    stack.defer('http', finish)
     logLocalMode(config, logger)
 
     const directory = await openDataDirectory(config.dataDirectory, clusterUser(config))
+    // The record that this server writes next needs room, too.
+    await releaseBallast(directory.root, logger)
     const id = randomUUID()
+    const runConnections = composeRunConnections({ state: { directory }, stack, retiring: retirement.signal, logger })
     presence = await openPresence({
       id,
       directory,
       logger,
       onStop: options.onStopRequest ?? ((scope) => void stop(scope)),
       onHandover: options.onHandoverRequest,
+      onUpgrade: runConnections.fromServer,
     })
     stack.defer('control socket', presence.close)
     presence.update({ url })
@@ -110,6 +121,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       metrics,
       stack,
       retiring: retirement.signal,
+      runConnections,
       publicOrigin: publicOrigin(config, Number(new URL(url).port || 80)),
     }
     const shared = await composeRequests(composition)
@@ -118,10 +130,13 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       scope: () => scope,
       onLeading: (leading) => presence?.update({ leading }),
     })
-    application.setReadiness(readiness(state, member, logger))
-    registerRole(metrics, member)
+    application.setReadiness(readiness(state, member, options))
+    if (metrics !== null) {
+      registerRole(metrics, member)
+      registerLostLines(metrics, options.lostLogLines)
+    }
     // Closed first when the server stops, so that requests finish while all that they need still runs.
-    stack.defer('http', close)
+    stack.defer('http', finish)
     await begin()
     presence.update({ state: 'ready' })
     isReady = true
@@ -135,6 +150,13 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     await stop(scopeOf(options.signal, config.onStop))
     throw error
   }
+}
+
+/** Nobody can read metrics without a token: then neither they nor the memory of their library are needed. */
+async function openMetrics(token: string | undefined, logger: Logger): Promise<ProtectedMetrics | null> {
+  if (token === undefined) return null
+  const { createMetrics } = await import('./platform/metrics.ts')
+  return { ...createMetrics({ logger }), token }
 }
 
 function logLocalMode(config: Config, logger: Logger): void {

@@ -42,7 +42,7 @@ export async function gitHubApi(options: { comments?: readonly string[]; overrid
     const path = url.pathname.slice(prefix.length)
     const target = `${request.method} ${path}`
     requests.push(target)
-    if (request.headers.authorization !== `Bearer ${TOKEN}`) return give(response, 401, { message: 'Bad credentials' })
+    if (request.headers.authorization !== `token ${TOKEN}`) return give(response, 401, { message: 'Bad credentials' })
     if (!url.pathname.startsWith(prefix)) return give(response, 404, { message: 'Not Found' })
     const override = options.override?.(request.method ?? '', path)
     if (override !== undefined) return give(response, override.status, { message: 'Refused' }, override.headers)

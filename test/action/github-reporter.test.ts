@@ -103,12 +103,12 @@ describe.concurrent('the comment of a pull request', () => {
     await using api = await gitHubApi({ comments: ['Nice', `> ${marker}\nquoted`] })
     await run(api, {}, failing)
     expect(api.comments).toHaveLength(3)
-    expect(api.comments[2]?.body).toMatch(/^<!-- fairlead:.*-->\n### Not deployed: shop-pr-12\n/)
+    expect(api.comments[2]?.body).toMatch(/^<!-- fairlead:.*-->\n<h3>Not deployed: shop-pr-12<\/h3>\n/)
     expect(api.comments[2]?.body).not.toContain('secret')
     await run(api)
     expect(api.comments).toHaveLength(3)
-    expect(api.comments[2]?.body).toContain(`| Address | ${APP} |`)
-    expect(api.comments[2]?.body).toContain(`| Commit | ${HEAD} |`)
+    expect(api.comments[2]?.body).toContain(`<a href="${APP}">${APP}</a>`)
+    expect(api.comments[2]?.body).toContain(`<th>Commit</th><td>${HEAD}</td>`)
   })
 
   test('is found behind hundreds of others', async ({ expect }) => {
@@ -144,7 +144,7 @@ describe.concurrent('the comment of a pull request', () => {
     expect(await run(api, closed, empty)).toMatchObject({ code: 0 })
     expect(api.comments.map(({ body }) => body.split('\n')[1])).toEqual([
       'The app of this pull request was removed.',
-      '### Deployed other-pr-12',
+      '<h3>Deployed other-pr-12</h3>',
     ])
     expect(api.deployments.map(({ statuses }) => statuses.at(-1)?.['state'])).toEqual(['inactive', 'success'])
   })

@@ -20,9 +20,9 @@ export interface Workflow extends AsyncDisposable {
   deploy(branch: string, commit: string, run?: Partial<ActionRun>): ReturnType<typeof runAction>
 }
 
-export async function workflow(): Promise<Workflow> {
+export async function workflow(settings: Readonly<Record<string, string>> = {}): Promise<Workflow> {
   await using cleanup = new AsyncDisposableStack()
-  const server = cleanup.use(await testServer())
+  const server = cleanup.use(await testServer(settings))
   const source = cleanup.use(await repository(nodeApp('first')))
   const host = cleanup.use(await temporaryDirectory())
   await mkdir(join(host.path, 'acme'))

@@ -44,7 +44,10 @@ test('defaults come from the workflow', () => {
     branch: 'main',
     commit: pushEnvironment.GITHUB_SHA,
     gitUrl: 'https://github.com/acme/shop.git',
+    fromDeployment: '',
+    image: '',
     gitToken: '',
+    root: '',
     variables: {},
     wait: true,
     timeoutSeconds: 600,
@@ -70,11 +73,14 @@ describe('the code', () => {
     expect(inputs(given)).toMatchObject(expected)
   })
 
-  test('of another repository must be named', () => {
-    expect(invalid({ 'git-url': 'https://github.com/a/b.git' })).toEqual({
-      names: ['branch'],
-      text: expect.stringContaining('another repository'),
-    })
+  test('of another repository is its default branch', () => {
+    const gitUrl = 'https://github.com/a/b.git'
+    expect(inputs({ 'git-url': gitUrl })).toMatchObject({ gitUrl, branch: '', commit: '' })
+  })
+
+  test('of a run without a branch must be named', () => {
+    const env = { ...pushEnvironment, GITHUB_REF: 'refs/pull/1/merge', GITHUB_SHA: '' }
+    expect(invalid({}, env)).toEqual({ names: ['branch'], text: expect.stringContaining('names no branch') })
   })
 
   test('of a tag is its commit', () => {
@@ -233,6 +239,52 @@ test.each<[InputName, string]>([
   ['env-vars', 'A'],
 ])('%s refuses %j and does not repeat secrets', (input, given) => {
   expect(invalid({ [input]: given })).toEqual({ names: [input], text: expect.not.stringContaining('secr') })
+})
+
+describe('without a key', () => {
+  const may = {
+    ...pushEnvironment,
+    ACTIONS_ID_TOKEN_REQUEST_URL: 'https://example.com/?a=b',
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'x',
+  }
+
+  test('both ways to get one are named', () => {
+    const { names, text } = invalid({ 'api-key': '' })
+    expect(names).toEqual(['api-key'])
+    expect(text).toContain('`id-token: write`')
+    expect(text).toContain('secrets.FAIRLEAD_API_KEY')
+  })
+
+  test('a job that may ask for tokens is complete', () => {
+    expect(inputs({ 'api-key': '' }, may)).toMatchObject({ apiKey: '' })
+  })
+
+  test('code of a fork is refused, not skipped, when the job may ask for tokens', () => {
+    const env = { ...may, ...pullRequestEnvironment, GITHUB_EVENT_NAME: 'pull_request_target' }
+    const payload = pullRequest('opened', 'fork')
+    expect(reasonToSkip(readEvent(env, payload), () => '', undefined)).toBeUndefined()
+    expect(invalid({ 'api-key': '' }, env, payload).names).toEqual(['allow-unsafe-fork-code'])
+  })
+})
+
+test('a deployment to copy takes the place of the commit of the event, and of nothing that is given beside it', () => {
+  expect(inputs({ 'from-deployment': 'dep_1' })).toMatchObject({ fromDeployment: 'dep_1', branch: '', commit: '' })
+  expect(invalid({ 'from-deployment': 'main' }).names).toEqual(['from-deployment'])
+  for (const [name, value] of [
+    ['branch', 'main'],
+    ['commit', 'a'.repeat(40)],
+    ['root', 'a'],
+    ['git-token', 'x'],
+  ]) {
+    expect(invalid({ 'from-deployment': 'dep_1', [String(name)]: String(value) }).names).toEqual(['from-deployment'])
+  }
+})
+
+test('an image takes the place of the commit of the event, and of nothing that is given beside it', () => {
+  const image = 'registry.example/shop:1'
+  expect(inputs({ image })).toMatchObject({ image, branch: '', commit: '' })
+  expect(invalid({ image, branch: 'main' }).names).toEqual(['image'])
+  expect(invalid({ image, 'from-deployment': 'dep_1' }).names).toEqual(['from-deployment'])
 })
 
 test('everything wrong is reported at once', () => {

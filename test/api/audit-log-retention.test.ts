@@ -10,8 +10,8 @@ it('the audit log removes entries older than its retention', async () => {
   await using directory = await temporaryDirectory()
   const data = join(directory.path, 'data')
   const environment = { FAIRLEAD_DATA_DIR: data }
-  await fairlead(['keys', 'create', '--name', 'old'], environment)
-  await fairlead(['keys', 'create', '--name', 'new'], environment)
+  await fairlead(['keys', 'create', '--new', '--name', 'old'], environment)
+  await fairlead(['keys', 'create', '--new', '--name', 'new'], environment)
   const state = await openState({
     config: loadConfig({ dataDir: data }),
     logger: pino({ level: 'silent' }),

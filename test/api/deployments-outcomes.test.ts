@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { followLog } from '../../server/src/commands/client/follow.ts'
 import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
 import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
@@ -93,12 +94,36 @@ process.exit(1)`,
     expect(failure?.message).toContain('PORT')
   })
 
-  it('fails with a reason of its own when the app listens on another port', async () => {
+  it('tells in the build log, long before it fails, that the app does not listen', async () => {
+    await using source = await repository({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js': 'setInterval(() => {}, 1000)',
+    })
+    const body = { name: 'silent', git_url: source.url }
+    const { id } = await server.client.deployments.create({ params: { project_id: projectId }, body })
+    const lines: string[] = []
+    const params = { project_id: projectId, id }
+    const followed = new AbortController()
+    const print = (line: string) => {
+      lines.push(line)
+      if (line.includes('does not listen')) followed.abort()
+    }
+    await followLog(server.client, { params, query: { stream: 'build' }, print, signal: followed.signal })
+    expect(lines.at(-1)).toMatch(
+      /The app has run for 1 s and does not listen .* The deployment fails if that is so after 8 s/,
+    )
+    expect((await server.client.deployments.get({ params })).status).toBe('building')
+    await server.client.deployments.cancel({ params })
+  })
+
+  it('fails soon, with a reason of its own, when the app listens on other ports', async () => {
+    const listen = 'require("node:http").createServer().listen(0, function () { console.log(this.address()) })'
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
-      'server.js': 'require("node:http").createServer().listen(0, function () { console.log(this.address()) })',
+      'server.js': `${listen};${listen}`,
     })
     expect(failure).toMatchObject({ stage: 'start', code: 'wrong_port' })
+    expect(failure?.message).toMatch(/the ports \d+, \d+, not on the port in PORT \(\d+ this time\)/)
   })
 
   it('fails with the exit code and the last lines of an app that exits', async () => {
@@ -180,9 +205,13 @@ describe('a deployment that succeeds', () => {
     const deployment = await deployAndSettle(server.client, projectId, { name: 'env', git_url: source.url })
     const environment = (await (await fetch(deployment.url)).json()) as Record<string, string>
     expect(environment['FAIRLEAD_DEPLOYMENT_ID']).toBe(deployment.id)
-    expect(Object.keys(environment).filter((name) => /DATABASE|SECRET|FAIRLEAD_(?!DEPLOYMENT_ID)/.test(name))).toEqual(
-      [],
-    )
+    // The marks by which the server finds the processes are those of this release and its first instance alone.
+    for (const mark of ['FAIRLEAD_PROCESS_MARK', 'FAIRLEAD_INSTANCE_MARK']) {
+      expect(environment[mark]).toMatch(new RegExp(`^${deployment.id}\\.[\\w-]{43}$`))
+    }
+    const own = /^FAIRLEAD_(DEPLOYMENT_ID|PROCESS_MARK|INSTANCE_MARK)$/
+    const foreign = Object.keys(environment).filter((name) => /DATABASE|SECRET|FAIRLEAD_/.test(name) && !own.test(name))
+    expect(foreign).toEqual([])
   })
 })
 

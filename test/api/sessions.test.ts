@@ -39,7 +39,9 @@ describe('the first start', () => {
     const opened = browser(fresh.url)
     expect(await opened.dashboard.setup.check({ body: { token } })).toMatchObject({ account: { name: 'Operator' } })
     const made = await opened.dashboard.setup.complete({ body: { token, ...newUser } })
-    expect(await opened.dashboard.session.get()).toEqual(made)
+    const { secret, device, ...described } = made
+    expect([secret, device]).toEqual([expect.stringMatching(/^[\w-]{43}$/), expect.stringMatching(/^[\w-]{43}$/)])
+    expect(await opened.dashboard.session.get()).toEqual(described)
     expect(made).toMatchObject({ user: { email: newUser.email }, account: { name: 'Operator', plan: 'enterprise' } })
   })
 })
@@ -62,6 +64,26 @@ describe('a setup link', () => {
     expect((await post('/setup', { token, ...newUser }, elsewhere())).status).toBe(404)
   })
 
+  it('works however many wrong ones came from the same address', async () => {
+    const token = await server.setupLink()
+    const one = elsewhere()
+    const wrong = await Promise.all(
+      Array.from({ length: 64 }, (_, at) => post('/setup/check', { token: `wrong${at}` }, one)),
+    )
+    expect(wrong.filter(({ status }) => status === 429)).toHaveLength(4)
+    expect((await post('/setup/check', { token }, one)).status).toBe(200)
+  })
+
+  it('ends the oldest when an account has very many', async () => {
+    const { id } = await server.accounts.create({ name: 'many links', plan: 'free' })
+    const first = await server.setupLink(id)
+    for (let i = 0; i < 99; i++) await server.setupLink(id)
+    expect((await post('/setup/check', { token: first }, elsewhere())).status).toBe(200)
+    const last = await server.setupLink(id)
+    expect((await post('/setup/check', { token: first }, elsewhere())).status).toBe(404)
+    expect((await post('/setup/check', { token: last }, elsewhere())).status).toBe(200)
+  })
+
   it('is not used up by a mistake', async () => {
     const user = await server.signIn()
     const token = await server.setupLink()
@@ -81,10 +103,12 @@ describe('a setup link', () => {
     const user = await server.signIn()
     const token = await server.setupLink()
     const rows = await server.database.query<{ row: string }>(
-      'select setup_links::text as row from setup_links union all select sessions::text from sessions union all select users::text from users',
+      `select setup_links::text as row from setup_links union all select sessions::text from sessions
+        union all select users::text from users union all select devices::text from devices`,
     )
-    for (const secret of [token, user.cookie().split('=')[1] ?? '', user.password]) {
-      expect(rows.some(({ row }) => row.includes(secret))).toBe(false)
+    const { secret, device = '' } = user.kept()
+    for (const given of [token, user.cookie().split('=')[1] ?? '', user.password, secret, device]) {
+      expect(rows.some(({ row }) => row.includes(given))).toBe(false)
     }
     const [stored] = await server.database.query<{ hash: string }>(
       'select password_hash as hash from users where id = $1',
@@ -97,7 +121,7 @@ describe('a setup link', () => {
 describe('signing in', () => {
   it('sets a cookie that scripts and other sites cannot read, a new one each time', async () => {
     const user = await server.signIn()
-    const former = user.cookie()
+    const former = user.credentials()
     const response = await user.fetch(`${api}/session`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -107,21 +131,23 @@ describe('signing in', () => {
     expect(response.headers.getSetCookie()).toEqual([
       expect.stringMatching(/^fairlead_session=[\w-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Strict$/),
     ])
-    expect(user.cookie()).not.toBe(former)
+    expect(user.cookie()).not.toBe(former.cookie)
     // The new session ended the previous one.
-    expect((await fetch(`${api}/session`, { headers: { cookie: former } })).status).toBe(401)
+    expect((await fetch(`${api}/session`, { headers: former })).status).toBe(401)
     expect((await user.dashboard.sessions.list()).sessions).toHaveLength(1)
   })
 
   it('sets a __Host- cookie over HTTPS, and accepts no other there', async () => {
-    const { email, password, cookie } = await server.signIn()
+    const { email, password, credentials } = await server.signIn()
     const https = { 'x-forwarded-proto': 'https' }
     const response = await post('/session', { email, password }, https)
     const [set = ''] = response.headers.getSetCookie()
     expect(set).toMatch(/^__Host-fairlead_session=[\w-]{43}; .*Path=\/; HttpOnly; SameSite=Strict; Secure$/)
     const secure = set.split(';')[0] ?? ''
-    expect((await fetch(`${api}/session`, { headers: { ...https, cookie: secure } })).status).toBe(200)
-    expect((await fetch(`${api}/session`, { headers: { ...https, cookie: cookie() } })).status).toBe(401)
+    const { secret } = (await response.json()) as { secret: string }
+    const headers = { ...https, cookie: secure, 'x-fairlead-session': secret }
+    expect((await fetch(`${api}/session`, { headers })).status).toBe(200)
+    expect((await fetch(`${api}/session`, { headers: { ...https, ...credentials() } })).status).toBe(401)
   })
 
   it('answers the same to a wrong password and to an unknown user', async () => {
@@ -139,24 +165,80 @@ describe('signing in', () => {
     expect(await response.json()).toMatchObject({ error: { details: { field: 'email' } } })
   })
 
-  it('is limited by user, existing or not, and by address', async () => {
+  const attempts = (count: number, email: (at: number) => string, from: () => Record<string, string>, more = {}) =>
+    Promise.all(
+      Array.from({ length: count }, async (_, at) => {
+        const body = { email: email(at), password: 'wrong password', ...more }
+        return (await post('/session', body, from())).status
+      }),
+    )
+  const refused = (statuses: readonly number[]) => statuses.filter((status) => status === 429).length
+
+  it('is limited by user, existing or not, together with the address', async () => {
     const { email, password } = await server.signIn()
+    const one = elsewhere()
     for (const tried of [email, 'nobody-again@example.com']) {
-      const answers = await Promise.all(
-        Array.from({ length: 12 }, () => post('/session', { email: tried, password: 'wrong password' }, elsewhere())),
+      const statuses = await attempts(
+        12,
+        () => tried,
+        () => one,
       )
-      expect(answers.map(({ status }) => status).sort()).toEqual([...Array<number>(10).fill(401), 429, 429])
+      expect(statuses.sort()).toEqual([...Array<number>(10).fill(401), 429, 429])
     }
-    const late = await post('/session', { email, password }, elsewhere())
+    const late = await post('/session', { email, password }, one)
     expect(late.status).toBe(429)
     expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(800)
     expect(await late.json()).toMatchObject({ error: { code: 'rate_limit_exceeded' } })
+    expect((await post('/session', { email, password }, elsewhere())).status).toBe(200)
+  })
 
+  it('is limited by address, and by user', async () => {
     const one = elsewhere()
-    const answers = await Promise.all(
-      Array.from({ length: 22 }, (_, i) => post('/session', { email: `n${i}@example.com`, password: 'wrong' }, one)),
+    const { email } = await server.signIn()
+    await attempts(
+      2,
+      () => email,
+      () => one,
     )
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
+    await server.database.query(
+      "update attempts set used = 98 where name in ('sign-in by address', 'sign-in by user') and key in ($1, $2)",
+      [one['x-forwarded-for'], email],
+    )
+    const byAddress = await attempts(
+      4,
+      (at) => `n${at}@example.com`,
+      () => one,
+    )
+    expect(refused(byAddress)).toBe(2)
+    expect(refused(await attempts(4, () => email, elsewhere))).toBe(2)
+  })
+
+  it('is limited for a browser in which the user has signed in by its own attempts alone', async () => {
+    const user = await server.signIn()
+    const other = await server.signIn()
+    const one = elsewhere()
+    await attempts(
+      12,
+      () => user.email,
+      () => one,
+    )
+    expect((await user.signIn(user)).user.email).toBe(user.email)
+    // The browser of another user is not known for this one.
+    const { device } = other.kept()
+    expect((await post('/session', { email: user.email, password: user.password, device }, one)).status).toBe(429)
+    const own = { device: user.kept().device }
+    expect(refused(await attempts(12, () => user.email, elsewhere, own))).toBe(2)
+    await expect(user.signIn(user)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  })
+
+  it('accepts no name for a browser that it has not given', async () => {
+    const { email, password } = await server.signIn()
+    const device = 'a-name-that-others-know'
+    const answer = await post('/session', { email, password, device }, elsewhere())
+    const made = (await answer.json()) as { device: string }
+    expect(made.device).not.toBe(device)
+    const again = await post('/session', { email, password, device: made.device }, elsewhere())
+    expect(await again.json()).toMatchObject({ device: made.device })
   })
 
   it('does not count successful attempts', async () => {
@@ -197,12 +279,47 @@ describe('a session', () => {
     })
   })
 
+  it('needs its cookie and its secret, both of the same session', async () => {
+    const [user, other] = [await server.signIn(), await server.signIn()]
+    const own = user.credentials()
+    const statusOf = async (headers: Record<string, string>) => (await fetch(`${api}/session`, { headers })).status
+    expect(await statusOf(own)).toBe(200)
+    expect(await statusOf({ cookie: own.cookie })).toBe(401)
+    expect(await statusOf({ 'x-fairlead-session': own['x-fairlead-session'] })).toBe(401)
+    expect(await statusOf({ ...own, cookie: other.cookie() })).toBe(401)
+    expect(await statusOf({ ...own, 'x-fairlead-session': own.cookie.split('=')[1] ?? '' })).toBe(401)
+    expect(await statusOf({ ...own, 'x-fairlead-session': 'nonsense' })).toBe(401)
+  })
+
+  it('of a version without secrets is not valid', async () => {
+    const user = await server.signIn()
+    await server.database.query('update sessions set secret_hash = null where user_id = $1', [user.userId])
+    await expect(user.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
+  it('is not ended by a sign-in that has its cookie alone', async () => {
+    const [user, thief] = [await server.signIn(), await server.signIn()]
+    const { email, password } = thief
+    expect((await post('/session', { email, password }, { cookie: user.cookie() })).status).toBe(200)
+    expect((await user.dashboard.session.get()).user.email).toBe(user.email)
+  })
+
+  it('ends when the user begins more than the plan allows', async () => {
+    const user = await server.signIn()
+    for (let i = 0; i < 50; i++) await browser(server.url).signIn(user)
+    await expect(user.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
+    const [row] = await server.database.query<{ count: string }>('select count(*) from sessions where user_id = $1', [
+      user.userId,
+    ])
+    expect(row?.count).toBe('50')
+  })
+
   it('ends by signing out', async () => {
     const user = await server.signIn()
-    const cookie = user.cookie()
+    const headers = user.credentials()
     await user.dashboard.session.delete()
     expect(user.cookie()).toBe('')
-    expect((await fetch(`${api}/projects`, { headers: { cookie } })).status).toBe(401)
+    expect((await fetch(`${api}/projects`, { headers })).status).toBe(401)
   })
 
   it.each([
@@ -305,15 +422,15 @@ describe('a request that changes something', () => {
   ])('is refused from %s', async (_, headers: Record<string, string>) => {
     const user = await server.signIn()
     const { total } = await user.client.projects.list()
-    expect((await create({ cookie: user.cookie(), ...headers })).status).toBe(403)
+    expect((await create({ ...user.credentials(), ...headers })).status).toBe(403)
     expect((await user.client.projects.list()).total).toBe(total)
   })
 
   it('is accepted from the dashboard, by its Origin when the browser sends no Sec-Fetch-Site', async () => {
     const user = await server.signIn()
-    expect((await create({ cookie: user.cookie(), origin: server.url })).status).toBe(201)
+    expect((await create({ ...user.credentials(), origin: server.url })).status).toBe(201)
     const proxied = { 'x-forwarded-host': 'fairlead.example.com', origin: 'https://fairlead.example.com' }
-    expect((await create({ cookie: user.cookie(), ...proxied })).status).toBe(201)
+    expect((await create({ ...user.credentials(), ...proxied })).status).toBe(201)
   })
 })
 
@@ -326,8 +443,8 @@ describe('without a session', () => {
   it('an API key is not valid under /dashboard/api, and a cookie not under /v1', async () => {
     const headers = { authorization: `Bearer ${server.apiKey}` }
     expect((await fetch(`${api}/projects`, { headers })).status).toBe(401)
-    const cookie = (await server.signIn()).cookie()
-    expect((await fetch(`${server.baseUrl}/projects`, { headers: { cookie } })).status).toBe(401)
+    const session = (await server.signIn()).credentials()
+    expect((await fetch(`${server.baseUrl}/projects`, { headers: session })).status).toBe(401)
   })
 
   it('the client of the dashboard rejects with the error of the server', async () => {

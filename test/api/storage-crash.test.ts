@@ -24,7 +24,7 @@ it('keeps rows and files together when the server is killed in the middle of 50 
   await using directory = await temporaryDirectory()
   const dataDirectory = join(directory.path, 'data')
   const environment = { DATABASE_URL: database.url }
-  const made = await fairlead(['keys', 'create', '--name', 'test', '--data-dir', dataDirectory], environment)
+  const made = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', dataDirectory], environment)
   const apiKey = made.stdout.trim()
   const answered: string[] = []
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
@@ -46,6 +47,7 @@ async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore
       database: handle.db,
       store,
       server: { id: randomUUID(), process: 'faults' },
+      spaceOf: async () => ({ projectIds: [], quotaBytes: 1e9, uploads: 10 }),
       hasEnded: () => true,
       logger,
     }),
@@ -88,21 +90,25 @@ const nothingIsThere = async () => {
 
 const fault = (code: string) => Object.assign(new Error(`${code}: a fault`), { code })
 
-it.each(['write', 'finish'] as const)(
-  'says that the disk is full when it is at "%s", and leaves nothing',
-  async (at) => {
-    const parts = await partsWith({}, (store) => ({
-      ...store,
-      async create(key) {
-        return { ...(await store.create(key)), [at]: () => Promise.reject(fault('ENOSPC')) }
-      },
-    }))
-    const error = await uploadTo(createFiles(parts))
-    expect(error).toBeInstanceOf(ApiError)
-    expect(error).toMatchObject({ code: 'server_error', message: expect.stringContaining('disk is full') })
-    await nothingIsThere()
-  },
-)
+/** Node has no name for the error of a quota. */
+const quotaFault = Object.assign(new Error('a quota'), { code: 'UNKNOWN', errno: -constants.errno.EDQUOT })
+
+it.each([
+  { at: 'write', name: 'the disk', error: fault('ENOSPC') },
+  { at: 'finish', name: 'the disk', error: fault('ENOSPC') },
+  { at: 'write', name: 'a quota', error: quotaFault },
+])('says that the disk is full when $name is at "$at", and leaves nothing', async ({ at, error: thrown }) => {
+  const parts = await partsWith({}, (store) => ({
+    ...store,
+    async create(key) {
+      return { ...(await store.create(key)), [at]: () => Promise.reject(thrown) }
+    },
+  }))
+  const error = await uploadTo(createFiles(parts))
+  expect(error).toBeInstanceOf(ApiError)
+  expect(error).toMatchObject({ code: 'server_error', message: expect.stringContaining('disk is full') })
+  await nothingIsThere()
+})
 
 it('leaves nothing when the row cannot be written', async () => {
   const parts = await partsWith({ announceUpload: () => Promise.reject(fault('EVENT')) })

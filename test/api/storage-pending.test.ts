@@ -10,7 +10,7 @@ import { createPendingFiles, type PendingFiles, type PendingUpload } from '../..
 import type { FileStore } from '../../server/src/storage/store.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
 import { testServer } from '../harness/server.ts'
-import { filesOnDisk, upload } from '../harness/storage.ts'
+import { filesOnDisk, onlyProject, upload } from '../harness/storage.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 const logger = pino({ level: 'silent' })
@@ -47,11 +47,12 @@ describe('two servers on one database and one store', () => {
       database: handle.db,
       store,
       server: { id: randomUUID(), process: name },
+      spaceOf: onlyProject('proj_1'),
       hasEnded: (trace) => killed.has(trace),
       logger,
     })
   const small = { least: 7, most: 7 }
-  const uploading = (id: string) => ({ id, projectId: 'proj_1', quotaBytes: 1000 })
+  const uploading = (id: string) => ({ id, projectId: 'proj_1', accountId: 'acct_1', quotaBytes: 1000 })
   const pendingIds = async () =>
     (await database.query<{ file_id: string }>('select file_id from pending_files')).map((row) => row.file_id)
   const expireLeases = () => database.query(`update pending_files set lease_until = now() - interval '1 second'`)

@@ -12,7 +12,7 @@ import { usageOf } from '../../server/src/storage/reservations.ts'
 import { deleteRow, insertFile } from '../../server/src/storage/rows.ts'
 import type { FileStore, FileWriter } from '../../server/src/storage/store.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
-import { filesOnDisk } from '../harness/storage.ts'
+import { filesOnDisk, onlyProject } from '../harness/storage.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 const logger = pino({ level: 'silent' })
@@ -67,7 +67,8 @@ function createMachine(store: FileStore, projectId: string) {
     const trace = randomUUID()
     const server = { id: randomUUID(), process: trace }
     const hasEnded = (other: string) => killed.has(other)
-    return { trace, pending: createPendingFiles({ database: handle.db, store, server, hasEnded, logger }) }
+    const spaceOf = onlyProject(projectId)
+    return { trace, pending: createPendingFiles({ database: handle.db, store, server, spaceOf, hasEnded, logger }) }
   }
   const servers: [Server, Server] = [boot(), boot()]
 
@@ -114,7 +115,7 @@ function createMachine(store: FileStore, projectId: string) {
       await stand()
       await commit(pending, id, size)
     }
-    const ended = server.pending.track({ id, projectId, quotaBytes }, run).then(
+    const ended = server.pending.track({ id, projectId, accountId: 'acct_1', quotaBytes }, run).then(
       () => {
         upload.state = 'completed'
       },

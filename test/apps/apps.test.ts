@@ -41,8 +41,8 @@ const appsWith = (config: AppsConfig): Apps => createApps({ database: db, isPort
 const apps = () => appsWith({ mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 29_999 } })
 const inTransaction = <T>(run: (transaction: Transaction) => Promise<T>): Promise<T> => db.transaction().execute(run)
 
-const findOrCreate = (name: string, from = apps(), mostApps = 5) =>
-  inTransaction((transaction) => from.findOrCreate(transaction, { id: projectId, plan: 'free', mostApps }, name))
+const findOrCreate = (name: string, from = apps()) =>
+  inTransaction((transaction) => from.findOrCreate(transaction, { id: projectId }, name))
 
 describe('an app', () => {
   it('is made at its first deployment and found by its name afterwards', async () => {
@@ -66,17 +66,6 @@ describe('an app', () => {
     const made = await Promise.all(Array.from({ length: 4 }, () => findOrCreate('web')))
     expect(new Set(made.map(({ app }) => app.id)).size).toBe(1)
     expect(made.filter(({ isNew }) => isNew)).toHaveLength(1)
-  })
-
-  it('is refused beyond the limit of the plan, also when several come at the same time', async () => {
-    const made = await Promise.allSettled(['a', 'b', 'c', 'd'].map((name) => findOrCreate(name, apps(), 2)))
-    const refused = made.filter((each) => each.status === 'rejected').map(({ reason }) => reason)
-    expect(refused).toHaveLength(2)
-    for (const error of refused) {
-      expect(error).toMatchObject({ code: 'invalid_request', details: { field: 'name', most_apps: 2 } })
-    }
-    const [existing] = await apps().ofProject(projectId)
-    expect((await findOrCreate(String(existing?.name), apps(), 2)).isNew).toBe(false)
   })
 })
 

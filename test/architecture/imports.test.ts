@@ -234,12 +234,17 @@ describe('the names of folders', () => {
     expect(missing).toEqual([])
     expect(known.filter((folder) => !folders.some((each) => `${each}/`.startsWith(`${folder}/`)))).toEqual([])
 
-    /** A single folder within a room has no siblings that the table could name. */
+    /**
+     * A single folder within a room has no siblings that the table could name. Programs have one rule for all of their
+     * folders.
+     */
     function isKnown(folder: string): boolean {
       const siblings = folders.filter((each) => parentOf(each) === parentOf(folder))
       return (
         known.includes(folder) ||
-        ['commands', 'composition', 'running'].includes(nameOf(folder)) ||
+        [folder, parentOf(folder)].some((each) =>
+          ['commands', 'client', 'composition', 'running'].includes(nameOf(each)),
+        ) ||
         siblings.length === 1
       )
     }

@@ -9,6 +9,7 @@ import { untilAlone } from '../harness/releases.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { type ByHandTimes, deployByHand } from './by-hand.ts'
+import { filesIn } from './files-in.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import { type Bench, columns } from './row.ts'
 import { median } from './statistics.ts'
@@ -30,7 +31,7 @@ const appFolder = fileURLToPath(new URL('../fixtures/apps/express', import.meta.
 export const benchDeploy: Bench = async (signal) => {
   await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: String(stableSeconds) })
   signal.throwIfAborted()
-  await using source = await repository(await filesOf(appFolder))
+  await using source = await repository(await filesIn(appFolder))
   await using home = await temporaryDirectory()
   const environment = buildEnvironment()
   const byHand = () => deployByHand({ url: source.url, home: home.path, environment, signal })
@@ -207,10 +208,4 @@ function breakdown(hand: readonly ByHandTimes[], fairlead: readonly FairleadTime
     ['total', byHand('total'), ours('total')],
   ]
   return columns(lines).split('\n')
-}
-
-async function filesOf(folder: string): Promise<Record<string, string>> {
-  const names = await readdir(folder)
-  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
-  return Object.fromEntries(names.map((name, index) => [name, texts[index] ?? '']))
 }

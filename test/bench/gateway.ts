@@ -3,10 +3,9 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
-import { temporaryDirectory } from '../harness/temporary.ts'
-import { freePort } from './children.ts'
+import { measureWorkers } from './gateway-workers.ts'
 import { startPlatform } from './platform.ts'
-import { caddy, nginx, nginxAnswering, startProxy } from './proxies.ts'
+import { caddy, nginx, startProxy } from './proxies.ts'
 import { createLoad, type ProxyRound } from './proxy-load.ts'
 import type { Bench, Row } from './row.ts'
 import { median, quantile } from './statistics.ts'
@@ -17,7 +16,6 @@ const warmUpSeconds = 3
 const rounds = 21
 const roundSeconds = 1
 const mostResidentBytes = 70_000_000
-const twoWorkersAim = 1.3
 const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 
 /** An address under load, and its results. */
@@ -31,10 +29,11 @@ interface Target {
 
 /**
  * Measures one app under the same load at several addresses in turns: the gateway, the app's own port, and nginx and Caddy if
- * they are installed; where there are two cores, also gateways of one and of two processes.
+ * they are installed. Then a gateway of one process and one of two.
  */
 export const benchGateway: Bench = async (signal) => {
-  await using platform = await startPlatform({})
+  // The app's own port is measured, too.
+  await using platform = await startPlatform({ FAIRLEAD_APP_NETWORK: 'none' })
   signal.throwIfAborted()
   await using source = await repository(app)
   const made = await deployAndSettle(platform.client, platform.projectId, { name: 'web', git_url: source.url })
@@ -46,84 +45,37 @@ export const benchGateway: Bench = async (signal) => {
   const targets: Target[] = [gateway, { name: 'direct', address: `http://127.0.0.1:${port}/`, measured: [] }]
   const missing: Row[] = []
   await using cleanup = new AsyncDisposableStack()
-  const workers = availableParallelism() < 2 ? [] : await workersInTurns(port, cleanup, signal)
   for (const { program, ...aim } of others) {
     const proxy = cleanup.use(await startProxy(program, { app: port, signal }))
     if (proxy === null) missing.push({ name: `gateway: against ${program.name}`, measured: 'not installed' })
     else targets.push({ name: `${program.name} ${proxy.version}`, address: proxy.address, measured: [], ...aim })
   }
 
-  const all = [...targets, ...workers]
-
   await using load = await createLoad({ connections })
-  for (const { address } of all) await load.run(address, warmUpSeconds, signal)
+  for (const { address } of targets) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
     // Rotates the order, so that no target always follows the same one.
-    const first = round % all.length
-    for (const target of [...all.slice(first), ...all.slice(0, first)]) {
+    const first = round % targets.length
+    for (const target of [...targets.slice(first), ...targets.slice(0, first)]) {
       target.measured.push(await load.run(target.address, roundSeconds, signal))
     }
   }
 
+  const workers = await measureWorkers(load, port, signal)
   return {
     rows: [
       ...targets.slice(1).flatMap((other) => comparison(gateway, other)),
       ...missing,
-      ...workersRow(workers),
+      ...workers.rows,
       memoryRow(resident),
     ],
     notes: [
       `Medians of the ratios in ${rounds} rounds of ${roundSeconds} s in turns; ${connections} connections of ` +
         `${load.name}, as fast as they go; app, proxies and clients share ${availableParallelism()} cores.`,
-      ...all.map((target) => describe(target, gateway)),
+      ...targets.map((target) => describe(target, gateway)),
+      ...workers.notes,
     ],
   }
-}
-
-/**
- * Starts a gateway of one process and one of two. Behind them is a program that costs little, because one that takes the
- * cores away would be measured in their place: the app alone needs half of a core.
- */
-async function workersInTurns(app: number, cleanup: AsyncDisposableStack, signal: AbortSignal): Promise<Target[]> {
-  const answering = cleanup.use(await startProxy(nginxAnswering, { app, signal }))
-  const port = answering === null ? app : Number(new URL(answering.address).port)
-  return [
-    cleanup.use(await startWorkers(1, port, 'a gateway with one worker')).target,
-    cleanup.use(await startWorkers(2, port, 'a gateway with two workers')).target,
-  ]
-}
-
-/** Starts a gateway of that many processes in front of `port`, as a server starts it. */
-async function startWorkers(
-  workers: number,
-  port: number,
-  name: string,
-): Promise<{ readonly target: Target } & AsyncDisposable> {
-  const built: typeof import('../../server/src/gateway/gateway.ts') = await import(
-    new URL('../../server/dist/gateway/gateway.js', import.meta.url).href
-  )
-  await using cleanup = new AsyncDisposableStack()
-  const directory = cleanup.use(await temporaryDirectory())
-  const log = { info() {}, warn: console.warn, error: console.error }
-  const host = '127.0.0.1'
-  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers } as const
-  const gateway = await built.connectGateway({ dataDirectory: directory.path, options, epoch: 1, retireMs: 0, log })
-  cleanup.defer(() => gateway.stop({ timeoutMs: 0 }))
-  const own = await freePort()
-  await gateway.open('app', { port: own })
-  await gateway.route('app', { deploymentId: 'dep', endpoints: [{ host, port }] })
-  const owned = cleanup.move()
-  return {
-    target: { name, address: `http://${host}:${own}/`, measured: [] },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  }
-}
-
-function workersRow([one, two]: readonly Target[]): Row[] {
-  if (one === undefined || two === undefined) return []
-  const factor = median(ratios(two, one, 'perSecond'))
-  const aim = { text: `≥ ${twoWorkersAim}`, met: factor >= twoWorkersAim }
-  return [{ name: 'gateway: two workers', measured: `${factor.toFixed(2)} × one`, aim }]
 }
 
 /** The resident memory of the gateway of a data directory, before it is under load. */

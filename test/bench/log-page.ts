@@ -22,6 +22,7 @@ export const benchLogPage: Bench = async (signal) => {
   const { path } = await deployAppWithLongLog(dashboard)
   signal.throwIfAborted()
   const { page } = await dashboard.signedIn()
+  page.setDefaultTimeout(120_000)
   const tasks = await watchTasks(page)
   const lines = page.getByLabel('Lines of the log')
   await page.goto(dashboard.server.url + path)

@@ -1,10 +1,17 @@
 import { benchAction } from './action.ts'
 import { benchApi } from './api.ts'
+import { benchBesideBuild } from './beside-build.ts'
+import { benchDashboard } from './dashboard.ts'
 import { benchDatabases } from './databases.ts'
 import { benchDeploy } from './deploy.ts'
+import { benchDockerReleases } from './docker-releases.ts'
+import { benchFirstDeploy } from './first-deploy.ts'
 import { benchGateway } from './gateway.ts'
-import { benchLogPage } from './log-page.ts'
+import { benchGenerated } from './generated.ts'
+import { benchIdle } from './idle.ts'
+import { benchIsolation } from './isolation.ts'
 import { benchReleases } from './releases.ts'
+import { benchReplicas } from './replicas.ts'
 import { type Bench, type BenchResult, table } from './row.ts'
 import { benchStorage } from './storage.ts'
 import { benchWebhooks } from './webhooks.ts'
@@ -17,12 +24,19 @@ const benches: Readonly<Record<string, Bench>> = {
   databases: benchDatabases,
   action: benchAction,
   deploy: benchDeploy,
+  first: benchFirstDeploy,
+  idle: benchIdle,
   gateway: benchGateway,
+  isolation: benchIsolation,
+  'beside-build': benchBesideBuild,
   api: benchApi,
   releases: benchReleases,
+  'docker-releases': benchDockerReleases,
+  generated: benchGenerated,
+  replicas: benchReplicas,
   webhooks: benchWebhooks,
   storage: benchStorage,
-  dashboard: benchLogPage,
+  dashboard: benchDashboard,
 }
 
 process.exitCode = await main(process.argv.slice(2))

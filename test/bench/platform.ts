@@ -16,7 +16,7 @@ export async function startPlatform(environment: Readonly<Record<string, string>
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
-  const made = await fairlead(['keys', 'create', '--name', 'bench', '--data-dir', dataDirectory])
+  const made = await fairlead(['keys', 'create', '--new', '--name', 'bench', '--data-dir', dataDirectory])
   if (made.code !== 0) throw new Error(`the API key could not be created: ${made.stderr}`)
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
   const apiKey = made.stdout.trim()

@@ -29,6 +29,7 @@ export interface ProxyProgram {
 export interface RunningProxy extends AsyncDisposable {
   readonly address: string
   readonly version: string
+  readonly pid: number
 }
 
 /** Configured like the gateway: keeps connections to the app open, sets X-Forwarded-*, writes no access log. */
@@ -133,11 +134,12 @@ export async function startProxy(
     errors += chunk
   })
   await once(child, 'spawn')
+  const { pid = 0 } = child
   cleanup.defer(() => end(child, 'SIGTERM'))
   const address = `http://127.0.0.1:${own}/`
   await untilAnswering(address, child, AbortSignal.any([signal, AbortSignal.timeout(startMs)])).catch((cause) => {
     throw new Error(`${program.name} does not answer: ${errors}`, { cause })
   })
   const owned = cleanup.move()
-  return { address, version, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { address, version, pid, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

@@ -1,11 +1,14 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
-import { Agent, request } from 'undici'
+import { createRequire } from 'node:module'
 
 /**
  * Signs and posts webhooks as fast as possible without recording them, and prints how many per second. Arguments: number
  * of deliveries, parallel requests, addresses.
  */
 const [count = '0', parallel = '1', ...urls] = process.argv.slice(2)
+// The version of the server, which is what is compared with.
+const ofServer = createRequire(new URL('../../server/package.json', import.meta.url))
+const { Agent, request } = ofServer('undici') as typeof import('undici')
 const agent = new Agent()
 const key = createSecretKey(randomBytes(32))
 const data = { deployment_id: 'dep_0123456789', project_id: 'proj_0123456789', url: 'https://app.example.com' }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findJsonError } from '../../server/src/builds/source/package-json.ts'
+import { findJsonError } from '../../server/src/builds/source/json.ts'
 import { failure, planned, planOf, start } from './planned.ts'
 
 test('a tree without a recognised file fails with a list of those files', () => {
-  const message = failure({ 'README.md': '', 'main.rb': '' })?.message
+  const message = failure({ 'README.md': '', 'main.c': '' })?.message
   for (const word of ['Procfile', 'package.json', 'index.html']) expect(message).toContain(word)
 })
 
@@ -19,6 +19,7 @@ test.each(['package.json', 'Procfile', 'fairlead.json', 'requirements.txt', 'pyp
 )
 
 describe('any input', () => {
+  const versions = new Map(['go', 'ruby', 'php', 'cargo', 'javac', 'mix'].map((program) => [program, '1.2.3']))
   const name = fc.constantFrom(
     'package.json',
     'Procfile',
@@ -33,6 +34,23 @@ describe('any input', () => {
     'main.py',
     'fairlead.json',
     'web/package.json',
+    'go.mod',
+    'main.go',
+    'cmd/web/main.go',
+    'Gemfile',
+    'Gemfile.lock',
+    'app.rb',
+    '.ruby-version',
+    'composer.json',
+    'public/index.php',
+    'Cargo.toml',
+    'Cargo.lock',
+    'src/main.rs',
+    'rust-toolchain',
+    'pom.xml',
+    'build.gradle',
+    'mix.exs',
+    '.tool-versions',
   )
   const field = fc.constantFrom('name', 'version', 'main', 'scripts', 'engines', 'dependencies', 'workspaces', 'config')
   const inner = fc.dictionary(fc.constantFrom('start', 'build', 'node', 'prestart', '__proto__'), fc.string())
@@ -51,13 +69,18 @@ describe('any input', () => {
     fc.string().map((line) => `web: ${line}`),
     fc.string().map((line) => `release: ${line}\nweb: x`),
     fc.array(fc.string()).map((list) => `[project]\ndependencies = ${JSON.stringify(list)}`),
+    fc.string().map((word) => `module ${word}\ngo ${word}\nrequire "${word}"`),
+    fc.string().map((word) => `package main // ${word}`),
+    fc.string().map((word) => `[package]\nname = ${JSON.stringify(word)}\nedition = "2021"`),
+    fc.string().map((word) => `app: :${word}, elixir: "${word}" <java.version>${word}</java.version> ruby "${word}"`),
+    fc.json().map((json) => `{"require":{"php":${json},"a/b":"1"}}`),
     settings,
   )
 
   test('is planned without an exception, and every failure has a message', () => {
     fc.assert(
       fc.property(fc.dictionary(name, fc.option(text)), (files) => {
-        const result = planOf(files)
+        const result = planOf(files, { versions })
         if (result.ok) {
           const { build, release, start: run } = result.plan
           const argvs = [...build, run, ...(release === undefined ? [] : [release])].map(({ argv }) => argv)

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { fairleadJson } from '../../server/src/builds/source/fairlead-json.ts'
 import { failure, planned, planOf, start } from './planned.ts'
 
+const scheduled = (command: string[]) => ({ name: 'a', schedule: '* * * * *', command })
+
 describe('a fairlead.json', () => {
   test('sets the folder of the app', () => {
     const files = {
@@ -46,16 +48,53 @@ describe('a fairlead.json', () => {
     [{ start: [] }, '"start" must have at least one word'],
     [{ build: ['a', 1] }, '"build.1" must be a string'],
     [{ build: ['a\0'] }, '"build.0" must not contain a NUL character'],
+    [{ start: ['\ud800'] }, '"start.0" must be well-formed Unicode'],
+    [{ cron: [scheduled(['\ud800'])] }, '"cron.0.command.0" must be well-formed Unicode'],
+    [{ cron: [scheduled([''])] }, '"cron.0.command" must name a program'],
     [{ health: 'up' }, '"health" must be a path'],
     [{ health: '//elsewhere' }, '"health" must be a path'],
     [{ health: '/a b' }, '"health" must be a path'],
-    [{ port: 80 }, '"port" is not known (known are $schema, root, build, start, health)'],
+    [
+      { port: 80 },
+      '"port" is not known (known are $schema, root, build, start, health, processes, cron, builder, dockerfile, read_only, volumes)',
+    ],
+    [{ volumes: ['/data'] }, '"volumes" must be paths by names'],
+    [{ volumes: { data: 1 } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { 'My Data': '/data' } }, '"volumes.My Data" has a name that is not of lower-case letters'],
+    [
+      { volumes: Object.fromEntries('abcdefghi'.split('').map((name) => [name, `/${name}`])) },
+      '"volumes" must be at most 8',
+    ],
+    [{ volumes: { data: 'data' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/data/' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/data/../etc' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/data/.' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/data,ro' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/da\0ta' } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: `/${'a'.repeat(200)}` } }, '"volumes.data" must be an absolute path'],
+    [{ volumes: { data: '/proc' } }, '"volumes.data" must not be in /proc'],
+    [{ volumes: { data: '/sys/fs' } }, '"volumes.data" must not be in /sys'],
+    [{ volumes: { data: '/dev/shm' } }, '"volumes.data" must not be in /dev'],
+    [{ volumes: { data: '/etc/ssl' } }, '"volumes.data" must not be in /etc'],
+    [{ volumes: { data: '/var/run/docker' } }, '"volumes.data" must not be in /var/run'],
+    [{ volumes: { data: '/var/lib' } }, '"volumes.data" must not be /var/lib itself'],
+    [{ volumes: { data: '/.fairlead-enter' } }, '"volumes.data" must not be a path of Fairlead'],
+    [{ volumes: { a: '/data', b: '/data/b' } }, '"volumes.a" must not hold the volume "b"'],
+    [{ volumes: { a: '/data', b: '/data' } }, '"volumes.a" must not hold the volume "b", or be at its path'],
     [{ root: 1, health: 2 }, '"root" must be a path inside the repository; "health" must be a path'],
   ])('with %j is an error that names the key', (settings, message) => {
     expect(failure({ 'fairlead.json': settings, 'index.html': '' })).toEqual({
       code: 'invalid_fairlead_json',
       message: expect.stringContaining(message),
     })
+  })
+
+  test('limits schedules as the API does', () => {
+    const problem = (cron: object[]) => failure({ 'fairlead.json': { cron }, 'index.html': '' })?.message
+    expect(problem([scheduled(Array(201).fill('a'))])).toContain('"cron.0.command" must have at most 200 words')
+    expect(problem([scheduled(['a'.repeat(32_769)])])).toContain('"cron.0.command" must have at most 32768 characters')
+    expect(problem(Array(21).fill(scheduled(['a'])))).toContain('"cron" must have at most 20 schedules')
   })
 
   test.each(['[]', 'null', '"a"'])('with %s is an error', (text) => {
@@ -68,8 +107,15 @@ describe('a fairlead.json', () => {
     )
   })
 
+  test('names volumes for apps of every kind', () => {
+    const volumes = { uploads: '/var/lib/uploads', 'app-data': '/usr/src/app/data' }
+    const files = { 'fairlead.json': { volumes, start: ['./serve'] } }
+    const result = planOf(files)
+    expect(result.ok && result.plan.volumes).toEqual(volumes)
+  })
+
   test('has a published schema', async () => {
-    const schema = z.toJSONSchema(fairleadJson, { io: 'input' })
+    const schema = z.toJSONSchema(fairleadJson(), { io: 'input' })
     await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot('../../server/assets/fairlead.schema.json')
   })
 })

@@ -63,7 +63,7 @@ describe('a Node app', () => {
     ],
     [
       'that names something else',
-      { 'package.json': { ...start('x'), packageManager: 'bun@1', dependencies: { a: '1' } } },
+      { 'package.json': { ...start('x'), packageManager: 'vlt@1', dependencies: { a: '1' } } },
       ['npm install --omit=dev'],
     ],
     ['with empty dependencies', { 'package.json': { ...start('x'), dependencies: {} } }, []],
@@ -93,7 +93,7 @@ describe('a Node app', () => {
     ['node ~/x.js', ['npm', 'start']],
     ['node a.js\nnode b.js', ['npm', 'start']],
     ['NODE_ENV=x node server.js', ['npm', 'start']],
-    ['nodemon server.js', ['npm', 'start']],
+    ['nodemon server.js', ['node', 'server.js']],
     ['next start', ['npm', 'start']],
   ])('with the start script %j runs %j', (script, argv) => {
     expect(planned({ 'package.json': start(script) }).start).toEqual(argv)
@@ -109,6 +109,13 @@ describe('a Node app', () => {
     ['an .npmrc that cannot be read', { 'package.json': start('node a.js'), '.npmrc': null }],
   ])('with %s starts through npm', (_, files) => {
     expect(planned(files).start).toEqual(['npm', 'start'])
+  })
+
+  test('installs Cypress without its program, which only tests use', () => {
+    const result = planOf({ 'package.json': start('node a.js', { build: 'b' }), 'package-lock.json': '' })
+    const [install, build] = result.ok ? result.plan.build : []
+    expect(install?.env).toMatchObject({ npm_config_audit: 'false', CYPRESS_INSTALL_BINARY: '0' })
+    expect(build?.env).not.toHaveProperty('CYPRESS_INSTALL_BINARY')
   })
 
   test('with an .npmrc that does not concern scripts starts directly', () => {
@@ -137,6 +144,48 @@ describe('a Node app', () => {
     expect(planned(files).start).toEqual(argv)
   })
 
+  describe('in a workspace', () => {
+    const member = (name: string, uses: readonly string[] = [], build = 'tsc') => ({
+      name,
+      scripts: { build },
+      dependencies: Object.fromEntries(uses.map((used) => [used, '*'])),
+    })
+    const workspace = {
+      'fairlead.json': { root: 'apps/api' },
+      'package.json': { workspaces: ['apps/*', './packages/*/'] },
+      'package-lock.json': '',
+      'apps/api/package.json': { ...member('api', ['@acme/db', 'express']), main: 'server.js' },
+      'apps/api/server.js': '',
+      'packages/db/package.json': member('@acme/db', ['@acme/log']),
+      'packages/log/package.json': member('@acme/log', ['@acme/db']),
+      'packages/other/package.json': member('@acme/other'),
+    }
+
+    test('is built after the members that it uses, each once', () => {
+      expect(planned(workspace).build).toEqual([
+        'npm ci --include=dev',
+        'fairlead-in apps/api npm run build --workspace=@acme/log',
+        'fairlead-in apps/api npm run build --workspace=@acme/db',
+        'fairlead-in apps/api npm run build',
+      ])
+      const { 'package-lock.json': _, ...others } = workspace
+      expect(planned({ ...others, 'yarn.lock': '' }).build).toContain(
+        'fairlead-in apps/api yarn workspace @acme/log run build',
+      )
+    })
+
+    test.each([
+      ['that is no member', { 'package.json': { workspaces: { packages: ['apps/*', 'packages/o*'] } } }],
+      ['whose name is an option', { 'packages/db/package.json': member('--help') }],
+      ['without a build script', { 'packages/db/package.json': { name: '@acme/db' } }],
+    ])('does not build a package %s', (_, changes) => {
+      expect(planned({ ...workspace, ...changes }).build).toEqual([
+        'npm ci --include=dev',
+        'fairlead-in apps/api npm run build',
+      ])
+    })
+  })
+
   test('without a start script or file is an error that says what to add', () => {
     expect(failure({ 'package.json': {} })).toMatchObject({
       code: 'no_start',
@@ -151,20 +200,6 @@ describe('a Node app', () => {
     expect(planned({ ...files, 'package.json': {}, 'server.js': '' }).start).toEqual(['yarn', 'node', 'server.js'])
     expect(planned({ 'package.json': start('next start'), 'pnpm-lock.yaml': '' }).start).toEqual(['pnpm', 'start'])
     expect(planned({ 'package.json': start('node a.js'), 'pnpm-lock.yaml': '' }).start).toEqual(['node', 'a.js'])
-  })
-
-  test.each(['>=20', '24.x', '^24.0.0 || ^26', '*', '', '>=24.21.0'])('with Node %j in engines is accepted', (node) => {
-    expect(failure({ 'package.json': { ...start('node a.js'), engines: { node } } })).toBeNull()
-  })
-
-  test.each([
-    ['^22', 'asks for Node "^22" in "engines.node", but apps here run on Node 24.21.0'],
-    ['<20', 'asks for Node "<20"'],
-    ['latest', 'not a range of versions: "latest"'],
-  ])('with Node %j in engines is an error that names both versions', (node, message) => {
-    const files = { 'package.json': { ...start('node a.js'), engines: { node } } }
-    expect(failure(files)).toMatchObject({ code: 'unsupported_node', message: expect.stringContaining(message) })
-    expect(failure({ ...files, Procfile: 'web: x' })?.code).toBe('unsupported_node')
   })
 
   test.each([

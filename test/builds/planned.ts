@@ -5,12 +5,19 @@ import type { SourceTree } from '../../server/src/builds/source/tree.ts'
 
 export type Files = Record<string, string | object | null>
 
-const server = { nodeVersion: '24.21.0', programs: new Set(['python3']) }
+const allPrograms: ReadonlySet<string> = new Set(detectors.flatMap(({ tools }) => tools.map(({ program }) => program)))
+
+const server = { programs: allPrograms, versions: new Map([['python3', '3.11.2']]) }
 
 /** Makes a tree of these files. An object becomes JSON; `null` is a file that cannot be read. */
 export function tree(files: Files): SourceTree {
   return {
     has: (path) => Object.keys(files).some((name) => name === path || name.startsWith(`${path}/`)),
+    list: (folder) => {
+      const prefix = folder === '.' ? '' : `${folder}/`
+      const inside = Object.keys(files).filter((name) => name.startsWith(prefix))
+      return [...new Set(inside.map((name) => name.slice(prefix.length).split('/')[0] ?? ''))].sort()
+    },
     read: (path) => {
       const content = Object.hasOwn(files, path) ? files[path] : undefined
       return typeof content === 'object' && content !== null ? JSON.stringify(content) : (content ?? undefined)
@@ -18,7 +25,7 @@ export function tree(files: Files): SourceTree {
   }
 }
 
-/** The plan of these files on a server with Node 24.21.0 and Python. */
+/** The plan of these files on a server with all languages. */
 export function planOf(files: Files, options: Partial<typeof server> = {}): PlanResult {
   return planBuild(tree(files), detectors, { ...server, ...options })
 }

@@ -47,18 +47,36 @@ describe('the source tree', () => {
     expect((await read(root)).has('yarn.lock/package.json')).toBe(false)
   })
 
-  test('includes the names at its top, the index of public and dist, and the texts that detectors read', async () => {
+  test('includes the names in its folders, and the texts that detectors read', async () => {
     const root = await write('plain', {
       'package.json': '{}',
       'src/index.html': '',
       'public/index.html': '',
       'dist/a': '',
+      'cmd/one/main.go': 'package main',
+      'cmd/one/two/main.go': '',
+      'a/b/c/d/e': '',
+      'node_modules/x/index.js': '',
     })
     const files = await read(root)
-    expect(['package.json', 'src', 'public', 'public/index.html', 'dist'].filter(files.has).length).toBe(5)
-    expect(['src/index.html', 'dist/index.html', 'Procfile', 'dist/a'].filter(files.has)).toEqual([])
+    expect(['package.json', 'src', 'public/index.html', 'dist/a', 'cmd/one/two/main.go'].filter(files.has).length).toBe(
+      5,
+    )
+    expect(['dist/index.html', 'Procfile', 'node_modules/x', 'a/b/c/d/e'].filter(files.has)).toEqual([])
+    expect(files.list('.')).toEqual(['a', 'cmd', 'dist', 'node_modules', 'package.json', 'public', 'src'])
+    expect(files.list('cmd/one')).toEqual(['main.go', 'two'])
+    expect(files.list('nowhere')).toEqual([])
     expect(files.read('package.json')).toBe('{}')
     expect(files.read('Procfile')).toBeUndefined()
+  })
+
+  test('has the texts of all files that a pattern stands for, up to a number of them', async () => {
+    const many = Object.fromEntries(Array.from({ length: 70 }, (_, at) => [`many/${at}/main.go`, String(at)]))
+    const root = await write('patterns', { 'cmd/one/main.go': '1', 'cmd/one/two/main.go': '2', ...many })
+    const files = await readSourceTree(root, ['cmd/*/main.go', 'many/*/main.go'])
+    expect(files.read('cmd/one/main.go')).toBe('1')
+    expect(files.read('cmd/one/two/main.go')).toBeUndefined()
+    expect(Object.keys(many).filter((path) => files.read(path) !== undefined)).toHaveLength(64)
   })
 
   test('follows links within the tree, and none that leads out', async () => {

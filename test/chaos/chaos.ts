@@ -47,7 +47,9 @@ export async function chaos(options: {
   const random = randomFrom(options.seed)
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
-  const apiKey = (await fairlead(['keys', 'create', '--name', 'chaos', '--data-dir', dataDirectory])).stdout.trim()
+  const apiKey = (
+    await fairlead(['keys', 'create', '--new', '--name', 'chaos', '--data-dir', dataDirectory])
+  ).stdout.trim()
   const receiver = cleanup.use(await testReceiver())
   const sources = cleanup.use(await createSources())
   const environment = { FAIRLEAD_DRAIN_TIMEOUT: '1', FAIRLEAD_START_TIMEOUT: '4' }

@@ -21,7 +21,7 @@ const limitOf = async (key: string) => (await server.clientFor(key).account.get(
 describe('fairlead accounts', () => {
   it('sets and removes a rate limit of an account, beside a running server', async () => {
     const id = (await run('accounts', 'create', '--name', 'Big shop', '--plan', 'pro')).stdout.trim()
-    const key = (await run('keys', 'create', '--name', 'a', '--account', id)).stdout.trim()
+    const key = (await run('keys', 'create', '--new', '--name', 'a', '--account', id)).stdout.trim()
     expect(await limitOf(key)).toBe(10_000)
     expect(await run('accounts', 'update', id, '--requests-per-hour', '123')).toMatchObject({ code: 0, stderr: '' })
     expect(await limitOf(key)).toBe(123)
@@ -33,8 +33,8 @@ describe('fairlead accounts', () => {
   it.each([
     [['accounts', 'update', 'acct_x'], '--requests-per-hour'],
     [['accounts', 'update', 'acct_x', '--requests-per-hour', '0'], 'whole number'],
-    [['keys', 'create', '--name', 'a', '--scopes', 'moon:read'], 'moon:read'],
-    [['keys', 'create', '--name', 'a', '--expires-in-days', '0'], 'whole number'],
+    [['keys', 'create', '--new', '--name', 'a', '--scopes', 'moon:read'], 'moon:read'],
+    [['keys', 'create', '--new', '--name', 'a', '--expires-in-days', '0'], 'whole number'],
     [['keys', 'rotate', 'key_x'], 'key_x'],
     [['keys', 'rotate', 'key_x', '--overlap-hours', '169'], 'whole number'],
     [['users', 'delete', 'user_x'], 'user_x'],

@@ -21,7 +21,7 @@ describe('fairlead keys create', () => {
   it('prints the key and only the key, without a server and beside one, and the keys work', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
-    const before = await fairlead(['keys', 'create', '--name', 'before', '--data-dir', data])
+    const before = await fairlead(['keys', 'create', '--new', '--name', 'before', '--data-dir', data])
     expect(before.code).toBe(0)
     expect(before.stderr).toContain(`no data in ${data} yet`)
     expect(before.stdout).toMatch(keyForm)
@@ -47,9 +47,10 @@ describe('fairlead keys create', () => {
 
   it.each([
     [['keys', 'create'], '--name'],
+    [['keys', 'create', '--name', 'a'], 'No server has been started'],
     [['keys', 'create', '--name', 'a', '--preset', 'god'], 'full, read, deploy'],
-    [['keys', 'create', '--name', 'a', '--project', 'proj_x'], 'proj_x'],
-    [['keys', 'create', '--name', 'a', '--account', 'acct_x'], 'acct_x'],
+    [['keys', 'create', '--new', '--name', 'a', '--project', 'proj_x'], 'proj_x'],
+    [['keys', 'create', '--new', '--name', 'a', '--account', 'acct_x'], 'acct_x'],
     [['keys', 'revoke', 'key_x'], 'key_x'],
     [['accounts', 'update', 'acct_x', '--plan', 'pro'], 'acct_x'],
     [['accounts', 'create', '--name', 'a', '--plan', 'gold'], 'free, pro, enterprise'],
@@ -60,6 +61,13 @@ describe('fairlead keys create', () => {
     expect(result.stdout).toBe('')
     expect(result.stderr).toContain(named)
   })
+})
+
+it('the help of an operation lists the fields of its body', async () => {
+  const { stdout } = await fairlead(['api', 'deployments.create', '--help'])
+  expect(stdout).toMatch(/^ {2}name \(string, required\)\n {6}Names the app/m)
+  expect(stdout).toMatch(/^ {2}keep_env_vars \(array of string\)$/m)
+  expect((await fairlead(['api', 'deployments.get', '--help'])).stdout).not.toContain('Fields of the body')
 })
 
 describe('fairlead accounts', () => {
@@ -182,7 +190,7 @@ describe('fairlead serve', () => {
     for (const { url } of [first, second]) expect((await fetch(`${url}/readyz`)).status).toBe(200)
     await first.stop()
     await expect.poll(() => second.log.map(({ msg }) => msg), { timeout: 60_000 }).toContain('apps are reconciled')
-    expect((await fetch(`${second.url}/readyz`)).status).toBe(200)
+    await expect.poll(async () => (await fetch(`${second.url}/readyz`)).status).toBe(200)
   })
 
   it('refuses to start with another secret key', async () => {
@@ -197,17 +205,18 @@ describe('fairlead serve', () => {
   })
 })
 
-it('reports that Node is too old, and how to get another one', async () => {
+it.each(['20.1.0', '24.8.0'])('reports that Node %s is too old, and how to get another one', async (version) => {
   const text = await readFile(command, 'utf8')
   // Runs the version check with an old version.
-  const script = `Object.defineProperty(process, 'versions', { value: { node: '20.1.0' } });${text.replace(/^#!.*/, '')}`
+  const versions = JSON.stringify({ value: { node: version } })
+  const script = `Object.defineProperty(process, 'versions', ${versions});${text.replace(/^#!.*/, '')}`
   let stderr = ''
   try {
     execFileSync(process.execPath, ['--input-type=commonjs', '--eval', script], { stdio: ['ignore', 'pipe', 'pipe'] })
   } catch (error) {
     stderr = String((error as { stderr: Buffer }).stderr)
   }
-  expect(stderr).toMatch(/^fairlead: needs Node 24 or newer, and this is v/)
+  expect(stderr).toMatch(/^fairlead: needs Node 24\.9 or newer, and this is v/)
   expect(stderr).toContain('npm install node@24')
   expect(stderr.trim().split('\n')).toHaveLength(3)
 })

@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readdir } from 'node:fs/promises'
+import { cp, mkdir, readdir, symlink } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clock, isGitEnough } from '../../server/src/doctor.ts'
 import { fairlead } from '../harness/process.ts'
@@ -30,10 +32,46 @@ describe('fairlead doctor', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const subject of ['git', 'data directory', 'disk', 'API port', 'clock'])
       expect(lineOf(stdout, subject)).toMatch(/^ok /)
-    for (const subject of ['isolation', 'prlimit', 'control groups'])
+    for (const subject of ['isolation', 'networks', 'prlimit', 'control groups'])
       expect(lineOf(stdout, subject)).toMatch(/^(ok|missing) /)
+    for (const language of ['ruby', 'php', 'java', 'elixir', 'python', 'go', 'rust'])
+      expect(lineOf(stdout, `apps in ${language}`)).toMatch(/^(ok|-) .*\S/)
+    expect(lineOf(stdout, 'control groups')).not.toMatch(/:\s*$/)
     expect(stdout).not.toContain('BROKEN')
     expect(await readdir(directory.path)).toEqual([])
+  })
+
+  it('says how containers are turned on, and whether their engine can be used', async () => {
+    const { stdout } = await doctor({ DOCKER_HOST: '' })
+    expect(lineOf(stdout, 'containers')).toMatch(/^- .*no Docker engine is configured/)
+    expect(stdout).toContain('FAIRLEAD_RUNTIME=process,docker')
+    const none = join(directory.path, 'none.sock')
+    const away = await doctor({ DOCKER_HOST: `unix://${none}` })
+    expect(away.code).toBe(1)
+    expect(lineOf(away.stdout, 'containers')).toMatch(/^BROKEN .*ENOENT/)
+    expect(away.stdout).toContain('start Docker, or set FAIRLEAD_RUNTIME=process')
+    expect(away.stdout).not.toContain('base of containers')
+    const alone = await doctor({ FAIRLEAD_RUNTIME: 'docker', FAIRLEAD_DOCKER_BASE: 'debian:12' })
+    expect(lineOf(alone.stdout, 'base of containers')).toMatch(/^ok .*debian:12/)
+  })
+
+  it('runs in a checkout of which nothing is built', async () => {
+    await using checkout = await temporaryDirectory()
+    const modules = join(checkout.path, 'node_modules')
+    await mkdir(join(checkout.path, 'server'), { recursive: true })
+    for (const part of ['src', 'bin', 'package.json']) {
+      await cp(join('server', part), join(checkout.path, 'server', part), { recursive: true })
+    }
+    await mkdir(modules)
+    // The packages of the workspace are not built either.
+    for (const name of await readdir('node_modules')) {
+      if (name !== '@fairlead') await symlink(resolve('node_modules', name), join(modules, name))
+    }
+    const program = join(checkout.path, 'server/bin/fairlead.js')
+    const run = (...args: string[]) => promisify(execFile)(process.execPath, [program, ...args], { timeout: 60_000 })
+    const { stdout } = await run('doctor', '--port', '0', '--data-dir', join(checkout.path, 'data'))
+    expect(lineOf(stdout, 'git')).toMatch(/^ok /)
+    await expect(run('serve')).rejects.toMatchObject({ stderr: expect.stringContaining('npm run build') })
   })
 
   it('without git: status 1, and what to do', async () => {
@@ -109,7 +147,8 @@ describe('fairlead doctor', () => {
       FAIRLEAD_METRICS_TOKEN: 'hunter2-of-the-metrics',
       FAIRLEAD_BUILD_ENV: JSON.stringify({ REGISTRY_TOKEN: 'hunter2-of-the-registry' }),
     })
-    expect(code).toBe(0)
+    // Nothing answers at the address of the state database.
+    expect(code).toBe(1)
     expect(stdout + stderr).not.toContain('hunter2')
     expect(stdout + stderr).not.toContain(secretKey)
   })

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTimeOf } from '../../server/src/platform/processes.ts'
+import { bootId, startTimeOf } from '../../server/src/platform/processes.ts'
 import type { Status } from '../../server/src/running/status.ts'
 import { fairlead } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -79,6 +79,20 @@ describe('fairlead stop', () => {
     expect(await statusOf()).toMatchObject({ gateways: [{ version: '1.2.3', pid: gateway.pid }], problems: [] })
     expect((await run('stop')).stdout).toBe(`stopped the gateway 1.2.3 (pid ${gateway.pid})\n`)
     await expect.poll(() => lives(gateway)).toBe(false)
+  })
+
+  it('ends the engine that builds a Dockerfile, and shows it before', async () => {
+    const engine = idle()
+    await mkdir(join(data, 'image-builds/app_one'), { recursive: true })
+    const startTime = startTimeOf(engine.pid)
+    const record = { pid: engine.pid, startTime, boot: bootId(), deploymentId: 'dep_one' }
+    await writeFile(join(data, 'image-builds/app_one/daemon.json'), JSON.stringify(record))
+    expect(await statusOf()).toMatchObject({
+      builds: [{ app_id: 'app_one', deployment_id: 'dep_one', pid: engine.pid }],
+    })
+    expect((await run('stop')).stdout).toBe(`stopped the build of the Dockerfile of dep_one (pid ${engine.pid})\n`)
+    await expect.poll(() => lives(engine)).toBe(false)
+    expect((await statusOf()).builds).toEqual([])
   })
 
   it('does not end the process that has got the pid of a server that is gone', async () => {

@@ -190,9 +190,12 @@ it('a server of another version than the current one says which command is right
 
 describe('the change to another version', () => {
   it('has a way back from an older version, and none for an older version that is too old', () => {
-    // Before the oldest servers that work on the schema of this version.
-    const oldest = own.migrations.findLastIndex(({ oldestServer }) => oldestServer !== undefined)
-    const known = own.migrations.slice(0, oldest)
+    // The newest step that names the oldest servers says it for the whole schema; the older version was before those.
+    const oldest = own.migrations.findLast(({ oldestServer }) => oldestServer !== undefined)?.oldestServer
+    const known = own.migrations.slice(
+      0,
+      own.migrations.findIndex(({ name }) => name === oldest),
+    )
     const older = { ...own, version: '0.0.1', migrations: known }
     expect(compareVersions(own, older)).toMatchObject({ wayBack: true, besideEachOther: false, migrations: [] })
     expect(compareVersions(later('1.0.0'), own)).toMatchObject({ wayBack: true, besideEachOther: true })

@@ -45,7 +45,7 @@ async function main(): Promise<number> {
   })
   process.exitCode = 1
   await served.start()
-  const apiKey = (await served.command('keys', 'create', '--name', 'continuity')).trim()
+  const apiKey = (await served.command('keys', 'create', '--new', '--name', 'continuity')).trim()
   const baseUrl = `http://127.0.0.1:${port}/v1`
   const client = createClient({ baseUrl, apiKey })
 
@@ -95,7 +95,7 @@ async function main(): Promise<number> {
     { name: 'nothing', expects: planned, run: async () => undefined },
     {
       name: 'restart',
-      expects: { api: false, upload: false, sockets: true },
+      expects: { api: false, upload: true, sockets: true },
       run: async () => {
         await served.end('SIGTERM')
         await served.start()

@@ -19,7 +19,8 @@ export interface Served {
 }
 
 const readyTimeoutMs = 120_000
-const endTimeoutMs = 60_000
+/** A server that stops finishes uploads first, for five minutes at most. */
+const endTimeoutMs = 360_000
 
 export function createServed(directory: string, port: number): Served {
   const dataDirectory = join(directory, 'data')
@@ -43,7 +44,7 @@ export function createServed(directory: string, port: number): Served {
     output,
     async start() {
       const log = await open(output, 'a')
-      const child = spawn(process.execPath, ['--max-semi-space-size=4', await program(), 'serve'], {
+      const child = spawn(process.execPath, ['--max-semi-space-size=2', await program(), 'serve'], {
         env: environment,
         stdio: ['ignore', log.fd, log.fd],
         detached: true,

@@ -5,6 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** The outcome of one upload: the stored file has the sent bytes, or an error says what went wrong. */
 export type UploadOutcome = { readonly whole: true } | { readonly whole: false; readonly reason: string }
 
+/** How long the next server may take to start. */
+const answerMs = 60_000
+
 const chunk = randomBytes(1024 * 1024)
 
 /** Uploads a file over about `ms` milliseconds. Resolves when it was answered or has failed, never rejects. */
@@ -19,13 +22,24 @@ export async function upload(options: {
     const { status, body, sha256 } = await send(options)
     if (status !== 201) return { whole: false, reason: `it was answered with ${status}: ${body.slice(0, 200)}` }
     const { id } = JSON.parse(body) as { id: string }
-    const stored = await fetch(`${options.storage}/files/${id}`, {
-      headers: { authorization: `Bearer ${options.apiKey}` },
-    })
-    const file = (await stored.json()) as { sha256?: string }
+    const file = await storedFile(`${options.storage}/files/${id}`, options.apiKey)
     return file.sha256 === sha256 ? { whole: true } : { whole: false, reason: 'the stored file has other bytes' }
   } catch (error) {
     return { whole: false, reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Asks until a server answers: one that stops finishes uploads, and the next one is not there yet. */
+async function storedFile(url: string, apiKey: string): Promise<{ readonly sha256?: string }> {
+  const deadline = performance.now() + answerMs
+  for (;;) {
+    const stored = await fetch(url, { headers: { authorization: `Bearer ${apiKey}` } }).catch((error: unknown) => {
+      if (performance.now() > deadline) throw error
+      return null
+    })
+    if (stored?.ok) return (await stored.json()) as { sha256?: string }
+    if (performance.now() > deadline) throw new Error('no server shows the file')
+    await sleep(100)
   }
 }
 

@@ -1,76 +1,130 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseLogLine } from '../../server/dashboard/src/data/log/log-line.ts'
-import { continueSearch, type Search } from '../../server/dashboard/src/data/log/log-search.ts'
+import { compareLink } from '../../server/dashboard/src/data/compare-link.ts'
+import { shownSteps } from '../../server/dashboard/src/data/deployment-steps.ts'
+import { outcomesByDay, type Step } from '../../server/dashboard/src/data/deployments.ts'
+import { repositoryName } from '../../server/dashboard/src/data/repository-name.ts'
 import { browserName } from '../../server/dashboard/src/data/user-agent.ts'
-import { unchangedRows, variablesBody, withPasted, withValue } from '../../server/dashboard/src/data/variable-rows.ts'
+import { variablesOf, withPasted } from '../../server/dashboard/src/data/variable-rows.ts'
 
-describe('a line of the log', () => {
-  it('is parsed from the data of an event', () => {
-    const at = '2026-11-21T05:32:03.120Z'
-    expect(parseLogLine(JSON.stringify({ at, stream: 'runtime', text: 'GET /' }))).toEqual({
-      at,
-      stream: 'runtime',
-      text: 'GET /',
-    })
-    expect(parseLogLine('{"at":null,"stream":"build","text":""}')).toEqual({ at: null, stream: 'build', text: '' })
+describe('the link to the changes between two commits', () => {
+  const [from, to] = ['a'.repeat(40), 'b'.repeat(40)]
+
+  it.each([
+    ['https://github.com/acme/shop.git', `https://github.com/acme/shop/compare/${from}...${to}`],
+    ['https://codeberg.org/acme/shop/', `https://codeberg.org/acme/shop/compare/${from}...${to}`],
+    ['https://gitlab.com/acme/team/shop.git', `https://gitlab.com/acme/team/shop/-/compare/${from}...${to}`],
+    ['https://gitlab.example.com/team/shop.git', `https://gitlab.example.com/team/shop/-/compare/${from}...${to}`],
+    ['https://forgejo.example.com/team/shop', `https://forgejo.example.com/team/shop/compare/${from}...${to}`],
+  ])('leads to the host of %s', (gitUrl, link) => expect(compareLink(gitUrl, from, to)).toBe(link))
+
+  it.each([
+    'https://git.example.com/acme/shop.git',
+    'https://github.com.example.com/acme/shop',
+    'http://github.com/acme/shop',
+    'git@github.com:acme/shop.git',
+    'javascript://github.com/%0aalert(1)',
+    null,
+  ])('is none for %s', (gitUrl) => expect(compareLink(gitUrl, from, to)).toBeNull())
+
+  it('is none for what is no commit', () => expect(compareLink('https://github.com/a/b', 'main', to)).toBeNull())
+})
+
+describe('the steps of a deployment', () => {
+  const at = '2026-11-21T05:32:03.120Z'
+  const begun = (...names: readonly Step['name'][]): Step[] =>
+    names.map((name, index) => ({ name, started_at: at, finished_at: index < names.length - 1 ? at : null }))
+  const shown = (deployment: Partial<Parameters<typeof shownSteps>[0]>) =>
+    shownSteps({
+      status: 'building',
+      steps: [],
+      failure: null,
+      kept: false,
+      from_deployment_id: null,
+      image: null,
+      ...deployment,
+    }).map(({ name, state }) => `${name} ${state}`)
+
+  it('are those that have begun, and while it is building those that follow', () => {
+    expect(shown({ steps: begun('queued', 'fetch', 'plan', 'queued') })).toEqual([
+      ...['queued done', 'fetch done', 'plan done', 'queued active'],
+      ...['build pending', 'start pending', 'check pending', 'switch pending'],
+    ])
+    expect(shown({ steps: begun('queued'), kept: true })).toEqual([
+      ...['queued active', 'start pending', 'check pending', 'switch pending'],
+    ])
   })
 
-  it('is the data itself when that has another format', () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.json()), (data) => {
-        expect(parseLogLine(data)).toEqual({ at: null, stream: 'build', text: data })
-      }),
-    )
+  it('have a copy in place of the fetch for the release of another deployment', () => {
+    const promoted = shown({ steps: begun('queued'), from_deployment_id: 'dep_1' })
+    expect(promoted.slice(0, 3)).toEqual(['queued active', 'copy pending', 'build pending'])
+  })
+
+  it('are fewer for an image, which is neither planned nor built', () => {
+    const image = { reference: 'registry.example/shop:1', digest: null }
+    const pulled = shown({ steps: begun('queued'), image })
+    expect(pulled).toEqual(['queued active', 'fetch pending', 'start pending', 'check pending', 'switch pending'])
+    const promoted = shown({ steps: begun('queued'), image, from_deployment_id: 'dep_1' })
+    expect(promoted.slice(1, 3)).toEqual(['copy pending', 'start pending'])
+  })
+
+  it('end with the one that failed, unless the app failed later', () => {
+    const failure = { stage: 'start' as const, code: 'c', message: 'm', suggestions: [] }
+    const steps = begun('queued', 'start', 'check')
+    expect(shown({ status: 'failed', steps, failure }).at(-1)).toBe('check failed')
+    expect(shown({ status: 'canceled', steps }).at(-1)).toBe('check ended')
+    const crashed = { ...failure, stage: 'run' as const }
+    const all = [...steps, ...begun('switch')]
+    expect(shown({ status: 'failed', steps: all, failure: crashed }).at(-1)).toBe('switch done')
   })
 })
 
-describe('the search in a log', () => {
-  const line = (text: string) => ({ at: null, stream: 'runtime', text }) as const
-
-  it('finds the same matches in batches of any size, while lines are added and dropped', () => {
-    const step = fc.record({ add: fc.nat(20), drop: fc.nat(10), max: fc.integer({ min: 1, max: 7 }) })
-    fc.assert(
-      fc.property(fc.array(step), (steps) => {
-        let search: Search = { text: 'b', next: 0, matches: [] }
-        const all: string[] = []
-        let first = 0
-        const held = () => ({ first, lines: all.slice(first).map(line) })
-        for (const { add, drop, max } of steps) {
-          for (let n = 0; n < add; n += 1) all.push(['a', 'B', 'ab', ''][all.length % 4] ?? '')
-          first = Math.min(all.length, first + drop)
-          search = continueSearch(search, held(), max)
-        }
-        while (search.next < all.length) search = continueSearch(search, held(), 3)
-        search = continueSearch(search, held(), 1)
-        expect(search.matches.map(({ number }) => number)).toEqual(
-          [...all.keys()].filter((number) => number >= first && all[number]?.toLowerCase().includes('b')),
-        )
-      }),
-    )
+describe('the variables of a form', () => {
+  it('are those of its rows with a name, and pasted ones replace those of the same names', () => {
+    const rows = [
+      { name: 'TYPED', value: 'new' },
+      { name: 'PASTED', value: 'old' },
+      { name: ' ADDED ', value: '' },
+      { name: '', value: 'lost' },
+    ]
+    expect(variablesOf(rows)).toEqual({ TYPED: 'new', PASTED: 'old', ADDED: '' })
+    expect(variablesOf(withPasted(rows, { PASTED: '', FRESH: '1' }))).toEqual({
+      TYPED: 'new',
+      PASTED: '',
+      ADDED: '',
+      FRESH: '1',
+    })
   })
 })
 
-describe('the variables of a new release', () => {
-  it('are kept unless a value is typed or pasted, or the row is removed', () => {
-    const [kept, typed, , pasted] = unchangedRows(['KEPT', 'TYPED', 'GONE', 'PASTED'])
-    if (kept === undefined || typed === undefined || pasted === undefined) throw new Error('there are no rows')
-    const added = { name: ' ADDED ', value: '', existing: false }
-    const rows = withPasted(
-      [kept, withValue(typed, 'new'), pasted, added, { name: '', value: 'lost', existing: false }],
-      { PASTED: '', FRESH: '1' },
-    )
-    expect(variablesBody(rows)).toEqual({
-      env_vars: { TYPED: 'new', PASTED: '', ADDED: '', FRESH: '1' },
-      keep_env_vars: ['KEPT'],
-    })
+describe('the name of a repository', () => {
+  it.each([
+    ['acme/shop'],
+    ['https://github.com/acme/shop'],
+    ['https://github.com/acme/shop.git'],
+    [' https://github.com/acme/shop/?tab=readme#top '],
+    ['git@github.com:acme/shop.git'],
+    ['ssh://git@github.com/acme/shop.git'],
+    ['github.com/acme/shop'],
+  ])('is read from %s', (address) => {
+    expect(repositoryName(address)).toBe('acme/shop')
   })
+})
 
-  it('are unchanged again when a typed value is deleted', () => {
-    const [row] = unchangedRows(['A'])
-    if (row === undefined) throw new Error('there is no row')
-    expect(withValue(withValue(row, 'x'), '')).toEqual(row)
-    expect(withValue({ ...row, existing: false }, '')).toEqual({ ...row, value: '', existing: false })
+describe('the outcomes of deployments', () => {
+  it('are added up by the days of the browser, which may have 23 or 25 hours', () => {
+    const now = new Date(2026, 10, 3, 12)
+    const quarter = (at: Date) => ({ at: at.toISOString(), succeeded: 1, failed: 2, other: 3 })
+    const days = outcomesByDay(
+      [new Date(2026, 9, 20), new Date(2026, 9, 21), new Date(2026, 9, 21, 23, 45), new Date(2026, 10, 3, 11, 45)].map(
+        quarter,
+      ),
+      14,
+      now,
+    )
+    expect(days).toHaveLength(14)
+    expect(days[0]).toEqual({ label: 'Oct 21', succeeded: 2, failed: 4, other: 6 })
+    expect(days[13]).toEqual({ label: 'Nov 3', succeeded: 1, failed: 2, other: 3 })
+    expect(days.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(3)
   })
 })
 

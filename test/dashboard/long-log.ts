@@ -53,6 +53,8 @@ export const scrollTo = (page: Page, where: 'top' | 'end'): Promise<void> =>
 export function scrollThrough(page: Page, steps: number): Promise<{ maxRows: number; gaps: number }> {
   return page.evaluate(`(async () => {
     const box = ${lines}
+    // The middle of the box must be in the window.
+    box.scrollIntoView({ block: 'center' })
     const nextFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))
     const { left, top, width, height } = box.getBoundingClientRect()
     let maxRows = 0

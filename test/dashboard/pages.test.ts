@@ -21,6 +21,10 @@ const themes = [
 const dialogOverflow =
   "[...document.querySelectorAll('[role=dialog]')].reduce((max, box) => Math.max(max, box.scrollWidth - box.clientWidth), 0)"
 
+/** The number of fields with text below 16 pixels, which phones zoom into when they get the focus. */
+const smallFields =
+  "[...document.querySelectorAll('input, select, textarea')].filter((field) => parseFloat(getComputedStyle(field).fontSize) < 16).length"
+
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
   let dashboard: Dashboard
   let seeded: Seeded
@@ -35,12 +39,12 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
   const open = (page: Page, path: string) => openPage(page, dashboard.server.url + path)
 
-  /** Returns the violations that axe rates serious or critical, as `rule: element`. */
+  /** Returns the violations that axe rates serious or critical, and content outside of landmarks, as `rule: element`. */
   const seriousViolations = async (page: Page, options = 'undefined'): Promise<string[]> => {
     if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
     const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${options} ?? {})`)
     return violations
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .filter(({ id, impact }) => impact === 'serious' || impact === 'critical' || id === 'region')
       .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
   }
 
@@ -55,6 +59,8 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await open(page, path)
       const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
       if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the screen`)
+      const small = viewport.width < 768 ? await page.evaluate<number>(smallFields) : 0
+      if (small > 0) found.push(`${name}: ${small} fields that phones zoom into`)
       for (const { colorScheme, canvas, rules } of themes) {
         await page.emulateMedia({ colorScheme })
         // The colours change with the next frame, and some of them gradually.
@@ -83,7 +89,10 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       ['/settings/api-keys', 'Create new key'],
       ['/webhooks', 'New endpoint'],
       [`/projects/${seeded.projectId}/deployments`, 'Deploy'],
-      [`/projects/${seeded.projectId}/deployments/${seeded.runningId}`, 'Change variables'],
+      [`/projects/${seeded.projectId}/apps/${seeded.appId}/variables`, 'Add variables'],
+      [`/projects/${seeded.projectId}/apps/${seeded.appId}/variables`, 'Link a database'],
+      [`/projects/${seeded.projectId}/apps/${seeded.appId}/variables`, 'Apply'],
+      [`/projects/${seeded.projectId}/apps/${seeded.appId}/schedules`, 'New schedule'],
       [`/projects/${seeded.projectId}/databases`, 'New database'],
     ] as const) {
       await open(page, path)
@@ -91,6 +100,18 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await page.getByRole('dialog').waitFor()
       await check(button)
     }
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.keyboard.press('Control+k')
+    await page.getByRole('option', { name: /^storefront/ }).waitFor()
+    await check('palette')
+    await open(page, `/projects/${seeded.projectId}/apps/${seeded.appId}/run`)
+    await page.getByLabel('Kind').selectOption('terminal')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByRole('region', { name: 'Terminal' }).waitFor()
+    await check('terminal')
+    await page.getByRole('button', { name: 'End the command' }).click()
+    await page.getByText('You have ended it.').waitFor()
     await open(page, `/webhooks/${seeded.webhookId}`)
     await page.getByRole('button', { name: 'ping' }).click()
     await page.getByText('Attempt 1').waitFor()
@@ -139,7 +160,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await page.getByRole('button', { name: 'Menu' }).tap()
     await page.getByRole('link', { name: 'Webhooks' }).tap()
     await page.getByRole('heading', { level: 1, name: 'Webhooks' }).waitFor()
-    expect(await page.getByRole('link', { name: 'Get started' }).isVisible()).toBe(false)
+    await page.getByRole('link', { name: 'Get started' }).waitFor({ state: 'hidden' })
     await context.close()
   })
 

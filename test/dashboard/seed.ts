@@ -8,9 +8,11 @@ import { nodeApp, repository } from '../harness/repository.ts'
 /** Data for every page, created through the API. */
 export interface Seeded extends AsyncDisposable {
   readonly projectId: string
+  readonly appId: string
   readonly runningId: string
   readonly supersededId: string
   readonly failedId: string
+  readonly scheduleId: string
   readonly databaseId: string
   readonly webhookId: string
 }
@@ -43,6 +45,14 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
     env_vars: { MAIL_FROM: 'shop@example.com' },
     keep_env_vars: ['CURRENCY'],
   })
+  const ofApp = { project_id, app_id: second.app_id }
+  await client.variables.update({ params: ofApp, body: { set: { LOG_LEVEL: 'info' }, kind: 'plain' } })
+  await client.variables.update({ params: ofApp, body: { set: { PAYMENTS_TOKEN: 'a token of payments' } } })
+  const command = ['node', '-e', "console.log('42 orders')"]
+  const schedule = await client.schedules.create({
+    params: ofApp,
+    body: { name: 'orders-report', schedule: '30 4 * * 1-5', timezone: 'Europe/Berlin', command },
+  })
   const mailer = await deployAndSettle(client, project_id, { name: 'mailer', git_url: worker.url })
   for (let visit = 0; visit < 40; visit++) await (await fetch(mailer.url)).text()
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
@@ -55,9 +65,11 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   const owned = cleanup.move()
   return {
     projectId: shop.id,
+    appId: second.app_id,
     runningId: second.id,
     supersededId: first.id,
     failedId: failed.id,
+    scheduleId: schedule.id,
     databaseId: database.id,
     webhookId: webhook.id,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -4,9 +4,11 @@ import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bundleOf, uploadBundle } from '../harness/bundle.ts'
 import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard, user } from '../harness/dashboard.ts'
 import { query } from '../harness/databases.ts'
+import { deployAndSettle } from '../harness/deployments.ts'
 import { listening } from '../harness/listening.ts'
 import { nodeApp, type Repository, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -54,7 +56,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await button('Deploy').click()
     await dialog().getByLabel('App').fill(name)
     await dialog().getByLabel('Git repository').fill(gitUrl)
-    await dialog().getByRole('button', { name: 'Paste a dotenv file' }).click()
+    await dialog().getByRole('button', { name: 'Paste or upload a dotenv file' }).click()
     const dotenv = dialog().getByLabel('Text of a dotenv file')
     await dotenv.fill('GREETING="hello you"\nexport LEVEL')
     await dialog().getByRole('alert').getByText('Line 2: has no "="').waitFor()
@@ -137,6 +139,9 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     releases.push(await deploy('storefront', app.url))
     await page.getByRole('definition').getByText('running').waitFor()
     await page.getByLabel('Lines of the log').getByText('shop is open').waitFor()
+    const steps = page.getByRole('region', { name: 'Steps' }).getByRole('listitem')
+    const shown = (await steps.allTextContents()).map((text) => /^[a-z]+?(?=done)/.exec(text)?.[0])
+    expect(shown).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
     const address = await page.getByRole('link', { name: /^http:/ }).getAttribute('href')
     expect(await (await fetch(address ?? '')).text()).toBe('first')
     const download = page.waitForEvent('download')
@@ -153,51 +158,130 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     const alert = page.getByRole('alert')
     await alert.getByText('Failed in the step build').waitFor()
     expect(await alert.textContent()).toContain('no such basket')
+    await page.getByRole('region', { name: 'Steps' }).getByText('failed').waitFor()
     await page.getByRole('definition').getByText('failed').waitFor()
   })
 
+  it('chooses one of the folders that hold apps', async () => {
+    const files = Object.entries(loggingApp('below')).map(([path, text]) => [`services/shop/${path}`, text])
+    await using several = await repository({ 'README.md': 'see services', ...Object.fromEntries(files) })
+    await deploy('several', several.url)
+    await page.getByRole('alert').getByText('Failed in the step plan').waitFor()
+    await button('Deploy services/shop (node)').click()
+    expect(await page.getByLabel('Folder').inputValue()).toBe('services/shop')
+    await page.getByRole('dialog').getByRole('button', { name: 'Deploy', exact: true }).click()
+    await page.getByRole('definition').getByText('running').waitFor()
+    await page.getByRole('definition').getByText('services/shop').waitFor()
+  })
+
   it('rolls back', async () => {
-    await app.commit(loggingApp('second'))
+    const first = await app.git('rev-parse', 'HEAD')
+    const second = await app.commit(loggingApp('second'))
     releases.push(await deploy('storefront', app.url))
     await page.getByRole('definition').getByText('running').waitFor()
     const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
     expect(await (await fetch(address)).text()).toBe('second')
     await page.goto(url(`/projects/${projectId}/deployments/${releases[0]}`))
     await button('Roll back to this').click()
+    const sides = ['Now', 'After the rollback'].map((name) => dialog().getByRole('region', { name }))
+    const hashes = await Promise.all(sides.map((side) => side.locator('code').textContent()))
+    expect(hashes).toEqual([second.slice(0, 12), first.slice(0, 12)])
+    await page.keyboard.press('Escape')
+    await dialog().waitFor({ state: 'detached' })
+    expect(await (await fetch(address)).text()).toBe('second')
+    await button('Roll back to this').click()
+    await dialog().getByRole('button', { name: 'Roll back' }).click()
     await page.getByRole('definition').getByText('running').waitFor()
     expect(await (await fetch(address)).text()).toBe('first')
   })
 
-  it('changes one variable, keeps the hidden values of the others, and removes one', async () => {
+  it('promotes what runs to another app, without a build', async () => {
+    const before = page.url()
+    await button('Promote').click()
+    await dialog().getByLabel('App').fill('storefront-production')
+    await dialog().getByRole('button', { name: 'Promote' }).click()
+    await page.waitForURL((next) => next.href !== before)
+    await page.getByRole('definition').getByText('running').waitFor()
+    await page.getByRole('definition').getByText(String(releases[0])).waitFor()
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    expect(await (await fetch(address)).text()).toBe('first')
+    await page.goto(before)
+  })
+
+  it('changes variables after the rollback, and applies them to the commit that serves', async () => {
     const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
     const variables = async () => (await fetch(`${address}/variables`)).json()
-    const deployChanges = async () => {
-      const before = page.url()
-      await dialog().getByRole('button', { name: 'Deploy' }).click()
-      await page.waitForURL((next) => next.href !== before)
-      await page.getByRole('definition').getByText('running').waitFor()
-      expect(await dialog().count()).toBe(0)
-    }
     expect(await variables()).toEqual(['hello you', '3', null])
     await page.getByRole('listitem').getByText('GREETING').waitFor()
-    await button('Change variables').click()
-    expect(await dialog().getByLabel('Git repository').inputValue()).toBe(app.url)
-    expect(await dialog().getByLabel('Branch').inputValue()).toBe('main')
-    expect(await dialog().getByLabel('Name of variable 1').inputValue()).toBe('GREETING')
-    expect(await dialog().getByLabel('Value of variable 1').getAttribute('placeholder')).toBe('unchanged (hidden)')
-    await dialog().getByLabel('Value of variable 2').fill('4')
-    await dialog().getByRole('button', { name: 'Add a variable' }).click()
-    await dialog().getByLabel('Name of variable 3').fill('COLOUR')
-    await dialog().getByLabel('Value of variable 3').fill('blue')
-    await deployChanges()
+    await page.getByRole('link', { name: 'Change variables' }).click()
+    await page.getByRole('row', { name: 'GREETING secret' }).waitFor()
+    await button('Actions for LEVEL').click()
+    await page.getByRole('menuitem', { name: 'Change' }).click()
+    await dialog().getByLabel('Value of variable 1').fill('4')
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await button('Add variables').click()
+    await dialog().getByRole('button', { name: 'Paste or upload a dotenv file' }).click()
+    const file = { name: '.env', mimeType: 'text/plain', buffer: Buffer.from('COLOUR=blue\n') }
+    await dialog().getByLabel('Dotenv file', { exact: true }).setInputFiles(file)
+    await dialog().getByLabel('Name of variable 1').waitFor()
+    await dialog().getByLabel('Kind').selectOption('plain')
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('row', { name: 'COLOUR blue' }).waitFor()
+    expect(await variables()).toEqual(['hello you', '3', null])
+    await button('Apply').click()
+    await dialog().getByText('Added: COLOUR').waitFor()
+    await dialog().getByText('Changed: LEVEL').waitFor()
+    await dialog().getByRole('button', { name: 'Apply' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    await page.getByRole('definition').getByText('running').waitFor()
     expect(await variables()).toEqual(['hello you', '4', 'blue'])
-
-    await button('Redeploy').click()
-    await dialog().getByRole('button', { name: 'Remove variable 1' }).click()
-    expect(await dialog().getByLabel('Name of variable 1').inputValue()).toBe('GREETING')
-    await deployChanges()
-    expect(await variables()).toEqual(['hello you', '4', null])
+    // The newest commit of the branch answers otherwise: it was rolled back.
+    expect(await (await fetch(address)).text()).toBe('first')
     expect(await page.content()).not.toContain('hello you')
+  })
+
+  it('keeps all variables when an app is deployed again by its name, and removes one', async () => {
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    const variables = async () => (await fetch(`${address}/variables`)).json()
+    await page.goto(url(`/projects/${projectId}/deployments`))
+    await button('Deploy').click()
+    await dialog().getByLabel('App').fill('storefront')
+    await dialog().getByLabel('Git repository').fill(app.url)
+    await dialog().getByRole('button', { name: 'Deploy' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    await page.getByRole('definition').getByText('running').waitFor()
+    expect(await variables()).toEqual(['hello you', '4', 'blue'])
+    await page.getByRole('link', { name: 'Change variables' }).click()
+    await button('Actions for COLOUR').click()
+    await page.getByRole('menuitem', { name: 'Remove' }).click()
+    await dialog().getByRole('button', { name: 'Remove variable' }).click()
+    await button('Apply').click()
+    await dialog().getByText('Removed: COLOUR').waitFor()
+    await dialog().getByRole('button', { name: 'Apply' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    await page.getByRole('definition').getByText('running').waitFor()
+    expect(await variables()).toEqual(['hello you', '4', null])
+  })
+
+  it('deploys an uploaded source again with another variable', async () => {
+    const client = dashboard.server.clientFor(key)
+    const { id: source_id } = await uploadBundle(client, projectId, await bundleOf(app, 'main'))
+    const { id, commit } = await deployAndSettle(client, projectId, { name: 'bundled', source_id })
+    await page.goto(url(`/projects/${projectId}/deployments/${id}`))
+    await page.getByRole('definition').getByText('uploaded', { exact: true }).waitFor()
+    await button('Redeploy').click()
+    await dialog()
+      .getByText(String(commit?.slice(0, 12)))
+      .waitFor()
+    expect(await dialog().getByLabel('Git repository').count()).toBe(0)
+    await dialog().getByRole('button', { name: 'Add a variable' }).click()
+    await dialog().getByLabel('Name of variable 1').fill('GREETING')
+    await dialog().getByLabel('Value of variable 1').fill('hello')
+    await dialog().getByRole('button', { name: 'Deploy' }).click()
+    await page.waitForURL((next) => !next.href.endsWith(id))
+    await page.getByRole('definition').getByText('running').waitFor()
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    expect(await (await fetch(`${address}/variables`)).json()).toEqual(['hello', null, null])
   })
 
   it('creates a database and connects to it', async () => {
@@ -208,10 +292,28 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     const secret = dialog().getByLabel('Connection string', { exact: true }).last()
     await secret.waitFor()
     const connection = (await secret.textContent())?.trim() ?? ''
+    const box = `document.querySelector('section[aria-label="Connection string"]')`
+    expect(await page.evaluate(`${box}.scrollWidth - ${box}.clientWidth`)).toBe(0)
     await button('I have stored it').click()
     await page.getByText('available', { exact: true }).waitFor()
     expect(await query(connection, 'select 1 + 1')).toEqual([[2]])
     expect(await page.content()).not.toContain(connection)
+  })
+
+  it('links the database to an app, which both sides show', async () => {
+    await page.goto(url(`/projects/${projectId}`))
+    await page.getByRole('link', { name: 'storefront', exact: true }).click()
+    await page.getByRole('link', { name: 'Variables', exact: true }).click()
+    await button('Link a database').click()
+    await dialog().getByRole('combobox').selectOption('orders')
+    await dialog().getByRole('button', { name: 'Link' }).click()
+    await page.getByText('1 change is not applied yet.').waitFor()
+    await page.getByRole('listitem').getByRole('link', { name: 'orders' }).click()
+    await page.getByRole('listitem').getByText('DATABASE_URL').waitFor()
+    await page.getByRole('listitem').getByRole('link', { name: 'storefront' }).click()
+    await button('Unlink').click()
+    await dialog().getByRole('button', { name: 'Unlink' }).click()
+    await page.getByText('1 change is not applied yet.').waitFor({ state: 'detached' })
   })
 
   it('uploads a file, downloads it and deletes it', async () => {

@@ -37,14 +37,14 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
   })
 
   beforeEach(async () => {
-    const opened = await dashboard.signedIn()
+    const address = new URL(`/projects/${projectId}/storage`, dashboard.server.url)
+    address.port = String(connection.port)
+    const opened = await dashboard.signedIn({}, address.origin)
     page = opened.page
     page.setDefaultTimeout(60_000)
     const devtools = await opened.context.newCDPSession(page)
     await devtools.send('Network.enable')
     network = async (conditions) => void (await devtools.send('Network.emulateNetworkConditions', conditions))
-    const address = new URL(`/projects/${projectId}/storage`, dashboard.server.url)
-    address.port = String(connection.port)
     await page.goto(address.href)
     await page.getByText('No file yet').waitFor()
     return () => opened.context.close()

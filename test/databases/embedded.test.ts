@@ -4,7 +4,7 @@ import type { Client } from '@fairlead/server/client'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { connect, createdDatabase, query, untilDatabase } from '../harness/databases.ts'
-import { fairlead, processesIn, type ServerProcess, serverProcess } from '../harness/process.ts'
+import { fairlead, processesIn, type ServerProcess, serverProcess, signal } from '../harness/process.ts'
 import { isRoot, temporaryDirectory } from '../harness/temporary.ts'
 
 /** Lists the databases and roles of users in the cluster of version 18, as an administrator. */
@@ -38,7 +38,7 @@ async function ownCluster(dataDirectory: string, text: string): Promise<Record<s
 }
 
 async function prepared(dataDirectory: string): Promise<string> {
-  const made = await fairlead(['keys', 'create', '--name', 'test', '--data-dir', dataDirectory])
+  const made = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', dataDirectory])
   if (made.code !== 0) throw new Error(made.stderr)
   return made.stdout.trim()
 }
@@ -87,10 +87,10 @@ describe("the cluster of users' databases", () => {
     await using server = await serverProcess(data)
     const project = await newProject(server.clientFor(key))
     const { connection_string } = await createdDatabase(server.clientFor(key), project)
-    const [postmaster = 0] = await processesIn(join(data, 'databases'))
+    const [postmaster] = await processesIn(join(data, 'databases'))
     await using open = await connect(connection_string)
     const ended = new Promise((done) => open.once('end', done))
-    process.kill(postmaster, 'SIGQUIT')
+    signal(postmaster, 'SIGQUIT')
     await ended
     await server.waitForLog((line) => line['msg'] === 'PostgreSQL is back')
     expect(await query(connection_string, 'select 1')).toEqual([[1]])

@@ -46,14 +46,13 @@ async function fullPool() {
     return handle
   }
   const { db, pool } = open(4)
-  const autonomous = open(1).db
   const engine = createExternalEngine({ url: operator.url, logger })
   cleanup.defer(() => engine.close())
   for (const client of await Promise.all([1, 2, 3].map(() => pool.connect()))) cleanup.defer(() => client.release())
   const announce = databaseAnnouncements(createTenancy({ database: db }))
   const reconciler = createDatabaseReconciler({ database: db, secrets, engine, plans, announce, logger })
   const owned = cleanup.move()
-  return { state, db, autonomous, engine, reconciler, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { state, db, engine, reconciler, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 const { signal } = new AbortController()
@@ -67,24 +66,30 @@ it('a database is provisioned and announced with a single free connection', asyn
   ])
 })
 
-it('a password is rotated with a single free connection, and its repair is planned also when the transaction fails', async () => {
+it('a password is rotated with a single free connection, and not when the transaction fails', async () => {
   await using given = await fullPool()
-  const { state, db, autonomous, engine, reconciler } = given
+  const { state, db, engine, reconciler } = given
   await reconciler.reconcile(id, signal)
   const databases = createDatabases({
     database: db,
-    autonomous,
     secrets,
     engine,
     plans,
     retentionMs: 0,
     tierOf: async () => 'free',
+    projectsOf: async () => [project.id],
   })
+  const before = await state.query('select password from databases')
   const failed = db.transaction().execute(async (transaction) => {
     await databases.rotatePassword(transaction, project, id)
     throw new Error('not committed')
   })
   await expect(failed).rejects.toThrow('not committed')
+  expect(await state.query('select password from databases')).toEqual(before)
+
+  const { apply } = await db.transaction().execute((transaction) => databases.rotatePassword(transaction, project, id))
+  await apply()
+  // The job gives the engine the password where the request could not.
   const jobs = await state.query(
     "select run_at > now() as later from graphile_worker.jobs where task_identifier = 'databases.reconcile'",
   )

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { createCertificates } from '../../server/src/databases/engines/certificates/certificates.ts'
 import { createEmbeddedEngine } from '../../server/src/databases/engines/embedded.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { createBinariesStore } from '../../server/src/platform/postgres/install.ts'
@@ -20,6 +22,7 @@ it('the embedded engine hands out the host that it is given, and one port for ea
     user: null,
     host: 'databases.internal',
     ports,
+    certificates: createCertificates({ directory: join(directory.path, 'certificates'), user: null, names: [] }),
     binaries: await createBinariesStore({ directory: directory.path, releases: {}, environment: {}, logger }),
     logger,
   })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDiskGuard, type DiskLimit } from '../../server/src/deployments/job/disk.ts'
+import { assertRoom, freeBytesIn } from '../../server/src/platform/disk/free-space.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -28,7 +29,9 @@ const endlessStep = (signal: AbortSignal): Promise<never> =>
 
 describe('a guarded step', () => {
   it('resolves with its result while it writes no more than it may', async () => {
-    expect(await guardWith(0).guard(limit(1_000, 1_100), running, async () => 'done')).toBe('done')
+    const { value, fits } = await guardWith(0).guard(limit(1_000, 1_100), running, async () => 'done')
+    expect(value).toBe('done')
+    await expect(fits()).resolves.toBeUndefined()
   })
 
   it('is ended as soon as it has written more than it may', async () => {
@@ -37,14 +40,22 @@ describe('a guarded step', () => {
   })
 
   it('fails when it has written more than it may by its end', async () => {
-    const guarded = guardWith(0).guard(limit(0, 101), running, async () => 'done')
-    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
+    const { fits } = await guardWith(0).guard(limit(0, 101), running, async () => 'done')
+    await expect(fits()).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
   })
 
   it('fails as too large when a folder cannot be measured, before it or after it', async () => {
     const unreadable = limit(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
-    const guarded = guardWith(0).guard(unreadable, running, async () => 'done')
-    await expect(guarded).rejects.toMatchObject({ failure: { code: 'too_large' } })
+    const { fits } = await guardWith(0).guard(unreadable, running, async () => 'done')
+    await expect(fits()).rejects.toMatchObject({ failure: { code: 'too_large' } })
+  })
+
+  it('is not begun when less is free on the disk of its runtime than the reserve', async () => {
+    const full = { ...limit(0, 0), freeElsewhere: async () => 99 }
+    const guarded = guardWith(100).guard(full, running, async () => 'done')
+    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'no_space' } })
+    const room = { ...limit(0, 0), freeElsewhere: async () => 100 }
+    expect((await guardWith(100).guard(room, running, async () => 'done')).value).toBe('done')
   })
 
   it('is not begun when less is free than the reserve', async () => {
@@ -73,12 +84,12 @@ describe('a guarded step', () => {
 
 describe('room for another deployment', () => {
   it('is there while the reserve is free', async () => {
-    await expect(guardWith(0).assertRoom()).resolves.toBeUndefined()
-    expect(await guardWith(0).freeBytes()).toBeGreaterThan(0)
+    await expect(assertRoom(directory.path, 0)).resolves.toBeUndefined()
+    expect(await freeBytesIn(directory.path)).toBeGreaterThan(0)
   })
 
   it('is denied with an error that tells to call the operator when less is free', async () => {
-    await expect(guardWith(wholeDisk).assertRoom()).rejects.toMatchObject({
+    await expect(assertRoom(directory.path, wholeDisk)).rejects.toMatchObject({
       code: 'server_error',
       message: expect.stringContaining('operator'),
     })

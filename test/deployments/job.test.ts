@@ -17,6 +17,7 @@ it('a job that is interrupted before it begins ends nothing that an earlier gene
     secrets,
     logger,
     store: {
+      rows: { find: async () => undefined },
       jobs: {
         begin: async () => {
           happened.push('begun')
@@ -31,6 +32,7 @@ it('a job that is interrupted before it begins ends nothing that an earlier gene
     instances: {
       halt: async () => void happened.push('halted'),
       remove: async () => void happened.push('removed'),
+      isMade: async () => true,
     },
     deploy: async () => void happened.push('deployed'),
     fail: async () => void happened.push('failed'),
@@ -50,9 +52,10 @@ async function afterServersError(columns: Partial<DeploymentRow>): Promise<strin
     secrets,
     logger,
     store: {
+      rows: { find: async () => undefined },
       jobs: { begin: async () => deploymentRow({ ...columns, retained: true }), giveBack: async () => undefined },
     },
-    instances: { halt: async () => undefined, remove: async () => undefined },
+    instances: { halt: async () => undefined, remove: async () => undefined, isMade: async () => true },
     deploy: () => Promise.reject(new Error('the connection to the database was lost')),
     fail: async (_, failure) => {
       code = failure.code
@@ -71,4 +74,28 @@ it('a job that an error of the server ended is attempted once more, then the dep
 
 it('a job whose token may have been deleted is not attempted again', async () => {
   expect(await afterServersError({ attempts: 1, git_token: Buffer.of(1) })).toBe('server_error')
+})
+
+it('what an earlier attempt left is removed first, and nothing is looked for when it left nothing', async () => {
+  const happened: string[] = []
+  const jobWith = (isMade: boolean) =>
+    createDeployJob({
+      locks: createDeploymentLocks(),
+      secrets,
+      logger,
+      store: {
+        rows: { find: async () => undefined },
+        jobs: { begin: async () => deploymentRow({ retained: false }), giveBack: async () => undefined },
+      },
+      instances: {
+        halt: async () => void happened.push('halted'),
+        remove: async () => void happened.push('removed'),
+        isMade: async () => isMade,
+      },
+      deploy: async () => void happened.push('deployed'),
+      fail: async () => void happened.push('failed'),
+    })
+  await jobWith(true)('dep_1', running)
+  await jobWith(false)('dep_1', running)
+  expect(happened).toEqual(['removed', 'deployed', 'deployed'])
 })

@@ -64,12 +64,41 @@ describe('a Node app', () => {
     expect(await read(url)).toBe('Hello from Yarn 4, an hour has 3600000 ms')
   })
 
-  it('fails at the build and says so when its lock file does not fit its package.json', async () => {
-    const files = await filesOf('yarn-classic')
-    const changed = { ...files, 'package.json': files['package.json']?.replace('2.1.3', '2.1.2') ?? '' }
-    const { failure } = await deployed(changed)
-    expect(failure).toMatchObject({ stage: 'build', code: 'build_failed' })
-    expect(failure?.message).toContain('frozen-lockfile')
+  it.each([
+    ['express', 'package.json', '"express": "^5.1.0"', '"ms": "2.1.2", "express": "^5.1.0"', 'npm ci'],
+    ['yarn-classic', 'package.json', '2.1.3', '2.1.2', 'yarn install --frozen-lockfile'],
+    ['yarn-modern', 'package.json', '2.1.3', '2.1.2', 'yarn install --immutable'],
+    ['pnpm-workspace', 'apps/web/package.json', '2.1.3', '2.1.2', 'pnpm install --frozen-lockfile'],
+  ])(
+    'runs, with a warning, when the lock file of %s does not fit its package.json',
+    async (fixture, file, from, to, first) => {
+      const files = await filesOf(fixture)
+      const changed = { ...files, [file]: (files[file] ?? '').replace(from, to) }
+      const { failure, status, url, id } = await deployed(changed)
+      expect({ failure, status }).toEqual({ failure: null, status: 'running' })
+      expect(await read(url)).toContain('Hello from')
+      const params = { project_id: projectId, id }
+      const log = await (await server.client.deployments.logs({ params, query: { stream: 'build' } })).text()
+      expect(log).toContain(first)
+      expect(log).toMatch(/warning: The lock file does not fit package\.json, .*commit the lock file that it writes/)
+    },
+  )
+})
+
+describe('a build that needs a hash of before OpenSSL 3', () => {
+  const build = `const { createHash } = require('node:crypto')
+    require('node:fs').writeFileSync('dist/index.html', createHash('md4').update('a').digest('hex') + process.env.NODE_OPTIONS)`
+  const files = { 'package.json': JSON.stringify({ scripts: { build: 'node build.js' } }), 'build.js': build }
+
+  it.each([{}, { NODE_OPTIONS: '--max-old-space-size=200' }])('runs again with it: %j', async (variables) => {
+    const { failure, url, id } = await deployed({ ...files, 'dist/a': '' }, variables)
+    expect(failure).toBeNull()
+    expect(await read(url)).toMatch(
+      /^bde52cb31de33e46245e05fbdbd6fb24--max-old-space-size=\d+ --openssl-legacy-provider$/,
+    )
+    const params = { project_id: projectId, id }
+    const log = await (await server.client.deployments.logs({ params, query: { stream: 'build' } })).text()
+    expect(log).toMatch(/ERR_OSSL_EVP_UNSUPPORTED[\s\S]*warning: The build uses a hash .*"engines" in package\.json/)
   })
 })
 
@@ -118,6 +147,12 @@ http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_fo
   it('runs in an environment of its own without dependencies', async () => {
     const url = await running({ 'main.py': main, 'requirements.txt': '# nothing\n' }, { GREETING: 'hello' })
     expect(await read(url)).toMatch(/\/source\/\.venv hello$/)
+  })
+
+  it('that ends by itself is told so', async () => {
+    const { failure } = await deployed({ 'main.py': 'class App:\n    pass\n\napp = App()\n' })
+    expect(failure).toMatchObject({ stage: 'start', code: 'app_exited' })
+    expect(failure?.message).toContain('ended with code 0 without listening')
   })
 
   it('runs by its Procfile with a local package that its requirements name', async () => {

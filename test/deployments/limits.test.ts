@@ -1,13 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
-import { parseStat } from '../../server/src/platform/processes.ts'
-import { groupName, readHierarchy } from '../../server/src/runtimes/process/confinement/capabilities.ts'
-import { mostProcesses } from '../../server/src/runtimes/process/confinement/limits.ts'
+import { mostProcesses } from '../../server/src/runtimes/limits.ts'
+import { groupName, readHierarchy } from '../../server/src/runtimes/process/confinement/groups.ts'
 import { deployAndSettle, processesOf } from '../harness/deployments.ts'
+import { processesIn } from '../harness/process.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -24,12 +25,15 @@ const cleanup = new AsyncDisposableStack()
 beforeAll(async () => {
   const directory = cleanup.use(await temporaryDirectory())
   const plansFile = join(directory.path, 'plans.json')
-  // Small, so that little is needed to exceed it: 128 MB for an app, twice that for a build.
+  // Small, so that little is needed to exceed it.
   const plans = Object.entries(shippedPlans).map(([name, plan]) => [name, { ...plan, memory_mb: 128, apps: 50 }])
-  await writeFile(plansFile, JSON.stringify(Object.fromEntries(plans)))
+  // So much that Node ends at its own limit first, however it collects its garbage.
+  const roomy = { roomy: { ...shippedPlans.starter, memory_mb: 1_500, apps: 50 } }
+  await writeFile(plansFile, JSON.stringify({ ...Object.fromEntries(plans), ...roomy }))
   server = cleanup.use(
     await testServer({
       FAIRLEAD_PLANS_FILE: plansFile,
+      FAIRLEAD_BUILD_MEMORY_MB: '256',
       FAIRLEAD_SOURCE_MB: '20',
       FAIRLEAD_RELEASE_MB: '60',
       FAIRLEAD_APP_MB: '80',
@@ -50,10 +54,10 @@ const starting = (script: string) => ({
 })
 
 let count = 0
-async function outcomeOf(files: Readonly<Record<string, string>>) {
+async function outcomeOf(files: Readonly<Record<string, string>>, into = project) {
   await using source = await repository(files)
   count += 1
-  return await deployAndSettle(server.client, project, { name: `app ${count}`, git_url: source.url })
+  return await deployAndSettle(server.client, into, { name: `app ${count}`, git_url: source.url })
 }
 
 /** An app that ran has failed by itself. */
@@ -69,20 +73,22 @@ async function expectAlive() {
   expect(await (await fetch(fine.url)).text()).toBe('alive')
 }
 
+/** Allocates what is no buffer: Node's own heap. */
+const heapHog = 'const kept = []; setInterval(() => kept.push(Array.from({ length: 1e5 }, (_, n) => ({ n }))), 1)'
 const hog = 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'
 
 describe('memory', () => {
   test('a build that hogs it is ended, and the failure says why', async () => {
     const { failure } = await outcomeOf(building(hog))
     expect(failure).toMatchObject({ stage: 'build', code: 'out_of_memory' })
-    expect(failure?.message).toContain('256 MB')
+    expect(failure?.message).toMatch(/more than the 256 MB .*: it used \d+ MB .* FAIRLEAD_BUILD_MEMORY_MB/)
     await expectAlive()
   })
 
   test('an app that hogs it before it answers is ended, and the failure says why', async () => {
     const { failure } = await outcomeOf(starting(hog))
     expect(failure).toMatchObject({ stage: 'start', code: 'out_of_memory' })
-    expect(failure?.message).toContain('128 MB')
+    expect(failure?.message).toMatch(/more than the 128 MB .*: it used \d+ MB .* a larger plan/)
   })
 
   test('an app that hogs it again and again once it runs is given up, and the failure says why', async () => {
@@ -104,6 +110,13 @@ if (existsSync(mark)) setTimeout(take, 1000)`),
     expect({ status, failure }).toMatchObject({ status: 'failed', failure: { stage: 'run', code: 'out_of_memory' } })
     expect(failure?.message).toContain('128 MB')
     expect(failure?.message).toContain('again and again')
+  })
+
+  test('an app that Node itself ends at the limit of its heap is told so', async () => {
+    const { id } = await server.client.projects.create({ body: { name: 'roomy', plan: 'roomy' } })
+    const { failure } = await outcomeOf(starting(heapHog), id)
+    expect(failure?.stage).toBe('start')
+    expect(failure?.message).toMatch(/Node reached the limit of its own heap when that had \d+ MB.* NODE_OPTIONS/)
   })
 
   test('what several processes take together counts', async () => {
@@ -142,23 +155,17 @@ process.exit(1)`),
   })
 
   test('a build that hides a daemon leaves nothing: no environment, a session of its own, two forks', async () => {
-    await using directory = await temporaryDirectory()
-    await chmod(directory.path, 0o777)
-    const file = join(directory.path, 'daemon.pid')
+    const token = randomUUID()
     const { status } = await outcomeOf(
       building(`const { spawn } = require('node:child_process')
-const inner = "const { renameSync, writeFileSync } = require('node:fs'); const [, file] = process.argv; writeFileSync(file + '.new', String(process.pid)); renameSync(file + '.new', file); setInterval(() => {}, 1000)"
+const inner = "require('node:fs').writeFileSync('begun', ''); setInterval(() => {}, 1000)"
 const outer = "require('node:child_process').spawn(process.execPath, ['-e', process.argv[1], process.argv[2]], { env: {}, detached: true, stdio: 'ignore' }).unref()"
-spawn(process.execPath, ['-e', outer, inner, ${JSON.stringify(file)}], { env: {}, detached: true, stdio: 'ignore' }).unref()
+spawn(process.execPath, ['-e', outer, inner, ${JSON.stringify(token)}], { env: {}, detached: true, stdio: 'ignore' }).unref()
 const { existsSync } = require('node:fs')
-const look = setInterval(() => existsSync(${JSON.stringify(file)}) && clearInterval(look), 10)`),
+const look = setInterval(() => existsSync('begun') && clearInterval(look), 10)`),
     )
     expect(status).toBe('running')
-    const pid = Number(await readFile(file, 'utf8'))
-    expect(pid).toBeGreaterThan(1)
-    // The ended process may still be a zombie until its new parent reaps it.
-    const stat = parseStat(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
-    expect(stat?.ended ?? true).toBe(true)
+    expect(await processesIn(token)).toEqual([])
   })
 
   /** Of every group of the deployment that is there. */

@@ -1,6 +1,10 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { createReconcile, createReconcileAll } from '../../server/src/deployments/reconciler/reconcile.ts'
+import {
+  createReconcile,
+  createReconcileAll,
+  type Reconcile,
+} from '../../server/src/deployments/reconciler/reconcile.ts'
 import { createDeploymentLocks } from '../../server/src/deployments/state/lock.ts'
 import type { DeploymentRow } from '../../server/src/deployments/state/tables.ts'
 import type { Upstream } from '../../server/src/gateway/client.ts'
@@ -20,22 +24,30 @@ interface Situation {
   /** The row when it is read again under the lock. */
   readonly row: DeploymentRow
   readonly routed: Upstream | null
-  readonly isAlive: boolean
+  /** True when this leader looks after the instance, which has not ended. */
   readonly isAdopted: boolean
   readonly observed: Observation
   /** True when the release is still the one that the app should run. */
   readonly isDesired: boolean
   readonly isOpen: boolean
+  /** A server of an older version has started the instance otherwise. */
+  readonly isOld: boolean
+  /** The answer of the gateway for a site. */
+  readonly status: number
+  /** True when the instance has refused a connection of the gateway. */
+  readonly hasRefused: boolean
 }
 
 const serving: Situation = {
   row: running,
   routed: upstream,
-  isAlive: true,
   isAdopted: true,
   observed: listening,
   isDesired: true,
   isOpen: true,
+  isOld: false,
+  status: 200,
+  hasRefused: false,
 }
 
 /** Reconciles `seen` in a situation that differs from a serving release, and returns what was done. */
@@ -43,7 +55,7 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
   const situation = { ...serving, ...different }
   const done: unknown[] = []
   const reconcile = createReconcile({
-    apps: { get: async (id) => ({ id, name: 'web', number: 1, address: { port: 1 } }) },
+    refusals: { ids: new Set(situation.hasRefused ? [seen.id] : []), recoverMs: 0 },
     store: { rows: { find: async () => situation.row }, jobs: { runs: async () => situation.isDesired } },
     locks: createDeploymentLocks(),
     instances: {
@@ -51,9 +63,9 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
       adopt: async () => void done.push('adopt'),
       isAdopted: () => situation.isAdopted,
     },
-    liveness: { isAlive: () => situation.isAlive },
-    gateway: { current: () => situation.routed },
+    gateway: { current: () => situation.routed, probe: async () => situation.status },
     routes: {
+      isOpen: () => situation.isOpen,
       unroute: async () => {
         done.push('unroute')
         return situation.routed
@@ -64,15 +76,25 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
         return may
       },
     },
-    isOpen: () => situation.isOpen,
+    others: {
+      isSteady: () => true,
+      endpoints: async () => [],
+      promote: async () => null,
+      complete: async () => undefined,
+    },
     releaseOf: async ({ id, app_id }) => ({
       id,
       appId: app_id,
       appNumber: 1,
+      projectId: 'proj_1',
+      internalName: 'app',
       limits: { memoryBytes: 1, cpus: 1 },
       variables: {},
     }),
     revive: async () => void done.push('revive'),
+    renew: async (_row, _release, old) => {
+      if (situation.isOld) done.push(['renew', old])
+    },
   })
   await reconcile(seen, stopping)
   return done
@@ -92,7 +114,16 @@ describe('a running release', () => {
   })
 
   it('loses its route and is started again when its instance has ended', async () => {
-    expect(await actionsIn({ isAlive: false, observed: exited })).toEqual(['unroute', 'revive'])
+    expect(await actionsIn({ isAdopted: false, observed: exited })).toEqual(['unroute', 'revive'])
+  })
+
+  it('that has refused a connection keeps its route when it is the one that listens', async () => {
+    expect(await actionsIn({ hasRefused: true })).toEqual(['adopt', ['route', upstream]])
+  })
+
+  it('that has refused a connection and does not listen loses its route before it is started again', async () => {
+    const starting: Observation = { state: 'starting', port: 10_000 }
+    expect(await actionsIn({ hasRefused: true, observed: starting })).toEqual(['unroute', 'revive'])
   })
 
   it('without an instance is started again', async () => {
@@ -101,12 +132,12 @@ describe('a running release', () => {
   })
 
   it('is not started again when another release took over', async () => {
-    expect(await actionsIn({ isAlive: false, observed: exited, isDesired: false })).toEqual(['unroute'])
+    expect(await actionsIn({ isAdopted: false, observed: exited, isDesired: false })).toEqual(['unroute'])
   })
 
   it('is left alone when it was stopped meanwhile', async () => {
     const row = { ...running, status: 'stopped' as const }
-    expect(await actionsIn({ row, isAlive: false, observed: exited })).toEqual([])
+    expect(await actionsIn({ row, isAdopted: false, observed: exited })).toEqual([])
   })
 
   it('is left alone while another program holds its address', async () => {
@@ -114,24 +145,54 @@ describe('a running release', () => {
   })
 })
 
-it('all running releases are reconciled, also when one of them fails and one takes long', async () => {
-  const slow = Promise.withResolvers<void>()
-  const reconciled: string[] = []
-  const kept: string[] = []
-  const all = createReconcileAll({
-    store: { rows: { running: async () => ['slow', 'broken', 'good'].map((id) => deploymentRow({ id })) } },
-    reconcile: async ({ id }) => {
+describe('a static site', () => {
+  const folder = '/data/site'
+  const site: Upstream = { deploymentId: 'dep_1', endpoints: [{ folder }] }
+  const served: Partial<Situation> = { routed: site, observed: { state: 'listening', endpoints: site.endpoints } }
+
+  it('that the gateway could not read is given access again', async () => {
+    expect(await actionsIn({ ...served, hasRefused: true })).toEqual(['adopt', ['route', site]])
+  })
+
+  it('that the gateway cannot read either then is started again', async () => {
+    expect(await actionsIn({ ...served, hasRefused: true, status: 503 })).toEqual(['adopt', 'unroute', 'revive'])
+  })
+
+  it('that runs as a process of an older version is replaced once that is adopted', async () => {
+    const done = await actionsIn({ isAdopted: false, isOld: true })
+    expect(done).toEqual(['adopt', ['route', upstream], ['renew', upstream]])
+  })
+})
+
+describe('all running releases', () => {
+  const rows = ['slow', 'broken', 'good'].map((id) => deploymentRow({ id }))
+  const allOf = (reconcile: Reconcile, isIdle = true) =>
+    createReconcileAll({
+      store: { rows: { running: async () => rows } },
+      others: { refresh: async () => undefined },
+      locks: { isIdle: () => isIdle },
+      reconcile,
+      logger: pino({ level: 'silent' }),
+    })
+
+  it('are reconciled, also when one of them fails and one takes long', async () => {
+    const slow = Promise.withResolvers<void>()
+    const reconciled: string[] = []
+    const all = allOf(async ({ id }) => {
       if (id === 'slow') await slow.promise
       if (id === 'broken') throw new Error('broken')
       reconciled.push(id)
-    },
-    liveness: { keepOnly: (ids) => void kept.push(...ids) },
-    logger: pino({ level: 'silent' }),
+    })
+    expect(await all.run(stopping)).toBe(false)
+    await expect.poll(() => reconciled).toEqual(['good'])
+    slow.resolve()
+    await all.settle()
+    expect(reconciled).toEqual(['good', 'slow'])
   })
-  await all.run(stopping)
-  await expect.poll(() => reconciled).toEqual(['good'])
-  slow.resolve()
-  await all.settle()
-  expect(reconciled).toEqual(['good', 'slow'])
-  expect(kept).toEqual(['slow', 'broken', 'good'])
+
+  it('are steady when all of them serve and nothing works on a deployment', async () => {
+    expect(await allOf(() => null).run(stopping)).toBe(true)
+    expect(await allOf(() => null, false).run(stopping)).toBe(false)
+    expect(await allOf(({ id }) => (id === 'good' ? null : Promise.resolve())).run(stopping)).toBe(false)
+  })
 })

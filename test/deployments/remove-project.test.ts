@@ -33,7 +33,11 @@ it('removing a project removes everything of it, also after a failed attempt, an
   const store = createDeploymentStore({ database: db, apps })
   const locks = createDeploymentLocks()
   const logs = createLogStore({ directory: folder('logs') })
-  const sources = createGitCache({ directory: folder('caches'), caches: { use: (_path, _signal, work) => work() } })
+  const sources = createGitCache({
+    directory: folder('caches'),
+    user: null,
+    caches: { use: (_path, _signal, work) => work() },
+  })
   const releases = {
     remove: async ({ id, appId }: ReleaseRef) => {
       if (isBroken) throw new Error('the disk is away')
@@ -52,7 +56,7 @@ it('removing a project removes everything of it, also after a failed attempt, an
     store,
     apps,
     locks,
-    sources,
+    sources: [sources],
     logs,
     teardown,
     removeApp: async (appId) => {
@@ -70,7 +74,7 @@ it('removing a project removes everything of it, also after a failed attempt, an
       [id, accountId],
     )
     const app = await db.transaction().execute(async (trx) => {
-      const { app } = await apps.findOrCreate(trx, { id, plan: 'free', mostApps: 5 }, 'web')
+      const { app } = await apps.findOrCreate(trx, { id }, 'web')
       for (const status of ['running', 'building']) {
         const row = await store.requests.add(trx, {
           id: newId('deployment'),
@@ -78,9 +82,17 @@ it('removing a project removes everything of it, also after a failed attempt, an
           accountId,
           appId: app.id,
           gitUrl: 'https://example.com/a.git',
+          sourceId: null,
+          image: null,
+          imageDigest: null,
+          fromId: null,
+          commitDetails: null,
           branch: null,
           commit: null,
+          root: null,
+          trigger: { kind: 'key', name: 'a', repository: null, run_url: null, actor: null, event: null },
           variables: Buffer.alloc(0),
+          origins: { given: [], plain: [] },
           gitToken: null,
           runtime: 'process',
         })

@@ -65,6 +65,7 @@ async function switchWithLostCommit(committed: boolean) {
     },
     announce: async () => undefined,
     urlOf: () => '',
+    onServing: async () => undefined,
     retire: (_, previous) => retired.push(previous?.id),
   })
   const plan = { kind: 'node', build: [], start: { argv: ['node'] } } as const

@@ -19,7 +19,7 @@ let port: string
 beforeEach(async () => {
   directory = await temporaryDirectory()
   data = join(directory.path, 'data')
-  key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
+  key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
   server = await serverProcess(data)
   port = new URL(server.url).port
 })

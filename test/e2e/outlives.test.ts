@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Client } from '@fairlead/server/client'
 import { Client as Postgres } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { pidIsTaken } from '../../server/src/platform/processes.ts'
 import type { OsUser } from '../../server/src/platform/users.ts'
 import type { Status } from '../../server/src/running/status.ts'
 import { deployAndSettle, hangingBuild, processesOf } from '../harness/deployments.ts'
@@ -47,7 +48,7 @@ describe.each(users)('as %s', (_, user) => {
       await chown(data, user.uid, user.gid)
     }
     settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' }
-    const key = await command('keys', 'create', '--name', 'test')
+    const key = await command('keys', 'create', '--new', '--name', 'test')
     server = await start()
     client = server.clientFor(key.stdout.trim())
     project = (await client.projects.create({ body: { name: 'shop' } })).id
@@ -208,7 +209,10 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     const { pid } = (await status()).status.apps[0] ?? {}
     process.kill(Number(pid), 'SIGSTOP')
     server.child.kill('SIGSTOP')
-    for (const each of await processesOf(deployment.id)) process.kill(each, 'SIGKILL')
+    // The sandbox's own process has no environment to be found by.
+    for (const each of [...(await processesOf(deployment.id)), Number(pid)]) {
+      if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
+    }
     await expect.poll(() => processesOf(deployment.id), { timeout: 30_000 }).toEqual([])
     const { code, status: seen } = await status()
     expect(code).toBe(1)

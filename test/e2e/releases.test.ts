@@ -83,7 +83,7 @@ async function startApp(environment: Record<string, string>) {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
-  const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', dataDirectory])).stdout.trim()
+  const key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', dataDirectory])).stdout.trim()
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
   const client = server.clientFor(key)
   const project = await client.projects.create({ body: { name: 'p' } })

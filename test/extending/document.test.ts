@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = readFileSync(`${root}/docs/extending.md`, 'utf8')
-const examples = ['greeting.ts', 'deno.ts', 'memory-store.ts']
+const examples = ['greeting.ts', 'dart.ts', 'memory-store.ts']
   .map((name) => readFileSync(`${root}/test/extending/${name}`, 'utf8'))
   .join('\n')
 

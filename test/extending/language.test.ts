@@ -2,40 +2,36 @@ import { expect, it } from 'vitest'
 import { detectors } from '../../server/src/builds/detectors/index.ts'
 import { planBuild } from '../../server/src/builds/plan.ts'
 import { type Files, tree } from '../builds/planned.ts'
-import { deno } from './deno.ts'
+import { dart } from './dart.ts'
 
-const plan = (files: Files, programs: readonly string[] = ['deno']) =>
-  planBuild(tree(files), [...detectors, deno], { nodeVersion: '24.21.0', programs: new Set(programs) })
+const plan = (files: Files, programs: readonly string[] = ['dart']) =>
+  planBuild(tree(files), [...detectors, dart], { programs: new Set(programs) })
 
 it('plans an app of the added language, with its cache for every command of the build', () => {
-  const { plan: made } = plan({
-    'deno.json': { tasks: { start: 'deno run main.ts', build: 'deno run build.ts' } },
-  }) as {
-    plan: object
-  }
-  const caches = { DENO_DIR: 'deno' }
+  const { plan: made } = plan({ 'pubspec.yaml': 'name: shop\n', 'bin/server.dart': '' }) as { plan: object }
+  const caches = { PUB_CACHE: 'pub' }
   expect(made).toEqual({
-    kind: 'deno',
+    kind: 'dart',
     build: [
-      { argv: ['deno', 'install'], caches },
-      { argv: ['deno', 'task', 'build'], caches },
+      { argv: ['dart', 'pub', 'get'], caches },
+      { argv: ['dart', 'compile', 'exe', 'bin/server.dart', '-o', 'build/shop'], caches },
     ],
-    start: { argv: ['deno', 'task', 'start'] },
+    start: { argv: ['build/shop'] },
   })
 })
 
 it.each([
-  ['no start', { 'deno.json': {} }, ['deno'], 'no_start'],
-  ['a broken file', { 'deno.json': '{' }, ['deno'], 'invalid_deno_json'],
-  ['a file that cannot be read', { 'deno.json': null }, ['deno'], 'file_unreadable'],
-  ['no Deno on the server', { 'deno.json': { tasks: { start: 'x' } } }, [], 'deno_missing'],
+  ['no start', { 'pubspec.yaml': 'name: shop' }, ['dart'], 'no_start'],
+  ['a broken file', { 'pubspec.yaml': '{' }, ['dart'], 'invalid_pubspec'],
+  ['a file that cannot be read', { 'pubspec.yaml': null }, ['dart'], 'file_unreadable'],
+  ['no Dart on the server', { 'pubspec.yaml': 'name: shop', 'bin/server.dart': '' }, [], 'dart_missing'],
 ] as const)('tells of %s', (_, files, programs, code) => {
   expect(plan(files, programs)).toMatchObject({ ok: false, failure: { code } })
 })
 
 it('is named when nothing is recognised, and leaves the other languages as they are', () => {
-  expect(plan({ 'main.rs': '' })).toMatchObject({
-    failure: { code: 'not_recognised', message: expect.stringContaining(deno.recognises) },
+  expect(plan({ 'main.zig': '' })).toMatchObject({
+    failure: { code: 'not_recognised', message: expect.stringContaining(dart.recognises) },
   })
   expect(plan({ 'index.html': '' })).toMatchObject({ plan: { kind: 'static' } })
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { apiCommand } from '../../server/src/commands/api.ts'
+import { apiCommand } from '../../server/src/commands/client/api/api.ts'
 import { createClient } from '../../server/src/contract/client.ts'
 import { openApiDocument } from '../../server/src/http/reference/openapi.ts'
 import { type TestServer, testServer } from '../harness/server.ts'

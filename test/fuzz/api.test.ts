@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ErrorCode, errorStatuses } from '../../server/src/contract/errors.ts'
@@ -140,8 +141,15 @@ const anything = fc.constantFrom(...prepared).chain(({ operation, body, query })
     }))
 })
 
+/** Lets the client see which kept connections the server has closed: making a request may have taken seconds. */
+async function noticeClosedConnections(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
+}
+
 async function send({ operation, params, query, body, contentType, idempotencyKey }: Fuzzed): Promise<Response> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined)
+  await noticeClosedConnections()
   const search = new URLSearchParams(
     Object.fromEntries(given.map(([name, value]) => [name, String(value).toWellFormed()])),
   )

@@ -6,7 +6,7 @@ import type { Schema } from '../../server/src/http/reference/schemas.ts'
 export function fitting(schema: Schema): fc.Arbitrary<unknown> {
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum)
-  const choices = schema.anyOf ?? schema.oneOf
+  const choices = schema.properties === undefined ? (schema.anyOf ?? schema.oneOf) : undefined
   if (choices !== undefined) return fc.oneof(...choices.map(fitting))
   if (Array.isArray(schema.type)) return fc.oneof(...schema.type.map((type) => fitting({ ...schema, type })))
   switch (schema.type) {
@@ -37,7 +37,7 @@ function text({ pattern, format, minLength = 0, maxLength = 100 }: Schema): fc.A
   if (format === 'date-time') return fc.date({ noInvalidDate: true }).map((date) => date.toISOString())
   if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern))
   const length = { minLength, maxLength: Math.min(maxLength, 100) }
-  return fc.oneof(fc.string(length), fc.string({ ...length, unit: 'binary' }), fc.webUrl(), awkwardText)
+  return fc.oneof(fc.string(length), fc.string({ ...length, unit: 'binary' }), fc.webUrl(), fc.domain(), awkwardText)
 }
 
 /** Strings that often reveal bugs. */
@@ -62,9 +62,17 @@ function object(schema: Schema): fc.Arbitrary<unknown> {
     const name = schema.propertyNames === undefined ? fc.string() : text(schema.propertyNames)
     return fc.dictionary(name, fitting(schema.additionalProperties), { maxKeys: 5 })
   }
-  const required = new Set(schema.required ?? [])
+  return fc.oneof(...(schema.oneOf ?? [{}]).map((form) => ofForm(schema, form)))
+}
+
+/** Generates an object of one of its forms (`oneOf`): with what that one requires, and without what the others require. */
+function ofForm(schema: Schema, form: Schema): fc.Arbitrary<unknown> {
+  const others = (schema.oneOf ?? []).filter((other) => other !== form).flatMap(({ required = [] }) => required)
+  const barred = new Set([...others, ...(form.not?.required ?? [])])
+  const properties = Object.entries(schema.properties ?? {}).filter(([name]) => !barred.has(name))
   const model = properties.map(([name, member]) => [name, fitting(member)] as const)
-  return fc.record(Object.fromEntries(model), { requiredKeys: [...required], noNullPrototype: true })
+  const requiredKeys = [...(schema.required ?? []), ...(form.required ?? [])]
+  return fc.record(Object.fromEntries(model), { requiredKeys, noNullPrototype: true })
 }
 
 const digits = '0123456789abcdefghjkmnpqrstvwxyz'

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { createGates } from '../../server/src/gateway/engine/admission.ts'
 import { createListener } from '../../server/src/gateway/engine/listener.ts'
+import { createGates } from '../../server/src/platform/slots/gates.ts'
 import { freePort } from '../harness/ports.ts'
 import { ask, createScope, HOST, silent } from './harness.ts'
 

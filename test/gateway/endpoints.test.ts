@@ -1,7 +1,9 @@
 import type { RequestListener } from 'node:http'
+import { createServer } from 'node:net'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Gateway, RefusedEndpoint, Upstream } from '../../server/src/gateway/client.ts'
-import { createBackend } from '../../server/src/gateway/upstream/backend.ts'
+import { createBackend, createRetiredBackends } from '../../server/src/gateway/upstream/backend.ts'
+import { addressOf } from '../harness/addresses.ts'
 import { freePort } from '../harness/ports.ts'
 import { ask, createScope, HOST, portOf, startApp, startGateway, startRawApp, upstreamAt } from './harness.ts'
 
@@ -96,7 +98,7 @@ it('reports each endpoint when all refuse, answers 502, and reports anew after t
   const upstream = upstreamAt(...ports)
   const { gateway, port } = await startGateway(scope, { upstream })
   const refusals = collectRefusals(gateway)
-  const refusedPorts = () => refusals.map(({ endpoint }) => endpoint.port).sort()
+  const refusedPorts = () => refusals.map(({ endpoint }) => addressOf({ endpoints: [endpoint] }).port).sort()
   const each = [...ports].sort()
   expect((await ask(port)).status).toBe(502)
   expect((await ask(port)).status).toBe(502)
@@ -150,18 +152,60 @@ it('drains all endpoints of a release', async () => {
   await drain
 })
 
-it('gives an endpoint that refused a connection requests again after a second, or at once when there is no other', () => {
-  const now = vi.spyOn(performance, 'now').mockReturnValue(0)
-  scope.defer(() => now.mockRestore())
-  const backend = createBackend(upstreamAt(1, 2, 3), () => {})
+it('gives an endpoint that refused a connection requests again as soon as it takes one', async () => {
+  const [first, second] = [await named('a'), await named('b')]
+  const late = await freePort()
+  const upstream = upstreamAt(portOf(first.upstream), portOf(second.upstream), late)
+  const backend = createBackend(upstream, () => {})
+  scope.defer(() => createRetiredBackends().retire(backend, null))
   const pick = (count: number) => Array.from({ length: count }, () => backend.pick().endpoint.port)
-  expect(pick(6)).toEqual([1, 2, 3, 1, 2, 3])
-  const [first, second, third] = [backend.pick(), backend.pick(), backend.pick()]
-  backend.refused(second)
-  expect(pick(4)).toEqual([1, 3, 1, 3])
-  backend.refused(first)
+  const [a, b] = [portOf(first.upstream), portOf(second.upstream)]
+  expect(pick(6)).toEqual([a, b, late, a, b, late])
+  const [, , third] = [backend.pick(), backend.pick(), backend.pick()]
   backend.refused(third)
-  expect(pick(6).sort()).toEqual([1, 1, 2, 2, 3, 3])
-  now.mockReturnValue(1_000)
-  expect(pick(6).sort()).toEqual([1, 1, 2, 2, 3, 3])
+  expect(pick(4)).toEqual([a, b, a, b])
+  const server = createServer().listen(late, HOST)
+  scope.defer(() => server.close())
+  await expect.poll(() => pick(3), { timeout: 10_000 }).toContain(late)
+})
+
+it('asks an endpoint that refuses when there is no other', async () => {
+  const backend = createBackend(upstreamAt(await freePort(), await freePort()), () => {})
+  scope.defer(() => createRetiredBackends().retire(backend, null))
+  const [first, second] = [backend.pick(), backend.pick()]
+  backend.refused(first)
+  backend.refused(second)
+  expect([first, second]).toContain(backend.pick())
+})
+
+it('sends a request to the endpoint that has the fewest', async () => {
+  const finish: (() => void)[] = []
+  const slow = await startApp(scope, (_, res) => finish.push(() => res.end('slow')))
+  const quick = await named('quick')
+  const { port } = await startGateway(scope, { upstream: upstreamAt(portOf(slow.upstream), portOf(quick.upstream)) })
+  const held = ask(port)
+  await vi.waitFor(() => expect(finish).toHaveLength(1))
+  for (let request = 0; request < 5; request += 1) expect((await ask(port)).body).toBe('quick')
+  finish[0]?.()
+  expect((await held).body).toBe('slow')
+})
+
+it('keeps the requests and connections of the endpoints that stay when a release gets more or fewer', async () => {
+  const finish: (() => void)[] = []
+  const stays = await startApp(scope, (_, res) => finish.push(() => res.end('stays')))
+  const leaves = await named('leaves')
+  const both = upstreamAt(portOf(stays.upstream), portOf(leaves.upstream))
+  const { gateway, port } = await startGateway(scope, { upstream: both })
+  const held = ask(port)
+  await vi.waitFor(() => expect(finish).toHaveLength(1))
+  const [one, other] = both.endpoints
+  await gateway.route('app', { ...both, endpoints: [one] })
+  // The one that left has no request, and the one that stays is not drained.
+  await gateway.drain({ ...both, endpoints: [other ?? one] }, { timeoutMs: 0 })
+  await expect(gateway.drain(both, { timeoutMs: 0 })).rejects.toThrow('still gets requests')
+  await gateway.route('app', both)
+  // Its request still counts: the other one is the less busy.
+  for (let request = 0; request < 3; request += 1) expect((await ask(port)).body).toBe('leaves')
+  finish[0]?.()
+  expect((await held).body).toBe('stays')
 })

@@ -17,6 +17,7 @@ import {
 } from 'node:net'
 import type { Logger } from 'pino'
 import type { Upstream } from '../../server/src/gateway/client.ts'
+import { addressOf } from '../harness/addresses.ts'
 import { freePort } from '../harness/ports.ts'
 import { createGateway } from './channel.ts'
 import { silent } from './silent.ts'
@@ -86,8 +87,8 @@ export function upstreamAt(port: number, ...others: number[]): Upstream {
 }
 
 /** The port of the first instance. */
-export function portOf({ endpoints: [{ port }] }: Upstream): number {
-  return port
+export function portOf(upstream: Upstream): number {
+  return addressOf(upstream).port
 }
 
 async function listen(server: Server | TcpServer): Promise<number> {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { afterEach, expect, it } from 'vitest'
-import { ask, createScope, HOST, rawClient, startApp, startGateway, textOf } from './harness.ts'
+import { ask, createScope, HOST, portOf, rawClient, startApp, startGateway, textOf } from './harness.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())
@@ -250,7 +250,7 @@ it('understands HTTP/1.0, the absolute form and OPTIONS *', async () => {
   const { port } = await startGateway(scope, { upstream: app.upstream })
   const old = await rawClient(scope, port)
   old.socket.write('GET /old HTTP/1.0\r\n\r\n')
-  expect(await old.closed()).toContain(`<GET /old ${HOST}:${app.upstream.endpoints[0].port}>`)
+  expect(await old.closed()).toContain(`<GET /old ${HOST}:${portOf(app.upstream)}>`)
   const absolute = await rawClient(scope, port)
   absolute.socket.write('GET http://b.example/x?y HTTP/1.1\r\nHost: a\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n')
   await absolute.until('<GET /x?y b.example>')

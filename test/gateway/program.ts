@@ -45,6 +45,7 @@ export async function connectTo(
   const gateway = await connectGateway({
     dataDirectory,
     options: { ...defaults, ...settings },
+    runAs: null,
     epoch,
     retireMs,
     log: silent,

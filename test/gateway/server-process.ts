@@ -13,7 +13,7 @@ export interface Task {
 }
 
 const { dataDirectory, options, port, upstream } = JSON.parse(process.argv[2] ?? '') as Task
-const gateway = await connectGateway({ dataDirectory, options, epoch: 1, retireMs: 1_000, log: silent })
+const gateway = await connectGateway({ dataDirectory, options, runAs: null, epoch: 1, retireMs: 1_000, log: silent })
 await gateway.open('app', { port })
 await gateway.route('app', upstream)
 process.stdout.write('routed\n')

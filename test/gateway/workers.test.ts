@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterEach, expect, it } from 'vitest'
 import { isRunning } from '../../server/src/platform/processes.ts'
 import { freePort } from '../harness/ports.ts'
-import { ask, createScope, startApp } from './harness.ts'
+import { ask, createScope, type RawClient, rawClient, startApp } from './harness.ts'
 import { startLoad } from './load.ts'
 import { connectTo, ended, makeDataDirectory, running, startEcho } from './program.ts'
 
@@ -39,12 +40,75 @@ async function whileStopped<Result>(pid: number, work: () => Promise<Result>): P
   }
 }
 
-it('both answer, and their counts are one', async () => {
+/** Opens connections, and uses each of them once, so that a process has taken it. */
+async function openUsed(port: number, count: number): Promise<RawClient[]> {
+  const clients = await Promise.all(Array.from({ length: count }, () => rawClient(scope, port)))
+  await Promise.all(clients.map((client) => askOn(client)))
+  return clients
+}
+
+/** Sends a request on a kept connection, and resolves with all bodies that it has got when this one is answered. */
+async function askOn(client: RawClient): Promise<string> {
+  const before = bodiesOf(client).length
+  client.socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  while (bodiesOf(client).length === before) await once(client.socket, 'more')
+  return bodiesOf(client).at(-1) ?? ''
+}
+
+const bodiesOf = (client: RawClient): string[] =>
+  client
+    .received()
+    .split('HTTP/1.1 200')
+    .slice(1)
+    .flatMap((answer) => answer.split('\r\n\r\n')[1] || [])
+
+/** Asks on all connections while a process is stopped, until `count` are answered; the rest is answered afterwards. */
+async function answeredWithout(pid: number, clients: readonly RawClient[], count: number): Promise<RawClient[]> {
+  const answered: RawClient[] = []
+  const { asking } = await whileStopped(pid, async () => {
+    const asking = clients.map((client) => askOn(client).then(() => void answered.push(client)))
+    await expect.poll(() => answered.length).toBe(count)
+    return { asking }
+  })
+  const first = [...answered]
+  await Promise.all(asking)
+  return first
+}
+
+it('share the connections evenly, and their counts are one', async () => {
   const { gateway, port, main, worker } = await startTwo()
-  for (const pid of [main.pid, worker]) {
-    expect(await whileStopped(pid, async () => (await ask(port)).body)).toBe('hi')
-  }
-  expect(await gateway.takeTraffic()).toEqual([{ appId: 'app', requests: 2, errors: 0 }])
+  const clients = await openUsed(port, 10)
+  const ofMain = await answeredWithout(worker, clients, 5)
+  const ofWorker = await answeredWithout(main.pid, clients, 5)
+  expect(new Set([...ofMain, ...ofWorker])).toEqual(new Set(clients))
+  expect(await gateway.takeTraffic()).toMatchObject([{ appId: 'app', requests: 30, errors: 0 }])
+})
+
+it('share the connections of the port that all apps share', async () => {
+  const port = await freePort()
+  const apps = { mode: 'hostnames', port, scheme: 'http' } as const
+  const dataDirectory = await makeDataDirectory(scope)
+  const gateway = await connectTo(scope, dataDirectory, { apps, workers: 2 })
+  const app = await startEcho(scope, 'hi')
+  await gateway.listen()
+  await gateway.open('app', { hostname: 'a' })
+  await gateway.route('app', app.upstream)
+  const { pid } = await running(dataDirectory)
+  const clients = await openUsed(port, 4)
+  const ofMain = await answeredWithout(await workerOf(pid), clients, 2)
+  const ofWorker = await answeredWithout(pid, clients, 2)
+  expect(new Set([...ofMain, ...ofWorker])).toEqual(new Set(clients))
+})
+
+it('one that has stopped gets few connections, and those that it has not taken when it ends are answered', async () => {
+  const { port, worker } = await startTwo()
+  process.kill(worker, 'SIGSTOP')
+  const bodies: string[] = []
+  const asking = Array.from({ length: 100 }, () => ask(port).then(({ body }) => void bodies.push(body)))
+  await expect.poll(() => bodies.length).toBeGreaterThanOrEqual(84)
+  process.kill(worker, 'SIGKILL')
+  await Promise.all(asking)
+  expect(new Set(bodies)).toEqual(new Set(['hi']))
 })
 
 it('send no request to a release after the switch to another one was confirmed', async () => {
@@ -75,13 +139,14 @@ it('send no request to a release after the switch to another one was confirmed',
 it('a switch is confirmed by both, not by one', async () => {
   const { gateway, port, worker } = await startTwo()
   const other = await startEcho(scope, 'other')
+  const [ofMain] = await answeredWithout(worker, await openUsed(port, 2), 1)
   let isConfirmed = false
   const switching = await whileStopped(worker, async () => {
     const route = gateway.route('app', other.upstream).then(() => {
       isConfirmed = true
     })
     // The main process has switched, and could have said so long before this.
-    await expect.poll(async () => (await ask(port)).body).toBe('other')
+    await expect.poll(() => ofMain && askOn(ofMain)).toBe('other')
     expect(isConfirmed).toBe(false)
     return { route }
   })
@@ -93,14 +158,10 @@ it('one that is killed is replaced, with all apps', async () => {
   process.kill(worker, 'SIGKILL')
   await expect.poll(() => workerOf(main.pid).catch(() => worker)).not.toBe(worker)
   // It answers while the main process cannot, as soon as that one has told it what is open.
-  const answer = () =>
-    whileStopped(main.pid, () => {
-      const asked = ask(port).then(
-        ({ body }) => body,
-        () => null,
-      )
-      return Promise.race([asked, sleep(500)])
-    })
+  const answer = async () => {
+    const clients = await openUsed(port, 2)
+    return whileStopped(main.pid, () => Promise.race([...clients.map(askOn), sleep(500)]))
+  }
   await expect.poll(answer).toBe('hi')
   expect(isRunning(main)).toBe(true)
 })

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 
 /** The path of the installed Chromium; `undefined` when there is none. */
 export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
@@ -7,9 +7,28 @@ export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '
 )
 
 /** Starts a headless Chromium, without its sandbox: that needs user namespaces, which containers often disallow. */
-export function launchChromium(): Promise<Browser> {
+export async function launchChromium(): Promise<Browser> {
   if (chromiumPath === undefined) throw new Error('no Chromium is installed: apt-get install chromium')
-  return chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+  const args = ['--no-sandbox', '--disable-dev-shm-usage']
+  const browser = await chromium.launch({ executablePath: chromiumPath, args })
+  const newContext = browser.newContext.bind(browser)
+  browser.newContext = async (options) => (await newContext(options)).on('page', repeatGoto)
+  return browser
+}
+
+/** Opens a page again that got no answer because the network of an app came or went meanwhile, as a user would. */
+function repeatGoto(page: Page): void {
+  const goto = page.goto.bind(page)
+  page.goto = async (url, options) => {
+    for (let left = 3; ; left--) {
+      try {
+        return await goto(url, options)
+      } catch (error) {
+        // The browser's own page about the error may arrive when the next attempt has begun.
+        if (left === 0 || !/ERR_NETWORK_CHANGED|chrome-error:/.test(String(error))) throw error
+      }
+    }
+  }
 }
 
 /** Reports which tests are skipped because there is no Chromium. */

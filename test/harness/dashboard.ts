@@ -25,8 +25,11 @@ export interface Dashboard extends AsyncDisposable {
   makeUser(): Promise<SignedInBrowser>
   /** Opens a browser window without cookies. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>
-  /** Opens a window in which the user is signed in, through the API. */
-  signedIn(options?: BrowserContextOptions): Promise<{ context: BrowserContext; page: Page; api: SignedInBrowser }>
+  /** Opens a window in which the user is signed in, through the API, on pages of this origin; by default the server's. */
+  signedIn(
+    options?: BrowserContextOptions,
+    origin?: string,
+  ): Promise<{ context: BrowserContext; page: Page; api: SignedInBrowser }>
 }
 
 /** Starts a real server with a database of its own, and a Chromium. */
@@ -63,12 +66,21 @@ export async function openDashboard(environment: Readonly<Record<string, string>
     setupLink,
     makeUser,
     context,
-    async signedIn(options) {
+    async signedIn(options, origin = server.url) {
       const api = fetchBrowser(server.url)
       await api.dashboard.session.create({ body: user })
-      const made = await context(options)
       const [name = '', value = ''] = api.cookie().split('=')
-      await made.addCookies([{ name, value, url: server.url, httpOnly: true, sameSite: 'Strict' }])
+      const { secret, device = '' } = api.kept()
+      const cookie = { name, value, domain: new URL(origin).hostname, path: '/', expires: -1 }
+      const localStorage = [
+        { name: 'fairlead-session', value: secret },
+        { name: 'fairlead-device', value: device },
+      ]
+      const storageState = {
+        cookies: [{ ...cookie, httpOnly: true, secure: false, sameSite: 'Strict' as const }],
+        origins: [{ origin: new URL(origin).origin, localStorage }],
+      }
+      const made = await context({ ...options, storageState })
       return { context: made, page: await made.newPage(), api }
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -80,7 +92,11 @@ function collectErrors(page: Page, origin: string, pageErrors: PageError[]): voi
   page.on('pageerror', (error) => report(String(error)))
   page.on('console', (message) => {
     // The browser itself logs responses with an error status. The page shows them as well.
-    const expected = /^Failed to load resource: the server responded with a status of 4/.test(message.text())
+    // A browser on the server's own machine ends its requests when the network of an app comes or goes; pages ask again.
+    const expected =
+      /^Failed to load resource: (the server responded with a status of 4|net::ERR_NETWORK_CHANGED)/.test(
+        message.text(),
+      )
     if ((message.type() === 'error' || message.type() === 'warning') && !expected) report(message.text())
   })
   page.on('request', (request) => {

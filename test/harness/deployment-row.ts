@@ -1,4 +1,5 @@
 import type { DeploymentRow } from '../../server/src/deployments/state/tables.ts'
+import type { Release } from '../../server/src/runtimes/runtime.ts'
 
 /** Returns a deployment's row with these columns and usual values for all others. */
 export function deploymentRow(columns: Partial<DeploymentRow> = {}): DeploymentRow {
@@ -11,18 +12,40 @@ export function deploymentRow(columns: Partial<DeploymentRow> = {}): DeploymentR
     generation: 1,
     retained: false,
     git_url: 'https://example.com/a.git',
+    source_id: null,
+    image: null,
+    image_digest: null,
+    from_deployment_id: null,
     branch: null,
     commit: null,
+    root: null,
+    commit_details: null,
+    triggered_by: null,
     variables: Buffer.alloc(0),
+    variable_origins: null,
     git_token: null,
     build_plan: null,
     runtime: 'process',
     instance: null,
     failure: null,
     attempts: 1,
+    builds_before: null,
+    steps: null,
+    last_request: null,
     created_at: new Date(0),
     started_at: null,
     finished_at: null,
     ...columns,
   }
+}
+
+/** The release of that row, as a runtime knows it. */
+export const releaseOfRow: Release = {
+  id: 'dep_1',
+  appId: 'app_1',
+  appNumber: 1,
+  projectId: 'proj_1',
+  internalName: 'app',
+  limits: { memoryBytes: 512_000_000, cpus: 1 },
+  variables: {},
 }

@@ -23,7 +23,9 @@ export function fairlead(
   { input = '', user = null }: { readonly input?: string; readonly user?: OsUser | null } = {},
 ): Promise<CommandResult> {
   return new Promise((done) => {
-    const options = { env: { PATH: process.env['PATH'], ...environment }, timeout: 60_000, ...user }
+    // A login of the user who runs the tests is not found.
+    const env = { PATH: process.env['PATH'], XDG_CONFIG_HOME: '/nonexistent', ...environment }
+    const options = { env, timeout: 60_000, ...user }
     const child = execFile(process.execPath, [command, ...args], options, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })
@@ -56,6 +58,12 @@ export async function processesAround(directory: string): Promise<number[]> {
   return pids.filter((_, at) => texts[at]?.some((text) => text.includes(directory)))
 }
 
+/** Signals a process that must be there: for the system, a pid of 0 is the group of the tests themselves. */
+export function signal(pid: number | undefined, name: NodeJS.Signals): void {
+  if (pid === undefined) throw new Error(`there is no process for ${name}`)
+  process.kill(pid, name)
+}
+
 export interface ServerProcess extends AsyncDisposable {
   readonly child: ChildProcess
   readonly url: string
@@ -69,15 +77,24 @@ export interface ServerProcess extends AsyncDisposable {
   stop(): Promise<number | null>
 }
 
-/** Starts `fairlead serve`, by default of this checkout, as a process of its own; resolves when it is ready. */
+/**
+ * Starts `fairlead serve`, by default of this checkout, as a process of its own; resolves when it is ready.
+ *
+ * @param descriptors the most files and connections that the server may have open; `null` for those of the tests
+ */
 export async function serverProcess(
   dataDirectory: string,
   environment: Readonly<Record<string, string>> = {},
   user: OsUser | null = null,
   program: string = command,
+  descriptors: number | null = null,
 ): Promise<ServerProcess> {
   // The flag is the one that `npm start` uses.
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', program, 'serve', '--data-dir', dataDirectory], {
+  const words = [process.execPath, '--max-semi-space-size=2', program, 'serve', '--data-dir', dataDirectory]
+  // It becomes the command, so that the pid is the server's.
+  const limited = descriptors === null ? words : ['prlimit', `--nofile=${descriptors}:${descriptors}`, ...words]
+  const [file = '', ...args] = limited
+  const child = spawn(file, args, {
     env: {
       PATH: process.env['PATH'],
       FAIRLEAD_PORT: String(await freePort()),

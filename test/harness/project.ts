@@ -5,16 +5,25 @@ import { testServer } from './server.ts'
 
 export type ServerWithProject = Awaited<ReturnType<typeof serverWithProject>>
 
-/** Starts a server with one project, and a repository whose app answers `here`. Old releases have a second to drain. */
-export async function serverWithProject() {
+/**
+ * Starts a server with one project, and a repository whose app answers `here`. Old releases have a second to drain unless
+ * `settings` say otherwise.
+ */
+export async function serverWithProject(
+  settings: Readonly<Record<string, string>> = {},
+  more: Parameters<typeof testServer>[1] = {},
+) {
   await using cleanup = new AsyncDisposableStack()
   const source = cleanup.use(await repository(nodeApp('here')))
-  const server = cleanup.use(await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' }))
+  const environment: Record<string, string> = { FAIRLEAD_DRAIN_TIMEOUT: '1', ...settings }
+  const server = cleanup.use(await testServer(environment, more))
   const { client } = server
   const { id: projectId } = await client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
   const owned = cleanup.move()
   return {
     server,
+    /** The settings of the server, which its next start reads again. */
+    environment,
     client,
     projectId,
     source,
@@ -23,6 +32,13 @@ export async function serverWithProject() {
       client.deployments.create({ params: { project_id: projectId }, body: { name, git_url } }),
     /** Deploys, and waits until the deployment is settled. */
     deploy: (name: string, git_url = source.url) => deployAndSettle(client, projectId, { name, git_url }),
+    /** Reads an app by its name. */
+    async appNamed(name: string) {
+      const { apps } = await client.apps.list({ params: { project_id: projectId } })
+      const app = apps.find((each) => each.name === name)
+      if (app === undefined) throw new Error(`there is no app ${name}`)
+      return app
+    },
     end: (id: string) => settled(client, projectId, id),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

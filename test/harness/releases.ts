@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
-import { markedValues } from '../../server/src/platform/processes.ts'
+import { groupProcesses, variableOf } from '../../server/src/platform/processes.ts'
 import { deployAndSettle } from './deployments.ts'
 import { type Load, startLoad } from './load.ts'
 import { repository } from './repository.ts'
@@ -110,7 +110,7 @@ const retireTimeoutMs = 60_000
 export async function untilAlone(dataDirectory: string, deploymentId: string): Promise<void> {
   const deadline = performance.now() + retireTimeoutMs
   for (;;) {
-    const processes = await markedValues('FAIRLEAD_DEPLOYMENT_ID')
+    const processes = await groupProcesses((pid) => variableOf(pid, 'FAIRLEAD_DEPLOYMENT_ID'))
     const left = (await releasesOnDisk(dataDirectory))
       .map((folder) => basename(folder))
       .filter((id) => processes.has(id))

@@ -41,6 +41,9 @@ export function requestOf(
   body: unknown = exampleBody(operation),
 ): { method: string; body?: string | FormData; headers: Record<string, string> } {
   const { method } = operation
+  if (operation.upload === 'application/x-git-bundle') {
+    return { method, body: 'no bundle', headers: { 'content-type': operation.upload } }
+  }
   if (operation.upload) {
     const form = new FormData()
     form.append('file', new Blob(['content']), 'file.txt')

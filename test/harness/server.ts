@@ -9,7 +9,7 @@ import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
 import { createUsers } from '../../server/src/accounts/users.ts'
 import { loadConfig } from '../../server/src/platform/config.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
-import { startServer } from '../../server/src/server.ts'
+import { type ServerOptions, startServer } from '../../server/src/server.ts'
 import { type Browser, browser } from './browser.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { freePort, portSettings } from './ports.ts'
@@ -36,8 +36,8 @@ export interface TestServer extends AsyncDisposable {
   signIn(options?: { accountId?: string }): Promise<SignedInBrowser>
   /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
-  /** Stops the server and starts it again at the same address. */
-  restart(): Promise<void>
+  /** Stops the server and starts it again at the same address; `meanwhile` runs while no server does. */
+  restart(meanwhile?: () => Promise<void>): Promise<void>
 }
 
 export interface SignedInBrowser extends Browser {
@@ -47,7 +47,10 @@ export interface SignedInBrowser extends Browser {
 }
 
 /** Starts a whole server in this process, with a database and a data directory of its own. */
-export async function testServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
+export async function testServer(
+  environment: Readonly<Record<string, string>> = {},
+  more: Pick<ServerOptions, 'moreRuntimes'> = {},
+): Promise<TestServer> {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
   const directory = cleanup.use(await temporaryDirectory())
@@ -73,6 +76,7 @@ export async function testServer(environment: Readonly<Record<string, string>> =
       config: configFor(port),
       logger,
       strictResponses: true,
+      ...more,
       onFatal: (error) => {
         throw error
       },
@@ -119,8 +123,9 @@ export async function testServer(environment: Readonly<Record<string, string>> =
     setupLink,
     signIn,
     log,
-    async restart() {
+    async restart(meanwhile) {
       await server.stop('all')
+      await meanwhile?.()
       server = await start(new URL(server.url).port)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

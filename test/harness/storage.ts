@@ -1,7 +1,8 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Client } from '@fairlead/server/client'
-import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { type Plan, shippedPlans } from '../../server/src/platform/plans.ts'
+import type { AccountSpace } from '../../server/src/storage/reservations.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 type Content = string | Uint8Array<ArrayBuffer>
@@ -24,10 +25,17 @@ export async function filesOnDisk(dataDirectory: string): Promise<string[]> {
 }
 
 /** Writes a file for `FAIRLEAD_PLANS_FILE` with these limits in every plan. */
-export async function plansFile(limits: { storage_gb: number; file_mb: number }) {
+export async function plansFile(limits: Partial<Plan>) {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'plans.json')
   const plans = Object.entries(shippedPlans).map(([name, plan]) => [name, { ...plan, ...limits }])
   await writeFile(path, JSON.stringify(Object.fromEntries(plans)))
   return { path, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() }
 }
+
+/** The space of an account with one project and no limits but those of the project. */
+export const onlyProject = (projectId: string) => async (): Promise<AccountSpace> => ({
+  projectIds: [projectId],
+  quotaBytes: Number.POSITIVE_INFINITY,
+  uploads: Number.POSITIVE_INFINITY,
+})

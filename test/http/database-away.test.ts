@@ -11,7 +11,9 @@ it('a database outage is answered with 500 and no internals; the server keeps ru
   await using proxy = await databaseProxy(database.url, directory.path)
   const data = join(directory.path, 'data')
   const environment = { DATABASE_URL: proxy.url }
-  const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data], environment)).stdout.trim()
+  const key = (
+    await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data], environment)
+  ).stdout.trim()
   await using server = await serverProcess(data, environment)
   const ask = async (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }

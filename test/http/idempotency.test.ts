@@ -193,7 +193,9 @@ describe('kill -9 of the server', () => {
     const directory = cleanup.use(await temporaryDirectory())
     const data = join(directory.path, 'data')
     const environment = { DATABASE_URL: database.url }
-    const apiKey = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data], environment)).stdout.trim()
+    const apiKey = (
+      await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data], environment)
+    ).stdout.trim()
     const start = async () => {
       const started = await serverProcess(data, environment)
       return { ...started, target: { baseUrl: `${started.url}/v1`, apiKey } }

@@ -12,14 +12,15 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** Returns the dashboard client of a browser that sends these cookies. */
-const withCookies = (...cookies: string[]) =>
+/** Returns the dashboard client of a page that keeps the user's secret, in a browser that sends these cookies. */
+const withCookies = (owner: SignedInBrowser, ...cookies: string[]) =>
   createDashboardClient({
     baseUrl: `${server.url}/dashboard/api`,
     fetch: (target, init) => {
       const headers = new Headers(init?.headers)
       headers.set('sec-fetch-site', 'same-origin')
       headers.set('cookie', cookies.join('; '))
+      headers.set('x-fairlead-session', owner.kept().secret)
       return fetch(target, { ...init, headers })
     },
   })
@@ -27,24 +28,24 @@ const withCookies = (...cookies: string[]) =>
 describe('a cookie that an app has set', () => {
   it('does not sign a user out', async () => {
     const planted = ['fairlead_session=planted', 'fairlead_session=', 'theme=dark']
-    const session = await withCookies(...planted, user.cookie()).session.get()
+    const session = await withCookies(user, ...planted, user.cookie()).session.get()
     expect(session.user.email).toBe(user.email)
   })
 
   it("does not put a user into another user's session", async () => {
     const attacker = await server.signIn()
-    const session = await withCookies(attacker.cookie(), user.cookie()).session.get()
+    const session = await withCookies(user, attacker.cookie(), user.cookie()).session.get()
     expect(session.user.email).toBe(user.email)
   })
 
   it('does not keep a session alive that the user has ended', async () => {
     const leaving = await server.signIn()
-    await withCookies('fairlead_session=planted', leaving.cookie()).session.delete()
+    await withCookies(leaving, 'fairlead_session=planted', leaving.cookie()).session.delete()
     await expect(leaving.dashboard.session.get()).rejects.toMatchObject({ status: 401 })
   })
 
   it('causes only a few queries', async () => {
     const many = Array.from({ length: 200 }, (_, i) => `fairlead_session=planted${i}`)
-    expect((await withCookies(...many, user.cookie()).session.get()).user.email).toBe(user.email)
+    expect((await withCookies(user, ...many, user.cookie()).session.get()).user.email).toBe(user.email)
   })
 })

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../harness/temporary.ts'
-import { filesOf, type Packages, packInto } from './installation.ts'
+import { filesOf, type Packages, packInto, root } from './installation.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>
 let packages: Packages
@@ -13,17 +14,11 @@ beforeAll(async () => {
 })
 afterAll(() => directory[Symbol.asyncDispose]())
 
-describe.each(['receiver', 'server'] as const)('the package of the %s', (name) => {
+describe.each(['receiver', 'server', 'cli'] as const)('the package of the %s', (name) => {
   it('has nothing that publint would change', async () => {
     const { buffer } = new Uint8Array(await readFile(packages[name]))
     const { messages } = await publint({ pack: { tarball: buffer }, strict: true })
     expect(messages).toEqual([])
-  })
-
-  it('has types that every resolution finds, and that say what is loaded', async () => {
-    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(await readFile(packages[name]))))
-    expect(analysis.types).toEqual({ kind: 'included' })
-    expect(analysis).toHaveProperty('problems', [])
   })
 
   it('has no sources, tests, maps and notes of the compiler', () => {
@@ -36,13 +31,34 @@ describe.each(['receiver', 'server'] as const)('the package of the %s', (name) =
   })
 })
 
+describe.each(['receiver', 'server', 'cli'] as const)('the package of the %s', (name) => {
+  it('has types that every resolution finds, and that say what is loaded', async () => {
+    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(await readFile(packages[name]))))
+    expect(analysis.types).toEqual({ kind: 'included' })
+    expect(analysis).toHaveProperty('problems', [])
+  })
+})
+
+it('the command and its client have everything in one file each, and no part of a server', async () => {
+  const files = filesOf(packages.cli)
+  expect(files).toEqual(expect.arrayContaining(['package/bin/fairlead.js', 'package/dist/licenses.txt']))
+  expect(files.filter((file) => file.endsWith('.js'))).toHaveLength(3)
+  const { dependencies } = JSON.parse(await readFile(join(root, 'cli/package.json'), 'utf8')) as {
+    dependencies?: object
+  }
+  expect(dependencies).toBeUndefined()
+  const bundle = await readFile(join(root, 'cli/dist/index.js'), 'utf8')
+  for (const part of ['kysely', '@koa/router', 'graphile', 'argon2', 'bubblewrap']) expect(bundle).not.toContain(part)
+  expect(bundle.length).toBeLessThan(1_400_000)
+})
+
 it('the server has everything that it starts or serves, and the receiver', () => {
   expect(filesOf(packages.server)).toEqual(
     expect.arrayContaining([
       'package/bin/fairlead.js',
       'package/dist/cli.js',
+      'package/dist/cli.tgz',
       'package/dist/dashboard/index.html',
-      'package/dist/static-server/index.js',
       'package/dist/runtimes/process/launch/enter.js',
       'package/node_modules/@fairlead/receiver/dist/index.js',
     ]),

@@ -11,6 +11,7 @@ export const root: string = fileURLToPath(new URL('../..', import.meta.url))
 export interface Packages {
   readonly receiver: string
   readonly server: string
+  readonly cli: string
 }
 
 /** Packs both packages into a folder, as a release does. */
@@ -18,7 +19,7 @@ export async function packInto(folder: string): Promise<Packages> {
   await run(process.execPath, ['scripts/pack.ts', folder], { cwd: root })
   const names = await readdir(folder)
   const path = (start: string) => join(folder, names.find((name) => name.startsWith(start)) ?? start)
-  return { receiver: path('fairlead-receiver-'), server: path('fairlead-server-') }
+  return { receiver: path('fairlead-receiver-'), server: path('fairlead-server-'), cli: path('fairlead-cli-') }
 }
 
 export interface Installation extends AsyncDisposable {

@@ -71,12 +71,15 @@ describe('an installed platform', () => {
   it.skipIf(node20 === undefined)('says what to do when Node is too old for it', () => {
     const { status, stderr } = spawnSync(node20 ?? '', [installation.program, 'serve'], { encoding: 'utf8' })
     expect(status).toBe(1)
-    expect(stderr).toContain('needs Node 24')
+    expect(stderr).toContain('needs Node 24.9 or newer')
     expect(stderr).toContain('npm install node@24')
   })
 })
 
 describe('a project that uses the packages', () => {
+  // Its command would take the place of the server's in the tests above.
+  beforeAll(() => installation.add([packages.receiver, packages.server, packages.cli]))
+
   it.each([
     // With the types of Node, those of browsers are left out.
     { module: 'node16', types: [], lib: ['es2022', 'dom'] },
@@ -93,8 +96,21 @@ describe('a project that uses the packages', () => {
     expect([stdout, status]).toEqual(['', 0])
   })
 
+  it.each([process.execPath, node20].filter((node) => node !== undefined))(
+    'has the command of users, which says its version with %s',
+    async (node) => {
+      const { version } = JSON.parse(await readFile(join(root, 'cli/package.json'), 'utf8'))
+      const ran = spawnSync(node, [installation.program, '--version'], { encoding: 'utf8' })
+      expect([ran.stderr, ran.stdout]).toEqual(['', `${version}\n`])
+    },
+  )
+
   const versions = [
-    { version: 'the Node of the server', node: process.execPath, entries: ['client', 'dashboard-client', 'dotenv'] },
+    {
+      version: 'the Node of the server',
+      node: process.execPath,
+      entries: ['client', 'dashboard-client', 'exchange', 'dotenv'],
+    },
     { version: 'Node 20', node: node20, entries: [] },
   ]
   it.each(versions.filter(({ node }) => node !== undefined))(
@@ -102,7 +118,10 @@ describe('a project that uses the packages', () => {
     async ({ node, entries }) => {
       await writeFile(join(installation.path, 'loads.cjs'), loads)
       const names = entries.map((name) => `@fairlead/server/${name}`)
-      const ran = spawnSync(node ?? '', ['loads.cjs', ...names], { cwd: installation.path, encoding: 'utf8' })
+      const ran = spawnSync(node ?? '', ['loads.cjs', '@fairlead/cli', ...names], {
+        cwd: installation.path,
+        encoding: 'utf8',
+      })
       expect([ran.stderr, ran.stdout]).toEqual(['', 'handled\n'])
     },
   )

@@ -7,8 +7,10 @@ import {
   limitFiles,
   openCgroups,
   parseHierarchy,
+  unitOf,
   usableControllers,
 } from '../../server/src/platform/cgroups.ts'
+import { findHierarchy } from '../../server/src/runtimes/process/confinement/groups.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 const limits = { memoryBytes: 512_000_000, cpus: 0.5, processes: 512, givesWay: false }
@@ -55,6 +57,57 @@ describe('the hierarchy for groups', () => {
     expect(parseHierarchy('0::/system.slice/a.service\n', second, 'delegated')?.folders.pids).toBe(
       '/sys/fs/cgroup/system.slice/a.service',
     )
+  })
+})
+
+/** As Debian 12's systemd 252 has made them, of processes of the user 1000. */
+describe('the groups of a user of systemd', () => {
+  const mounted =
+    '91 360 0:38 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:76 - cgroup2 cgroup rw,nsdelegate\n'
+  const users = '/user.slice/user-1000.slice/user@1000.service/app.slice'
+  const scope = 'run-r98611faf64654b2aa2e4b8ba069d49ff.scope'
+  const started = `0::${users}/${scope}\n`
+  const found = (cgroup: string, delegated: readonly string[], usable = true) =>
+    findHierarchy(cgroup, mounted, {
+      isUsable: async () => usable,
+      isDelegated: async ({ name, manager }) => delegated.includes(`${manager} ${name}`),
+    })
+
+  test('are used where systemd has handed the group of the process over', async () => {
+    const hierarchy = await found(started, [`user ${scope}`])
+    expect(hierarchy).toMatchObject({ version: 2, folders: { memory: `/sys/fs/cgroup${users}/${scope}` } })
+  })
+
+  test('are used by the next server, which its predecessor has started in the group that it has moved to', async () => {
+    const hierarchy = await found(`0::${users}/${scope}/fairlead-0123456789abcdef-server\n`, [`user ${scope}`])
+    expect(hierarchy?.folders.memory).toBe(`/sys/fs/cgroup${users}/${scope}`)
+  })
+
+  test('are left alone where systemd keeps them for itself, although the user may write to them', async () => {
+    expect(await found(started, [])).toBeNull()
+    expect(await found('0::/user.slice/user-1000.slice/session-3.scope\n', [])).toBeNull()
+  })
+
+  test('are left alone in a service, which could not be started again while its apps run', async () => {
+    expect(await found('0::/system.slice/fairlead.service\n', ['system fairlead.service'])).toBeNull()
+  })
+
+  test('are left alone where nothing can be limited', async () => {
+    expect(await found(started, [`user ${scope}`], false)).toBeNull()
+  })
+
+  test('are not asked for where the top can be used', async () => {
+    expect((await found('0::/\n', []))?.folders.memory).toBe('/sys/fs/cgroup/')
+  })
+
+  test.each([
+    [started, { name: scope, manager: 'user' }],
+    ['0::/user.slice/user-1000.slice/session-3.scope\n', { name: 'session-3.scope', manager: 'system' }],
+    ['0::/system.slice/fairlead.service\n', { name: 'fairlead.service', manager: 'system' }],
+    ['9:name=systemd:/system.slice/a.service\n4:memory:/\n0::/\n', { name: 'a.service', manager: 'system' }],
+    ['0::/\n', null],
+  ] as const)('belong to a unit: %j', (cgroup, unit) => {
+    expect(unitOf(cgroup)).toEqual(unit)
   })
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, loadClientConfig, loadConfig } from '../../server/src/platform/config.ts'
+import { loadClientSettings } from '../../server/src/platform/config/client.ts'
+import { ConfigError, loadConfig } from '../../server/src/platform/config.ts'
 
 describe('the configuration', () => {
   it('has the documented defaults', () => {
@@ -56,6 +57,38 @@ describe('the configuration', () => {
     loadConfig({}, { FAIRLEAD_HOST: '0.0.0.0', FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
   })
 
+  it.each([
+    [{}, null],
+    [{ DOCKER_HOST: '' }, null],
+    [{ DOCKER_HOST: 'unix:///run/engine.sock' }, '/run/engine.sock'],
+    [{ FAIRLEAD_RUNTIME: 'process', DOCKER_HOST: 'tcp://10.0.0.1:2375' }, null],
+    [{ FAIRLEAD_RUNTIME: 'process,docker' }, '/var/run/docker.sock'],
+    [{ FAIRLEAD_RUNTIME: 'process,docker', DOCKER_HOST: 'unix:///run/engine.sock' }, '/run/engine.sock'],
+  ])('uses Docker only when it is asked to: %j', (environment, socket) => {
+    expect(loadConfig({}, environment).docker?.socket ?? null).toBe(socket)
+  })
+
+  it.each([
+    [{ DOCKER_HOST: 'tcp://127.0.0.1:2375' }, /DOCKER_HOST must be unix:.* is root on its machine/],
+    [{ DOCKER_HOST: 'ssh://host' }, /DOCKER_HOST must be unix:.* absolute path/],
+    [{ DOCKER_HOST: 'unix://docker.sock' }, /DOCKER_HOST must be unix:.* absolute path/],
+    [
+      { FAIRLEAD_RUNTIME: 'podman' },
+      /FAIRLEAD_RUNTIME must be process, process,docker .*, or docker for containers alone/,
+    ],
+    [{ FAIRLEAD_DOCKER_BASE: 'https://debian' }, /FAIRLEAD_DOCKER_BASE must be the name of an image/],
+  ])('refuses the engine of %j, and says why', (environment, message) => {
+    expect(() => loadConfig({}, environment)).toThrow(message)
+  })
+
+  it.each([
+    [{ FAIRLEAD_RUNTIME: 'process,docker' }, null],
+    [{ FAIRLEAD_RUNTIME: 'docker' }, { base: null }],
+    [{ FAIRLEAD_RUNTIME: 'docker', FAIRLEAD_DOCKER_BASE: 'debian:12' }, { base: 'debian:12' }],
+  ])('runs all programs in containers only when it is asked to: %j', (environment, alone) => {
+    expect(loadConfig({}, environment).docker).toMatchObject({ socket: '/var/run/docker.sock', alone })
+  })
+
   it('keeps the ports of releases, of apps and of databases apart', () => {
     expect(() => loadConfig({}, { FAIRLEAD_RELEASE_PORTS: '25000-40000' })).toThrow(
       'FAIRLEAD_APP_PORTS (20000-29999) must not overlap FAIRLEAD_RELEASE_PORTS (25000-40000)',
@@ -70,6 +103,18 @@ describe('the configuration', () => {
     // A range that is not used may overlap another one.
     loadConfig({}, { ...overlapping, FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
     loadConfig({}, { ...overlapping, FAIRLEAD_DATABASES_URL: 'postgresql://admin@db.example.com/postgres' })
+  })
+
+  it('keeps the addresses of containers and of processes apart, and takes whole networks', () => {
+    const settings = { FAIRLEAD_APP_NETWORK: '10.0.0.0/8', FAIRLEAD_CONTAINER_NETWORK: '10.1.0.0/16' }
+    expect(() => loadConfig({}, settings)).toThrow('FAIRLEAD_CONTAINER_NETWORK must have no addresses of')
+    loadConfig({}, { ...settings, FAIRLEAD_APP_NETWORK: 'none' })
+    const { containerNetwork } = loadConfig({}, { FAIRLEAD_CONTAINER_NETWORK: '172.30.0.0/16' })
+    expect(containerNetwork).toEqual({ first: 172 * 2 ** 24 + 30 * 2 ** 16, bits: 16 })
+    for (const wrong of ['none', '10.1.0.1/16', '10.0.0.0/25', '2001:db8::/32', '10.1.0.0']) {
+      const load = () => loadConfig({}, { FAIRLEAD_CONTAINER_NETWORK: wrong })
+      expect(load, wrong).toThrow('prefix of 8 to 24 bits')
+    }
   })
 
   it('allows a running app twice the disk space of a release by default', () => {
@@ -136,7 +181,7 @@ describe('the configuration of fairlead api', () => {
     ['https://fairlead.example.com/v1/', 'https://fairlead.example.com/v1'],
     ['http://127.0.0.1:3000/v1', 'http://127.0.0.1:3000/v1'],
   ])('takes %s', (url, baseUrl) => {
-    expect(loadClientConfig({ FAIRLEAD_URL: url, FAIRLEAD_API_KEY: apiKey })).toEqual({ baseUrl, apiKey })
+    expect(loadClientSettings({ FAIRLEAD_URL: url, FAIRLEAD_API_KEY: apiKey }).given).toEqual({ baseUrl, apiKey })
   })
 
   it.each([
@@ -146,14 +191,14 @@ describe('the configuration of fairlead api', () => {
     { FAIRLEAD_URL: 'https://user:secret@fairlead.example.com', FAIRLEAD_API_KEY: apiKey },
     { FAIRLEAD_URL: 'https://fairlead.example.com?a', FAIRLEAD_API_KEY: apiKey },
   ])('refuses %j without repeating it', (environment) => {
-    expect(() => loadClientConfig(environment)).toThrow(/FAIRLEAD_URL must (?!.*secret)/)
+    expect(() => loadClientSettings(environment)).toThrow(/FAIRLEAD_URL must (?!.*secret)/)
   })
 
   it.each([{}, { FAIRLEAD_API_KEY: '' }, { FAIRLEAD_API_KEY: 'fl_secret\nX-Other: 1' }])(
     'refuses the key of %j',
     (given) => {
       const environment = { FAIRLEAD_URL: 'http://localhost', ...given }
-      expect(() => loadClientConfig(environment)).toThrow(/FAIRLEAD_API_KEY must (?!.*secret)/)
+      expect(() => loadClientSettings(environment)).toThrow(/FAIRLEAD_API_KEY must (?!.*secret)/)
     },
   )
 

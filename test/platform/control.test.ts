@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmod, readdir, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -86,17 +86,32 @@ describe('the servers of a data directory', () => {
     const control = await open('a')
     const record = { id: 'b'.repeat(8), pid: process.pid, version: '1', startedAt, isStopping: false }
     // The pid lives, and began at another time: it belongs to another program by now.
-    const dead = { ...record, processStart: '1', socket: join(folder, 'gone.sock') }
+    const dead = { ...record, processStart: '1', socket: join(folder, `${process.pid}-bbbbbbbb.sock`) }
     await writeFile(join(folder, `${process.pid}-bbbbbbbb.json`), JSON.stringify(dead))
     // The same pid and start time, before a power failure: it may belong to another program by now.
     const own = (await controlsOf(folder))[0]?.record
-    const before = { ...own, id: 'd'.repeat(8), boot: '00000000-0000-4000-8000-000000000000', socket: dead.socket }
+    const before = {
+      ...own,
+      id: 'd'.repeat(8),
+      boot: '00000000-0000-4000-8000-000000000000',
+      socket: join(folder, `${process.pid}-dddddddd.sock`),
+    }
     await writeFile(join(folder, `${process.pid}-dddddddd.json`), JSON.stringify(before))
     await writeFile(join(folder, '4194999-cccccccc.sock'), '')
     await writeFile(join(folder, '4194999-cccccccc.json'), '{"half')
     expect((await controlsOf(folder)).map((server) => server.record.id)).toEqual(['a'.repeat(8)])
     expect((await readdir(folder)).sort()).toEqual([`${process.pid}-aaaaaaaa.json`, `${process.pid}-aaaaaaaa.sock`])
     await control.close()
+  })
+
+  it('are none by a record that names another file, which stays', async () => {
+    await mkdir(folder, { mode: 0o700 })
+    const socket = join(directory.path, 'letter.txt')
+    await writeFile(socket, 'of somebody')
+    const record = { id: 'b'.repeat(8), pid: 4_194_999, processStart: '1', version: '1', startedAt, isStopping: false }
+    await writeFile(join(folder, '4194999-bbbbbbbb.json'), JSON.stringify({ ...record, socket }))
+    expect(await controlsOf(folder)).toEqual([])
+    expect(await readFile(socket, 'utf8')).toBe('of somebody')
   })
 
   it('that leave at the same time find that the last one is the last', async () => {

@@ -135,7 +135,7 @@ it('a server goes on at the promoted standby, with all that it had written', asy
   const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`
   const environment = { DATABASE_URL: `postgres://admin:an%20administrator@${hosts}/postgres` }
   await using server = await serverProcess(directory.path, environment)
-  const made = await fairlead(['keys', 'create', '--name', 'test', '--data-dir', directory.path], environment)
+  const made = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', directory.path], environment)
   const client = server.clientFor(made.stdout.match(/fl_\w+/)?.[0] ?? made.stderr)
   const project = await client.projects.create({ body: { name: 'kept' } })
 

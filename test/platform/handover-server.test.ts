@@ -1,3 +1,4 @@
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { VersionDescription } from '../../server/src/platform/versions/description.ts'
@@ -40,4 +41,25 @@ it.each<[string, RegExp, string]>([
   await server.waitForLog(failed)
   expect(server.log.find(failed)?.['err']).toMatchObject({ message: expect.stringMatching(reason) })
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+})
+
+it('the former server ends only when the service manager knows the next one', async () => {
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  const heard = join(directory.path, 'heard')
+  // Takes its time over the main process, and writes down which of the servers live after that.
+  const program = `#!/bin/sh
+case "$*" in
+  *MAINPID=*) sleep 2; for pid in $(cat '${heard}' 2>/dev/null); do kill -0 "$pid" && echo "$pid" >> '${heard}.alive'; done
+    echo "$*" | sed 's/.*MAINPID=\\([0-9]*\\).*/\\1/' >> '${heard}' ;;
+esac
+`
+  await writeFile(join(directory.path, 'systemd-notify'), program, { mode: 0o755 })
+  const PATH = `${directory.path}:${process.env['PATH']}`
+  await using server = await serverProcess(data, { PATH, NOTIFY_SOCKET: '/run/systemd/notify' })
+  await expect.poll(() => readFile(heard, 'utf8').catch(() => ''), { timeout: 60_000 }).toBe(`${server.child.pid}\n`)
+  expect(await fairlead(['reload', '--data-dir', data])).toMatchObject({ code: 0 })
+  expect(await fairlead(['stop', '--data-dir', data])).toMatchObject({ code: 0 })
+  expect((await readFile(heard, 'utf8')).trim().split('\n')).toHaveLength(2)
+  expect(await readFile(`${heard}.alive`, 'utf8')).toBe(`${server.child.pid}\n`)
 })

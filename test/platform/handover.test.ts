@@ -5,6 +5,7 @@ import { Agent, request } from 'node:http'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { signal } from '../harness/process.ts'
 
 const program = fileURLToPath(new URL('fixtures/successor.ts', import.meta.url))
 
@@ -94,7 +95,7 @@ describe('a handover', () => {
     expect(server.lines.find(({ successor }) => successor)?.successor?.version).toBe('2')
     // The successor hands over as well.
     const second = server.lines.find(({ version, pid }) => version === '2' && pid !== undefined)
-    process.kill(second?.pid ?? 0, 'SIGHUP')
+    signal(second?.pid, 'SIGHUP')
     await expect.poll(async () => (await send(server.port)).text).toBe('{"version":"3"}')
   })
 

@@ -104,11 +104,17 @@ describe('notifications', () => {
   it('are sent in order, and a status is one line', async () => {
     await using program = await recorder()
     const notifier = createNotifier({ socket: '/run/notify', path: program.path, logger: silentLogger })
-    await Promise.all([notifier.reloading(), notifier.ready('Ready\nMAINPID=1'), notifier.stopping()])
-    const [reloading, ready, stopping] = await program.sent()
+    await Promise.all([
+      notifier.reloading(),
+      notifier.ready('Ready\nMAINPID=1'),
+      notifier.stopping(),
+      notifier.extend(60_000),
+    ])
+    const [reloading, ready, stopping, extended] = await program.sent()
     expect(reloading).toMatch(/^RELOADING=1\|MONOTONIC_USEC=\d+\|\/run\/notify$/)
     expect(ready).toBe(`READY=1|MAINPID=${process.pid}|STATUS=Ready MAINPID=1|/run/notify`)
     expect(stopping).toBe('STOPPING=1|STATUS=Stopping|/run/notify')
+    expect(extended).toBe('EXTEND_TIMEOUT_USEC=60000000|/run/notify')
   })
 
   it('are not sent where no service manager listens', async () => {

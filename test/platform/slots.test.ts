@@ -29,6 +29,19 @@ function recorder() {
 describe('a fair queue', () => {
   const pushes = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
 
+  it('tells the order in which it hands its items out', () => {
+    fc.assert(
+      fc.property(pushes, fc.nat(10), (owners, taken) => {
+        const queue = createFairQueue<string, number>()
+        for (const [number, owner] of owners.entries()) queue.push(owner, number)
+        for (let turn = 0; turn < taken; turn += 1) queue.shift()
+        const order = queue.order()
+        expect(order.map(() => queue.shift())).toEqual(order)
+        expect(queue.shift()).toBeUndefined()
+      }),
+    )
+  })
+
   it('gives every owner a turn before any has a second one, and keeps the order of each', () => {
     fc.assert(
       fc.property(pushes, (owners) => {
@@ -197,4 +210,23 @@ describe('a keyed lock', () => {
     await expect(failing).rejects.toThrow('broken')
     expect(await last).toBe('done')
   })
+})
+
+it('work that waits is told how many others end before it, whenever that changes', async () => {
+  const slots = createSlots(1)
+  const { work, endAll } = recorder()
+  const told: string[] = []
+  const use = (owner: string, name: string, signal = never) =>
+    slots.use(owner, signal, work(name), (before) => void told.push(`${name}: ${before}`)).catch(() => undefined)
+  const aborted = new AbortController()
+  const all = [use('a', 'a1'), use('a', 'a2', aborted.signal), use('a', 'a3'), use('b', 'b1')]
+  // Owners take turns, so that the second of another owner is put back.
+  expect(told).toEqual(['a2: 1', 'a3: 2', 'b1: 2', 'a3: 3'])
+  told.length = 0
+  aborted.abort()
+  expect(told).toEqual(['a3: 1'])
+  await turn()
+  await endAll()
+  await Promise.all(all)
+  expect(told).toEqual(['a3: 1', 'b1: 1'])
 })

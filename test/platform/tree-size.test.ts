@@ -24,6 +24,17 @@ it('counts files that hold nothing', async () => {
   expect((await sizeOf([directory.path])) - before).toBeGreaterThanOrEqual(100 * 1_024)
 })
 
+it('counts a tree of many files as the trees of few that it consists of', async () => {
+  await using directory = await temporaryDirectory()
+  const folders = ['a', 'b', 'c', 'd'].map((name) => join(directory.path, name))
+  for (const folder of folders) {
+    await mkdir(folder)
+    for (let n = 0; n < 60; n += 1) await writeFile(join(folder, String(n)), Buffer.alloc(n * 200, 1))
+  }
+  const sizes = await Promise.all(folders.map((folder) => sizeOf([folder])))
+  expect(await sizeOf(folders)).toBe(sizes.reduce((sum, size) => sum + size, 0))
+})
+
 it('finds nothing where nothing is', async () => {
   await using directory = await temporaryDirectory()
   await writeFile(join(directory.path, 'file'), '')

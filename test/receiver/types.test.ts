@@ -51,6 +51,7 @@ describe('types', () => {
       | 'deployment.canceled'
       | 'database.available'
       | 'database.failed'
+      | 'schedule.failed'
       | 'file.uploaded'
       | 'ping'
     >()

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, readdir, readFile, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { type FileHandle, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Command } from '../../server/src/platform/command.ts'
 import type { AttachRequest, Exit, Handle, Observation, Release, Runtime } from '../../server/src/runtimes/runtime.ts'
+import { addressOf } from '../harness/addresses.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 /*
@@ -17,6 +19,11 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 export interface RuntimeHost extends AsyncDisposable {
   /** Makes the runtime as a server does at its start: it knows nothing of instances that another one has started. */
   newRuntime(): Runtime
+  /**
+   * For a runtime whose releases are images, which no command of a build changes: makes the image of a release from the
+   * conforming app. Such a runtime serves no folders.
+   */
+  makeImage?(release: Release): Promise<void>
 }
 
 /** The program of all releases in these tests. */
@@ -38,6 +45,12 @@ const behaviours = {
   waits: () => { console.log('waiting'); wait() },
   exits: () => process.exit(Number(args[0])),
   variables: () => console.log(JSON.stringify({ PORT, GREETING })),
+  keeps: () => {
+    const notes = process.env.FAIRLEAD_VOLUME_MY_DATA + '/notes'
+    require('node:fs').appendFileSync(notes, args[0] + ' ')
+    console.log('notes ' + require('node:fs').readFileSync(notes))
+    listen(Number(PORT))
+  },
   writes: () => require('node:fs').writeFileSync(args[0], Buffer.alloc(Number(args[1]), 1)),
   echoes: () => {
     console.error('an error line')
@@ -52,10 +65,19 @@ const app = (...args: string[]): Command => ({ argv: ['node', 'app.js', ...args]
 const never = new AbortController().signal
 const succeeded: Exit = { code: 0, signal: null, exceeded: null }
 
-type OutputFile = AsyncDisposable & { readonly handle: FileHandle; read(): Promise<string> }
+type OutputFile = AsyncDisposable & {
+  readonly handle: FileHandle
+  read(): Promise<string>
+  /** Opens the same file again, as a later server does. */
+  reopen(): Promise<OutputFile>
+}
 
-/** Runs the whole contract over the runtimes that `openHost` makes. */
-export function describeRuntime(name: string, openHost: () => Promise<RuntimeHost>): void {
+/** Runs the whole contract over the runtimes that `openHost` makes; that of volumes where they have some. */
+export function describeRuntime(
+  name: string,
+  openHost: () => Promise<RuntimeHost>,
+  { volumes = false }: { readonly volumes?: boolean } = {},
+): void {
   describe(`the runtime ${name}`, () => {
     let host: RuntimeHost
     let runtime: Runtime
@@ -79,6 +101,8 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
         id: `dep_${randomUUID()}`,
         appId: appId ?? `app_${randomUUID()}`,
         appNumber: apps,
+        projectId: 'proj_1',
+        internalName: 'app',
         limits: { memoryBytes: 512_000_000, cpus: 1 },
         variables: { GREETING: 'hello', PORT: '1' },
       }
@@ -90,20 +114,21 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
       const sources = await runtime.builder.prepare(release)
       await writeFile(join(sources, 'app.js'), conformingApp)
       await runtime.builder.seal(release, never)
+      await host.makeImage?.(release)
       return release
     }
 
-    const outputFile = async (): Promise<OutputFile> => {
-      const path = join(directory, `${randomUUID()}.log`)
+    const outputFile = async (path = join(directory, `${randomUUID()}.log`)): Promise<OutputFile> => {
       const handle = await open(path, 'a', 0o600)
-      return { handle, read: () => readFile(path, 'utf8'), [Symbol.asyncDispose]: () => handle.close() }
+      const read = () => readFile(path, 'utf8')
+      return { handle, read, reopen: () => outputFile(path), [Symbol.asyncDispose]: () => handle.close() }
     }
 
     const start = async (behaviour: string, ...args: string[]) => {
       const release = await prepared()
       await using output = await outputFile()
       const handle = await runtime.instances.start(release, app(behaviour, ...args), output.handle)
-      return { release, handle, read: output.read }
+      return { release, handle, read: output.read, reopen: output.reopen }
     }
 
     const until = <State extends Observation['state']>(by: Runtime, handle: Handle, state: State) =>
@@ -116,9 +141,77 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
         { timeout: 30_000, interval: 10 },
       )
 
-    const answerOf = async ({ endpoints: [{ host: address, port }] }: Extract<Observation, { state: 'listening' }>) => {
+    const answerOf = async (seen: Extract<Observation, { state: 'listening' }>) => {
+      const { host: address, port } = addressOf(seen)
       const hostname = address.includes(':') ? `[${address}]` : address
       return (await fetch(`http://${hostname}:${port}/`)).json()
+    }
+
+    describe('a copy of a release', () => {
+      it('has the files of the other one, which may run, and shares none of them', async () => {
+        const { release: from, handle } = await start('listens')
+        await until(runtime, handle, 'listening')
+        const copy = newRelease()
+        if (!runtime.capabilities.copies) {
+          await expect(runtime.builder.copy(from, copy, never)).rejects.toMatchObject({ code: 'no_sandbox' })
+          return
+        }
+        await runtime.builder.copy(from, copy, never)
+        const sizeOf = (release: Release) => runtime.releases.diskUsage(release, 'files')
+        const before = await sizeOf(from)
+        expect(await sizeOf(copy)).toBe(before)
+        await using log = await outputFile()
+        const options = { output: log.handle, signal: never, toolchain: 'kept' } as const
+        const wrote = await runtime.builder.build(copy, options, (run) => run(app('writes', 'app.js', '100000'), never))
+        expect(wrote).toEqual(succeeded)
+        if (host.makeImage === undefined) expect(await sizeOf(copy)).toBeGreaterThan(before + 50_000)
+        expect(await sizeOf(from)).toBe(before)
+        await runtime.releases.remove(from)
+        expect(await runtime.releases.isMade(copy)).toBe(true)
+        await runtime.instances.stop(handle, { graceMs: 0 })
+        for (const release of [from, copy]) await runtime.releases.remove(release)
+      })
+
+      it('that is aborted rejects with the reason', async () => {
+        const reason = new Error('canceled')
+        const copying = runtime.builder.copy(await prepared(), newRelease(), AbortSignal.abort(reason))
+        await expect(copying).rejects.toBe(reason)
+      })
+    })
+
+    if (volumes) {
+      it('a volume is kept over releases of its app, seen by instances and commands beside them, and no other app’s', async () => {
+        const appId = `app_${randomUUID()}`
+        const keep = async (note: string, of: string) => {
+          const release = { ...(await prepared(of)), volumes: { 'my-data': '/data' } }
+          await using output = await outputFile()
+          const handle = await runtime.instances.start(release, app('keeps', note), output.handle, { beside: true })
+          await until(runtime, handle, 'listening')
+          return { release, handle, printed: await output.read() }
+        }
+        const first = await keep('one', appId)
+        expect(first.printed).toContain('notes one \n')
+        const shared = await runtime.releases.diskUsage(first.release, 'shared')
+        const second = await keep('two', appId)
+        expect(second.printed).toContain('notes one two \n')
+        const other = await keep('three', `app_${randomUUID()}`)
+        expect(other.printed).toContain('notes three \n')
+
+        const write = `require('node:fs').writeFileSync(process.env.FAIRLEAD_VOLUME_MY_DATA + '/more', Buffer.alloc(500_000, 1))`
+        const request = { argv: ['node', '-e', write] as const, tty: null, signal: never }
+        const streams = { stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() }
+        const exit = await runtime.instances.attach(second.release, second.handle, { ...request, ...streams })
+        expect(exit).toEqual(succeeded)
+        const grown = (await runtime.releases.diskUsage(second.release, 'shared')) - shared
+        expect([grown >= 500_000, grown < 700_000]).toEqual([true, true])
+
+        for (const { release } of [first, second, other]) await runtime.releases.remove(release)
+        const third = await keep('four', appId)
+        expect(third.printed).toContain('notes one two four \n')
+        await runtime.releases.remove(third.release)
+        for (const { release } of [third, other]) await runtime.releases.removeApp(release.appId)
+        expect(await runtime.releases.diskUsage(third.release, 'shared')).toBe(0)
+      })
     }
 
     describe('a build', () => {
@@ -237,10 +330,11 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
 
       it('that listens elsewhere has the wrong port', async () => {
         const { handle } = await start('listens-elsewhere')
-        expect(await until(runtime, handle, 'wrong_port')).toEqual({
-          state: 'wrong_port',
-          ports: [expect.any(Number)],
-        })
+        const { ports, servable, ...seen } = await until(runtime, handle, 'wrong_port')
+        expect(seen).toEqual({ state: 'wrong_port', port: expect.any(Number) })
+        expect(ports).toEqual([expect.any(Number)])
+        // The one other port of an app in a network of its own can be served.
+        expect([null, ports[0]]).toContain(servable)
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
@@ -279,6 +373,42 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
       })
     })
 
+    describe('several instances of a release', () => {
+      const startBeside = async (release: Release, output: OutputFile) =>
+        runtime.instances.start(release, app('ignores-sigterm'), output.handle, { beside: true })
+
+      it('run beside each other, and each ends by itself, also for a server that has only read about it', async () => {
+        const { release, handle } = await start('ignores-sigterm')
+        await using output = await outputFile()
+        const second = await startBeside(release, output)
+        const third = await startBeside(release, output)
+        const later = host.newRuntime()
+        const seen = await Promise.all([handle, second, third].map((each) => until(later, each, 'listening')))
+        const addresses = new Set(seen.map((each) => `${addressOf(each).host}:${addressOf(each).port}`))
+        expect(addresses.size).toBe(3)
+        await runtime.instances.stop(second, { graceMs: 0 })
+        await until(runtime, second, 'exited')
+        await later.instances.adopt(release, handle, output.handle)
+        await later.instances.stop(handle, { graceMs: 0 })
+        await until(later, handle, 'exited')
+        const left = await until(runtime, third, 'listening')
+        expect(await answerOf(left)).toMatchObject({ GREETING: 'hello' })
+        expect((await runtime.releases.list()).running).toContain(release.id)
+        await runtime.releases.remove(release)
+        await until(runtime, third, 'exited')
+        expect((await runtime.releases.list()).running).not.toContain(release.id)
+      })
+
+      it('are all ended with their release by a server that knows none of them', async () => {
+        const { release, handle } = await start('ignores-sigterm')
+        await using output = await outputFile()
+        const second = await startBeside(release, output)
+        await Promise.all([handle, second].map((each) => until(runtime, each, 'listening')))
+        await host.newRuntime().releases.halt(release)
+        await Promise.all([handle, second].map((each) => until(runtime, each, 'exited')))
+      })
+    })
+
     describe('a watch', () => {
       it('calls once when the instance has ended, also when it had ended before', async () => {
         const { handle } = await start('listens')
@@ -307,13 +437,15 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
 
     describe('a later server', () => {
       it('observes, adopts, watches and stops an instance that it has only read about', async () => {
-        const { release, handle, read } = await start('listens')
+        const { release, handle, read, reopen } = await start('listens')
         await until(runtime, handle, 'listening')
+        await vi.waitFor(async () => expect(await read()).toBe('ready\n'), 10_000)
         const later = host.newRuntime()
+        await using output = await reopen()
         const stored = JSON.parse(JSON.stringify(handle)) as Handle
         expect(await answerOf(await until(later, stored, 'listening'))).toMatchObject({ GREETING: 'hello' })
-        await later.instances.adopt(release, stored)
-        await later.instances.adopt(release, stored)
+        await later.instances.adopt(release, stored, output.handle)
+        await later.instances.adopt(release, stored, output.handle)
         const onExit = vi.fn()
         later.instances.watch(stored, onExit)
         await later.instances.stop(stored, { graceMs: 20_000 })
@@ -396,6 +528,58 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
+      it('has a terminal of the given size, and ends with it', async () => {
+        if (!runtime.capabilities.terminal) return
+        const { release, handle } = await start('listens')
+        const keyboard = new PassThrough()
+        const abort = new AbortController()
+        const changes = (from: string) => `while [ "$(stty size)" = "${from}" ]; do sleep 0.02; done; stty size`
+        const script = `${changes('0 0')}; read line; ${changes('33 91')}; echo "got $line"; exit 6`
+        const argv: AttachRequest['argv'] = ['sh', '-c', script]
+        let resize: ((columns: number, rows: number) => void) | undefined
+        const { request: asked, stdout } = request(argv, keyboard, abort.signal)
+        const tty = { columns: 91, rows: 33 }
+        const onResizable: AttachRequest['onResizable'] = (given) => {
+          resize = given
+        }
+        const attached = runtime.instances.attach(release, handle, { ...asked, tty, onResizable })
+        let shown = ''
+        stdout.on('data', (bytes) => {
+          shown += bytes
+        })
+        await vi.waitFor(() => expect(shown).toContain('33 91\r\n'), 10_000)
+        resize?.(92, 34)
+        keyboard.write('hello\r')
+        expect(await attached).toEqual({ ...succeeded, code: 6 })
+        expect(shown).toContain('34 92\r\ngot hello\r\n')
+
+        const { request: shell, stdout: screen } = request(['sh', '-i'], new PassThrough(), abort.signal)
+        const ended = runtime.instances.attach(release, handle, { ...shell, tty })
+        await once(screen, 'data')
+        abort.abort(new Error('the client is gone'))
+        expect((await ended).code).not.toBe(0)
+        await until(runtime, handle, 'listening')
+        await runtime.instances.stop(handle, { graceMs: 0 })
+      })
+
+      it('with a terminal gets and prints more than that holds, at its own pace', async () => {
+        if (!runtime.capabilities.terminal) return
+        const { release, handle } = await start('waits')
+        const keyboard = new PassThrough()
+        const argv: AttachRequest['argv'] = ['sh', '-c', 'stty raw -echo; echo ready; head -c 300000; echo done']
+        const { request: asked, stdout } = request(argv, keyboard)
+        const attached = runtime.instances.attach(release, handle, { ...asked, tty: { columns: 80, rows: 24 } })
+        let shown = ''
+        stdout.on('data', (bytes) => {
+          shown += bytes
+        })
+        await vi.waitFor(() => expect(shown).toContain('ready'), 10_000)
+        keyboard.write('k'.repeat(300_000))
+        expect(await attached).toEqual(succeeded)
+        expect(shown.trim()).toMatch(/^ready\s+k{300000}done$/)
+        await runtime.instances.stop(handle, { graceMs: 0 })
+      })
+
       it('with a terminal is refused where there is none', async () => {
         if (runtime.capabilities.terminal) return
         const { release, handle } = await start('waits')
@@ -403,6 +587,52 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
         const attached = runtime.instances.attach(release, handle, { ...asked, tty: { columns: 80, rows: 24 } })
         await expect(attached).rejects.toMatchObject({ name: 'RuntimeError', code: 'no_terminal' })
         await runtime.instances.stop(handle, { graceMs: 0 })
+      })
+    })
+
+    describe('a static site', () => {
+      const serve: Command = { argv: ['fairlead-static', 'site'] }
+      beforeEach(({ skip }) => skip(host.makeImage !== undefined, 'a container serves no folder'))
+      const startSite = async () => {
+        const release = newRelease()
+        const sources = await runtime.builder.prepare(release)
+        await mkdir(join(sources, 'site'))
+        await writeFile(join(sources, 'site', 'index.html'), 'a page')
+        await runtime.builder.seal(release, never)
+        await using output = await outputFile()
+        return { release, handle: await runtime.instances.start(release, serve, output.handle) }
+      }
+
+      it('is listening at its folder, also for another server, until it is stopped', async () => {
+        const { release, handle } = await startSite()
+        const later = host.newRuntime()
+        await using output = await outputFile()
+        await later.instances.adopt(release, handle, output.handle)
+        const ended = new Promise<void>((resolve) => void later.instances.watch(handle, resolve))
+        expect([runtime.instances.isCurrent(handle, serve), later.instances.isCurrent(handle, serve)]).toEqual([
+          true,
+          true,
+        ])
+        const { endpoints } = await until(later, handle, 'listening')
+        const [endpoint] = endpoints
+        const folder = 'folder' in endpoint ? endpoint.folder : ''
+        expect(await readFile(join(folder, 'index.html'), 'utf8')).toBe('a page')
+        expect((await runtime.releases.list()).running.has(release.id)).toBe(true)
+        await runtime.instances.stop(handle, { graceMs: 0 })
+        await ended
+        expect(await later.instances.observe(handle)).toMatchObject({ state: 'exited' })
+        expect((await runtime.releases.list()).running.has(release.id)).toBe(false)
+      })
+
+      it('ends when its release is halted, and can be started again as another instance', async () => {
+        const { release, handle } = await startSite()
+        await host.newRuntime().releases.halt(release)
+        await using output = await outputFile()
+        const again = await runtime.instances.start(release, serve, output.handle)
+        expect(await runtime.instances.observe(handle)).toMatchObject({ state: 'exited' })
+        await until(runtime, again, 'listening')
+        await runtime.releases.remove(release)
+        expect(await runtime.instances.observe(again)).toMatchObject({ state: 'exited' })
       })
     })
 
@@ -464,12 +694,21 @@ export function describeRuntime(name: string, openHost: () => Promise<RuntimeHos
         const before = await runtime.releases.diskUsage(release, 'release')
         const shared = await runtime.releases.diskUsage(release, 'shared')
         await using output = await outputFile()
-        await runtime.builder.build(release, { output: output.handle, signal: never }, async (run) => {
-          expect(await run(app('writes', 'file', '1000000'), never)).toEqual(succeeded)
-        })
+        if (host.makeImage === undefined) {
+          await runtime.builder.build(release, { output: output.handle, signal: never }, async (run) => {
+            expect(await run(app('writes', 'file', '1000000'), never)).toEqual(succeeded)
+          })
+        } else {
+          const handle = await runtime.instances.start(release, app('writes', 'file', '1000000'), output.handle)
+          await until(runtime, handle, 'exited')
+        }
         const grown = (await runtime.releases.diskUsage(release, 'release')) - before
         expect([grown >= 1_000_000, grown < 1_200_000]).toEqual([true, true])
         expect((await runtime.releases.diskUsage(release, 'shared')) - shared).toBeLessThan(1_000_000)
+        expect(await runtime.releases.diskUsage(release, 'all')).toBe(
+          (await runtime.releases.diskUsage(release, 'release')) +
+            (await runtime.releases.diskUsage(release, 'shared')),
+        )
         expect(await runtime.releases.diskUsage(release, 'release', 1_000)).toBeGreaterThan(1_000)
         await runtime.releases.remove(release)
         expect(await runtime.releases.diskUsage(release, 'release')).toBe(0)

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
-import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises'
+import { cp, type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { endedOrAborted } from '../../server/src/platform/abort.ts'
 import { sizeOf } from '../../server/src/platform/disk/tree-size.ts'
+import { exists } from '../../server/src/platform/files.ts'
 import { createKeyedLock } from '../../server/src/platform/keyed-lock.ts'
+import { staticServerName } from '../../server/src/platform/toolchain.ts'
 import {
   type Builder,
   type Handle,
@@ -30,6 +32,8 @@ interface Started {
   readonly releaseId: string
   readonly port: number
   readonly process: ExampleProcess
+  /** Of a static site. */
+  readonly folder?: string
 }
 
 /** Stands for the machine, which outlives each runtime. */
@@ -44,7 +48,12 @@ export function createExampleRuntime(machine: ExampleMachine): Runtime {
     Promise.all(machine.started.filter(of).map(({ process }) => endProcess(process, options)))
   return {
     name: 'example',
-    capabilities: { warning: null, terminal: false, details: { instances: 'in the process of the test' } },
+    capabilities: {
+      warning: null,
+      terminal: false,
+      copies: true,
+      details: { instances: 'in the process of the test' },
+    },
     builder: createBuilder(machine),
     instances: createInstances(machine, async (index, options) => {
       await end((each) => each === machine.started[index], options)
@@ -52,16 +61,22 @@ export function createExampleRuntime(machine: ExampleMachine): Runtime {
     releases: createReleases(machine, async ({ id }, options) => {
       await end((each) => each.releaseId === id, options)
     }),
+    images: null,
   }
 }
 
-const folderOf = ({ directory }: ExampleMachine, { appId, id }: ReleaseRef): string => join(directory, appId, id)
+/** The folder of a release on the machine. */
+export const folderOf = ({ directory }: ExampleMachine, { appId, id }: ReleaseRef): string => join(directory, appId, id)
 
 function createBuilder(machine: ExampleMachine): Builder {
   const lock = createKeyedLock()
   const building = new Map<string, number>()
   const count = (appId: string, by: number) => building.set(appId, (building.get(appId) ?? 0) + by)
   return {
+    async copy(from, release, signal) {
+      signal.throwIfAborted()
+      await cp(folderOf(machine, from), folderOf(machine, release), { recursive: true })
+    },
     async prepare(release) {
       const directory = folderOf(machine, release)
       await rm(directory, { recursive: true, force: true })
@@ -130,6 +145,12 @@ function createInstances(
   }
   return {
     async start(release, { argv }, output) {
+      if (argv[0] === staticServerName) {
+        const process = startIn(machine, release, ['node', 'app.js', 'waits'], output)
+        const folder = join(folderOf(machine, release), argv[1] ?? '')
+        machine.started.push({ releaseId: release.id, port: 0, process, folder })
+        return { runtime: 'example', data: { index: machine.started.length - 1 } }
+      }
       const port = await freePort()
       // Written by an instance for as long as it lives, and the caller closes its own handle.
       const own = await reopen(output)
@@ -139,6 +160,7 @@ function createInstances(
       return { runtime: 'example', data: { index: machine.started.length - 1 } }
     },
     observe: async (handle) => observe(find(handle)),
+    serveAt: async (handle) => handle,
     watch(handle, onExit) {
       let isWatching = true
       void find(handle).process.exited.then(() => isWatching && onExit())
@@ -148,6 +170,7 @@ function createInstances(
     },
     adopt: async () => undefined,
     stop: (handle, options) => stop(indexOf(handle), options),
+    isCurrent: () => true,
     async attach(release, handle, { argv, tty, stdin, stdout, stderr, signal }) {
       if (tty !== null) throw new RuntimeError('no_terminal', 'Run the command without a terminal.')
       const process = startExample(argv, {
@@ -175,10 +198,12 @@ const usageOfThisProcess = () => ({
   processes: 1,
 })
 
-async function observe({ port, process }: Started): Promise<Observation> {
+async function observe({ port, process, folder }: Started): Promise<Observation> {
   if (!process.isRunning()) return { state: 'exited', ...(await process.exited) }
+  if (folder !== undefined) return { state: 'listening', endpoints: [{ folder }] }
   if (process.ports.has(port)) return { state: 'listening', endpoints: [{ host: '127.0.0.1', port }] }
-  return process.ports.size === 0 ? { state: 'starting', port } : { state: 'wrong_port', ports: [...process.ports] }
+  if (process.ports.size === 0) return { state: 'starting', port }
+  return { state: 'wrong_port', port, ports: [...process.ports], servable: null }
 }
 
 function createReleases(
@@ -192,6 +217,7 @@ function createReleases(
       await end(release, { graceMs: 0 })
       await rm(folderOf(machine, release), { recursive: true, force: true })
     },
+    isMade: (release) => exists(folderOf(machine, release)),
     removeApp: (appId) => rm(join(directory, appId), { recursive: true, force: true }),
     async list() {
       const apps = await readdir(directory)
@@ -200,7 +226,7 @@ function createReleases(
         running: new Set(started.filter(({ process }) => process.isRunning()).map(({ releaseId }) => releaseId)),
       }
     },
-    diskUsage: async (release, part, enough) => (part === 'release' ? sizeOf([folderOf(machine, release)], enough) : 0),
+    diskUsage: async (release, part, enough) => (part !== 'shared' ? sizeOf([folderOf(machine, release)], enough) : 0),
   }
 }
 

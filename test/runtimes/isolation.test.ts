@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findSandbox } from '../../server/src/runtimes/process/confinement/sandbox.ts'
+import { findSandbox } from '../../server/src/platform/machine/sandbox/find.ts'
 import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
 import { releasesOnDisk } from '../harness/releases.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
@@ -10,7 +10,7 @@ import { type Findings, ownFolders, spy, successes } from '../harness/spy.ts'
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot) console.log('not root: users of their own for apps are not tested; bubblewrap is, where it works')
-const sandbox = isRoot ? null : await findSandbox(process.env['PATH'] ?? '')
+const sandbox = await findSandbox(process.env['PATH'] ?? '', isRoot)
 const isDivided = isRoot || sandbox !== null
 
 let server: TestServer
@@ -51,12 +51,25 @@ describe.skipIf(!isDivided)('an app', () => {
     })
     expect(spied.failure).toBeNull()
     const got = (await (await fetch(spied.url)).json()) as Findings
-    expect(successes(got, isRoot ? {} : ownFolders)).toEqual([])
+    expect(successes(got, sandbox === null ? {} : ownFolders)).toEqual([])
     expect(got.tried['list apps']).not.toBe(apps[0])
     expect(got.sees).toBe(false)
     expect(got.environment).toEqual(
       [
-        ...['DATA', 'FAIRLEAD_DEPLOYMENT_ID', 'HOME', 'LANG', 'NODE_ENV', 'OTHER_PID', 'OTHER_SOURCE', 'PATH', 'PORT'],
+        ...[
+          'DATA',
+          'FAIRLEAD_DEPLOYMENT_ID',
+          'FAIRLEAD_INSTANCE_MARK',
+          'FAIRLEAD_PROCESS_MARK',
+          'HOME',
+          'LANG',
+          'NODE_ENV',
+          'NODE_OPTIONS',
+          'OTHER_PID',
+          'OTHER_SOURCE',
+          'PATH',
+          'PORT',
+        ],
         ...['SERVER_PID', 'SOCKETS', 'TMPDIR'],
         ...got.environment.filter((name) => name.startsWith('npm_') || name === 'PWD'),
       ].sort(),
@@ -92,6 +105,30 @@ require('node:http').createServer((request, response) => response.end(JSON.strin
   expect((await settled(server.client, id, first.id)).status).toBe('running')
   expect(await (await fetch(first.url)).json()).toEqual(['ENOENT', 'ENOENT'])
 })
+
+test.skipIf(!isDivided)(
+  'an app and its build know their user by name, and no other account of the machine',
+  async () => {
+    const asks = `const { userInfo } = require('node:os')
+const { readFileSync } = require('node:fs')
+const { username, homedir } = userInfo()
+const own = homedir === process.env.HOME
+const accounts = readFileSync('/etc/passwd', 'utf8').split('\\n').length`
+    await using app = await repository({
+      'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'build.js': `${asks}\nrequire('node:fs').writeFileSync('built.json', JSON.stringify({ username, own, accounts }))`,
+      'server.js': `${asks}\nconst built = JSON.parse(readFileSync('built.json', 'utf8'))
+require('node:http').createServer((request, response) =>
+  response.end(JSON.stringify({ app: { username, own, accounts }, built }))).listen(process.env.PORT)`,
+    })
+    const { url, failure } = await deployAndSettle(server.client, project, { name: 'named', git_url: app.url })
+    expect(failure).toBeNull()
+    const { app: running, built } = (await (await fetch(url)).json()) as Record<'app' | 'built', { username: string }>
+    expect(built).toEqual(running)
+    if (isRoot && sandbox !== null) expect(running).toEqual({ username: 'app', own: true, accounts: 4 })
+    else expect(running.username).not.toBe('')
+  },
+)
 
 test('variables of an app have no hold on how it is started', async () => {
   await using app = await repository(nodeApp('fine'))

@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseStat } from '../../server/src/platform/processes.ts'
-import { createPorts } from '../../server/src/runtimes/process/launch/ports.ts'
+import { findProcesses, parseStat } from '../../server/src/platform/processes.ts'
+import { commandEnvironment } from '../../server/src/runtimes/environment.ts'
+import { startPasta } from '../../server/src/runtimes/process/network/pasta.ts'
+import { createPorts } from '../../server/src/runtimes/process/network/ports.ts'
 import { observationOf } from '../../server/src/runtimes/process/observe.ts'
-import { commandEnvironment } from '../../server/src/runtimes/process/release/environment.ts'
 import { appCacheFolders, pathsOf } from '../../server/src/runtimes/process/release/layout.ts'
 import { fromHandle, toHandle } from '../../server/src/runtimes/process/release/local-instance.ts'
+import { originsOfCopy } from '../../server/src/runtimes/process/release/origins.ts'
 import { prepareBin } from '../../server/src/runtimes/process/toolchain/prepare-bin.ts'
 
 let directory: string
@@ -26,22 +28,42 @@ describe('the environment', () => {
     variables: {},
   }
   const command = { argv: ['node'], env: { FROM: 'plan', PLAN: '1' } } as const
+  const appPlace = { scope: { kind: 'app', port: 4000 }, bin: '/bin-of-ours', memoryBytes: 512e6 } as const
 
   test('lets the app’s variables win over the plan’s, and those over the operator’s', () => {
-    const scope = { kind: 'build', operator: { FROM: 'operator', PLAN: '0', REGISTRY: 'r' } } as const
+    const operator = { FROM: 'operator', PLAN: '0', REGISTRY: 'r' }
+    const place = { scope: { kind: 'build', operator }, bin: '/bin-of-ours', memoryBytes: 512e6 } as const
     const variables = { FROM: 'app', NODE_ENV: 'staging' }
-    const built = commandEnvironment({ ...release, variables }, command, scope, '/bin-of-ours')
+    const built = commandEnvironment({ ...release, variables }, command, place)
     expect(built).toMatchObject({ FROM: 'app', PLAN: '1', REGISTRY: 'r', NODE_ENV: 'staging' })
     expect(built).not.toHaveProperty('PORT')
   })
 
+  test('limits the heap of Node to two thirds of the memory that is allowed, unless a variable sets it', () => {
+    const optionsFor = (memoryBytes: number, variables: Record<string, string> = {}) =>
+      commandEnvironment({ ...release, variables }, command, { ...appPlace, memoryBytes })['NODE_OPTIONS']
+    expect(optionsFor(512e6)).toBe('--max-old-space-size=325')
+    expect(optionsFor(2e9)).toBe('--max-old-space-size=1271')
+    expect(optionsFor(2e9, { NODE_OPTIONS: '--max-old-space-size=450' })).toBe('--max-old-space-size=450')
+  })
+
+  test('tells programs the memory that they may use, and builds their cache', () => {
+    const settings = { JAVA: '-Xmx{memory}m', REPOSITORY: '{cache}/maven' }
+    const buildPlace = { ...appPlace, scope: { kind: 'build', operator: {} }, memoryBytes: 2e9 } as const
+    const built = commandEnvironment(release, { ...command, settings }, buildPlace)
+    expect(built).toMatchObject({ JAVA: '-Xmx2000m', REPOSITORY: '/apps/a/cache/maven' })
+    const run = commandEnvironment(release, { ...command, settings }, appPlace)
+    expect(run).toMatchObject({ JAVA: '-Xmx512m' })
+    expect(run).not.toHaveProperty('REPOSITORY')
+  })
+
   test('keeps the reserved names, whatever the app says', () => {
     const variables = { PORT: '1', PATH: '/evil', HOME: '/root', TMPDIR: '/', FAIRLEAD_DEPLOYMENT_ID: 'dep_2' }
-    const built = commandEnvironment({ ...release, variables }, command, { kind: 'app', port: 4000 }, '/bin-of-ours')
+    const built = commandEnvironment({ ...release, variables }, command, appPlace)
     const source = '/apps/a/releases/dep_1/source'
     expect(built).toMatchObject({
       PORT: '4000',
-      PATH: `/bin-of-ours:${source}/node_modules/.bin:${source}/.venv/bin:/usr/local/bin:/usr/bin:/bin`,
+      PATH: `/bin-of-ours:${source}/node_modules/.bin:${source}/.venv/bin:/usr/local/bin:/usr/bin:/bin:${source}/bin`,
       HOME: '/apps/a/home',
       TMPDIR: '/apps/a/tmp',
       FAIRLEAD_DEPLOYMENT_ID: 'dep_1',
@@ -52,6 +74,7 @@ describe('the environment', () => {
 describe('the observation by sockets', () => {
   const socket = (port: number, address: string) => ({ port, address })
   const at = (host: string) => ({ state: 'listening', endpoints: [{ host, port: 4000 }] })
+  const wrong = (ports: number[]) => ({ state: 'wrong_port', port: 4000, ports, servable: null })
   test.each([
     [[], { state: 'starting', port: 4000 }],
     [[socket(4000, '127.0.0.1')], at('127.0.0.1')],
@@ -61,10 +84,31 @@ describe('the observation by sockets', () => {
     [[socket(4000, '::1')], at('::1')],
     [[socket(4000, '::1'), socket(4000, '127.0.0.1')], at('127.0.0.1')],
     [[socket(9229, '127.0.0.1'), socket(4000, '::')], at('127.0.0.1')],
-    [[socket(9229, '127.0.0.1'), socket(80, '::'), socket(80, '0.0.0.0')], { state: 'wrong_port', ports: [80, 9229] }],
-    [[socket(4000, '10.0.0.7')], { state: 'wrong_port', ports: [4000] }],
+    [[socket(70, '127.0.0.1'), socket(80, '::'), socket(80, '0.0.0.0')], wrong([70, 80])],
+    [[socket(4000, '10.0.0.7')], wrong([4000])],
+    [[socket(9229, '127.0.0.1')], { state: 'starting', port: 4000 }],
   ])('%j is %j', (sockets, state) => {
-    expect(observationOf(4000, sockets)).toEqual(state)
+    expect(observationOf({ port: 4000 }, sockets)).toEqual(state)
+  })
+
+  test.each([
+    ['the only port', [socket(80, '127.0.0.1'), socket(80, '::1')], 80],
+    ['the only port besides that of a debugger', [socket(80, '::'), socket(9229, '127.0.0.1')], 80],
+    ['none of several ports', [socket(80, '::'), socket(81, '::')], null],
+    ['no port that loopback does not lead to', [socket(80, '10.0.0.7')], null],
+  ])('of an app in a network of its own allows to serve it at %s', (_, sockets, servable) => {
+    expect(observationOf({ port: 4000, address: '10.1.1.2' }, sockets)).toMatchObject({ servable })
+    expect(observationOf({ port: 4000, holder: { pid: 1, startTime: '1' } }, sockets)).toMatchObject({ servable })
+    expect(observationOf({ port: 4000 }, sockets)).toMatchObject({ servable: null })
+  })
+
+  test('of an app that is served at another port finds it there', () => {
+    const inside = (port: number) => ({ state: 'listening', endpoints: [{ host: '10.1.1.2', port }] })
+    const moved = { port: 4000, servedPort: 80 }
+    expect(observationOf({ ...moved, address: '10.1.1.2' }, [socket(80, '127.0.0.1')])).toEqual(inside(80))
+    // Pasta listens at the port of this machine.
+    const holder = { pid: 1, startTime: '1' }
+    expect(observationOf({ ...moved, holder }, [socket(80, '127.0.0.1')])).toEqual(at('127.0.0.1'))
   })
 })
 
@@ -120,7 +164,6 @@ test('prepareBin provides node and the package managers, also from paths that a 
     pnpmCli: join(home, 'pnpm.cjs'),
     yarnCli: join(home, 'yarn.js'),
     modernYarnCli: join(home, 'modern.js'),
-    staticServer: join(home, 'static.js'),
   }
   await prepareBin({ ...options, node: '/an/older/node' })
   await prepareBin(options)
@@ -143,4 +186,30 @@ test('prepareBin provides node and the package managers, also from paths that a 
   expect((await run(join(bin, 'yarn'), [], { env: modern })).stdout).toBe('undefined /a $cache/yarn\n')
   const inside = await run(join(bin, 'fairlead-in'), [home, 'node', '-p', 'process.cwd() + process.argv[1]', '$x y'])
   expect(inside.stdout).toBe(`${await realpath(home)}$x y\n`)
+})
+
+test('a copy of copies knows the folder of the build and the newest others', () => {
+  const chain = Array.from({ length: 40 }, (_, at) => `/${at}`)
+  const origins = chain.reduce<readonly string[]>(originsOfCopy, [])
+  expect(origins).toEqual(['/0', ...chain.slice(-15)])
+  expect(originsOfCopy([], '/built')).toEqual(['/built'])
+})
+
+describe('a network of pasta', () => {
+  // Without rights to /dev/net/tun, pasta ends, and what it has begun inside waits for ever with its output open.
+  test('is given up at once when pasta ends, with nothing left of it', async () => {
+    const pasta = join(directory, 'pasta')
+    await writeFile(pasta, '#!/bin/sh\nsleep 1000 &\necho "no tun" >&2\nexit 1\n', { mode: 0o755 })
+    const other = '/bin/false'
+    const started = startPasta({
+      tools: { pasta, nft: other, nsenter: other, setpriv: other, sleep: other, sh: '/bin/sh' },
+      subnet: { host: '198.18.0.1', inside: '198.18.0.2', cidr: '198.18.0.0/30', index: 0 },
+      rules: '',
+      hasIpv6: false,
+      forwarded: null,
+      mark: { name: 'FAIRLEAD_NETWORK', value: directory },
+    })
+    await expect(started).rejects.toThrow('ended with 1: no tun')
+    expect(await findProcesses({ name: 'FAIRLEAD_NETWORK', value: directory })).toEqual([])
+  })
 })

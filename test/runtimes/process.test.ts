@@ -1,31 +1,44 @@
 import { detectCapabilities, noCapabilities } from '../../server/src/runtimes/process/confinement/capabilities.ts'
+import { noReach, testNetwork } from '../harness/networks.ts'
+import { releasePorts } from '../harness/ports.ts'
 import { describeRuntime } from './conformance.ts'
 import { createBench, identities } from './support.ts'
 
 for (const { name, uids } of identities) {
-  describeRuntime(`of processes as ${name}, without anything that confines them`, async () => {
-    const bench = await createBench()
-    return {
-      newRuntime: () => bench.newRuntime({ uids, host: noCapabilities }),
-      [Symbol.asyncDispose]: () => bench.dispose(),
-    }
-  })
+  describeRuntime(
+    `of processes as ${name}, without anything that confines them`,
+    async () => {
+      const bench = await createBench()
+      return {
+        newRuntime: () => bench.newRuntime({ uids, host: noCapabilities }),
+        [Symbol.asyncDispose]: () => bench.dispose(),
+      }
+    },
+    { volumes: true },
+  )
 }
 
-describeRuntime('of processes with all that this machine has', async () => {
-  const bench = await createBench()
-  const host = await detectCapabilities({
-    cgroups: 'top',
-    path: process.env['PATH'] ?? '',
-    directory: bench.directory,
-    isRoot: process.getuid?.() === 0,
-    programs: [bench.directory],
-  })
-  return {
-    newRuntime: () => bench.newRuntime({ uids: identities[0]?.uids ?? null, host }),
-    async [Symbol.asyncDispose]() {
-      await bench.dispose()
-      await host.cgroups?.close()
-    },
-  }
-})
+describeRuntime(
+  'of processes with all that this machine has',
+  async () => {
+    const bench = await createBench()
+    const host = await detectCapabilities({
+      cgroups: 'top',
+      path: process.env['PATH'] ?? '',
+      directory: bench.directory,
+      isRoot: process.getuid?.() === 0,
+      programs: bench.programs,
+      network: { range: testNetwork, reach: noReach, ports: releasePorts },
+      logger: { warn: () => undefined },
+    })
+    return {
+      newRuntime: () => bench.newRuntime({ uids: identities[0]?.uids ?? null, host }),
+      async [Symbol.asyncDispose]() {
+        await bench.dispose()
+        await host.cgroups?.close()
+        await host.networks?.close()
+      },
+    }
+  },
+  { volumes: true },
+)

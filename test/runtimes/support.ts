@@ -11,10 +11,14 @@ import { createMasker } from '../../server/src/logs/masking.ts'
 import type { Command } from '../../server/src/platform/command.ts'
 import { createCaches } from '../../server/src/platform/disk/caches.ts'
 import { findProcesses, killAll } from '../../server/src/platform/processes.ts'
+import type { OsUser } from '../../server/src/platform/users.ts'
 import { type HostCapabilities, noCapabilities } from '../../server/src/runtimes/process/confinement/capabilities.ts'
 import { createProcessRuntime } from '../../server/src/runtimes/process/process-runtime.ts'
-import { pathsOf, type ReleasePaths, type UidRange } from '../../server/src/runtimes/process/release/layout.ts'
+import { pathsOf, type ReleasePaths } from '../../server/src/runtimes/process/release/layout.ts'
+import { openMarks } from '../../server/src/runtimes/process/release/marks.ts'
+import type { UidRange } from '../../server/src/runtimes/process/release/users.ts'
 import { prepareBin } from '../../server/src/runtimes/process/toolchain/prepare-bin.ts'
+import { enterProgram } from '../../server/src/runtimes/process/toolchain/programs.ts'
 import type { Exit, Handle, Observation, Release, Runtime } from '../../server/src/runtimes/runtime.ts'
 import { releasePorts } from '../harness/ports.ts'
 
@@ -30,9 +34,15 @@ export type BuildOutcome = { ok: true } | ({ ok: false; command: string } & Exit
 export interface Bench {
   readonly directory: string
   readonly node: string
+  /** Files and folders that sandboxed commands read besides the system's. */
+  readonly programs: readonly string[]
   readonly logs: LogStore
   /** Makes the runtime as a server does at its start: it knows nothing of instances that another one has started. */
-  newRuntime(options?: { readonly uids?: UidRange | null; readonly host?: HostCapabilities }): Runtime
+  newRuntime(options?: {
+    readonly uids?: UidRange | null
+    readonly host?: HostCapabilities
+    readonly siteReader?: OsUser | null
+  }): Runtime
   /** Makes a release of an app of its own with the files of a fixture, sealed by this runtime. */
   release(runtime: Runtime, fixture: string, variables?: Record<string, string>): Promise<Release>
   pathsOf(release: Pick<Release, 'id' | 'appId'>): ReleasePaths & { readonly logs: string }
@@ -63,9 +73,11 @@ export async function createBench(): Promise<Bench> {
     pnpmCli: unused,
     yarnCli: unused,
     modernYarnCli: unused,
-    staticServer: unused,
   })
   const apps = join(directory, 'apps')
+  const enter = join(directory, 'enter.mjs')
+  await cp(enterProgram, enter)
+  const marks = await openMarks(join(directory, 'process-marks'))
   const logs = createLogStore({ directory: join(directory, 'logs') })
   const releases: Release[] = []
   const logOf = ({ id, appId }: Pick<Release, 'id' | 'appId'>, stream: LogStream) => ({
@@ -73,20 +85,27 @@ export async function createBench(): Promise<Bench> {
     deploymentId: id,
     stream,
   })
+  const toolchains = {
+    equip: async () => undefined,
+    binOf: async () => bin,
+    programsOf: async () => ({ bin, folders: [] }),
+  }
   return {
     directory,
     node,
+    programs: [bin, enter, node, dirname(dirname(npmCli)), enterProgram],
     logs,
-    newRuntime: ({ uids = null, host = noCapabilities } = {}) =>
+    newRuntime: ({ uids = null, host = noCapabilities, siteReader = null } = {}) =>
       createProcessRuntime({
-        apps,
-        uids,
-        programs: { node, bin },
-        buildEnvironment: { OPERATOR_SETTING: 'a mirror' },
+        apps: { directory: apps, quotaBytes: null },
+        users: { apps: uids, siteReader },
+        programs: { node, enter, shared: [bin, node], toolchains },
+        builds: { environment: { OPERATOR_SETTING: 'a mirror' }, memoryBytes: 256_000_000 },
         ports: releasePorts,
         host,
         caches: createCaches({ mostEachBytes: 1e9, mostAllBytes: 1e9, list: async () => [] }),
-        logger: { info: () => undefined },
+        marks,
+        logger: { info: () => undefined, warn: () => undefined },
         fence: () => undefined,
       }),
     release: async (runtime, fixture, variables = {}) => {
@@ -94,6 +113,8 @@ export async function createBench(): Promise<Bench> {
         id: `dep_${randomUUID()}`,
         appId: `app_${randomUUID()}`,
         appNumber: releases.length + 1,
+        projectId: 'proj_1',
+        internalName: 'app',
         limits: { memoryBytes: 512_000_000, cpus: 1 },
         variables,
       }

@@ -78,7 +78,8 @@ describe.skipIf(reason !== null)('the service', () => {
     expect((await stat(join(machine.root, unitFile))).mode & 0o777).toBe(0o644)
     expect((await stat(join(machine.root, 'etc/fairlead/fairlead.env'))).mode & 0o777).toBe(0o600)
     const security = (await machine.run(['systemd-analyze', 'security', 'fairlead', '--no-pager'])).stdout
-    expect(Number(/exposure level for fairlead.service: ([\d.]+)/.exec(security)?.[1])).toBeLessThanOrEqual(4.7)
+    // The server makes networks and sandboxes for apps, which takes rights that apps do not get.
+    expect(Number(/exposure level for fairlead.service: ([\d.]+)/.exec(security)?.[1])).toBeLessThanOrEqual(5.4)
   })
 
   it('runs apps, which see nothing of the service manager', async () => {

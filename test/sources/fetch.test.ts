@@ -124,12 +124,24 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     ['a helper of git', 'ext::sh -c touch% /tmp/x', 'submodule_refused'],
     ['an option', '--upload-pack=touch /tmp/x', 'submodule_refused'],
     ['credentials', 'https://user:password@example.com/a.git', 'submodule_refused'],
-    ['a repository that is not there', 'file:///nowhere/at/all', 'repository_unreachable'],
+    ['a repository that is not there', 'file:///nowhere/at/all', 'submodule_refused'],
   ])('fail the deployment when their address is %s', async (_, url, code) => {
     await using source = await repository(app)
     await addSubmodule(source, 'lib', url, 'ab'.repeat(20))
     const { failure } = await deploy({ name: 'tricks', git_url: source.url })
     expect(failure).toMatchObject({ stage: 'fetch', code })
+  })
+
+  it('that cannot be fetched are named, with their address and the commit that they lack', async () => {
+    await using library = await repository({ 'a.txt': 'library' })
+    await using source = await repository(app)
+    await addSubmodule(source, 'lib', library.url, 'ab'.repeat(20))
+    await using parent = await repository(app)
+    await addSubmodule(parent, 'app', source.url, await source.git('rev-parse', 'HEAD'))
+    const { failure } = await deploy({ name: 'lacking', git_url: parent.url })
+    expect(failure?.code).toBe('unknown_commit')
+    expect(failure?.message).toContain(`The submodule lib cannot be fetched: ${library.url} has no commit abab`)
+    expect(failure?.message).not.toContain('git_url')
   })
 
   it('on another host are fetched without the token', async () => {
@@ -148,6 +160,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     )
     await using remote = await gitServer(source, { token: 'the-token' })
     const { failure } = await deploy({ name: 'other', git_url: remote.url, git_token: 'the-token' })
+    expect(failure?.message).toMatch(/^The submodule lib cannot be fetched: .*Check its address in \.gitmodules/)
     expect(failure).toMatchObject({ stage: 'fetch', code: 'repository_refused' })
     expect(seen.length).toBeGreaterThan(0)
     expect(seen.every((authorization) => authorization === undefined)).toBe(true)

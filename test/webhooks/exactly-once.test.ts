@@ -80,7 +80,7 @@ async function hurry(client: Client, webhookId: string): Promise<number> {
 it('every one of 2,000 events is handled exactly once, although the endpoint and the server fail and restart', async () => {
   const endpoint = await unreliableEndpoint()
   const data = join(directory.path, 'data')
-  const key = (await fairlead(['keys', 'create', '--name', 'test', '--data-dir', data])).stdout.trim()
+  const key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
   const port = String(await freePort())
   let server: ServerProcess = await serverProcess(data, { FAIRLEAD_PORT: port })
   try {

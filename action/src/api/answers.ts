@@ -6,8 +6,17 @@ export function foreignStatus(error: ApiError): number | undefined {
   return error.code === 'server_error' && typeof status === 'number' ? status : undefined
 }
 
+/**
+ * There was no key to ask with: the CI gave no token, or the server did not exchange it. The cause says why. The message is
+ * the command by which the project trusts the repository.
+ */
+export class KeyError extends Error {
+  override readonly name = 'KeyError'
+}
+
 /** True when the same request may succeed later: no answer, a server error, or too many requests. */
 export function isTransient(error: unknown): boolean {
+  if (error instanceof KeyError) return isTransient(error.cause)
   if (!(error instanceof ApiError)) return true
   const status = foreignStatus(error) ?? error.status
   return status >= 500 || status === 429

@@ -3,7 +3,8 @@ import { ApiError, type ResponseBody } from '@fairlead/server/client'
 export type Detail = ResponseBody<'deployments.get'>
 
 /** The deployment as last seen. The answer to its creation has no commit yet. */
-export type Deployment = Pick<Detail, 'id' | 'status' | 'url' | 'created_at'> & Partial<Pick<Detail, 'commit'>>
+export type Deployment = Pick<Detail, 'id' | 'status' | 'url' | 'created_at'> &
+  Partial<Pick<Detail, 'commit' | 'started_at' | 'finished_at' | 'steps'>>
 
 /** The result of a deployment. Only `running`, and `accepted` for steps that do not wait, are successes. */
 export type Outcome =
@@ -45,8 +46,17 @@ export function outcomeOf(deployment: Detail, commit: string | undefined): Outco
  * @throws ApiError `server_error`
  */
 export function requireDeployment<T extends Deployment>(answer: T): T {
-  const { id, status, url, created_at, commit, failure }: Partial<Record<keyof Detail, unknown>> = Object(answer)
-  const texts = [id, status, url, created_at, commit ?? '', ...textsOf(failure)]
+  const {
+    id,
+    status,
+    url,
+    created_at,
+    commit,
+    started_at,
+    finished_at,
+    failure,
+  }: Partial<Record<keyof Detail, unknown>> = Object(answer)
+  const texts = [id, status, url, created_at, commit ?? '', started_at ?? '', finished_at ?? '', ...textsOf(failure)]
   if (texts.every((part) => typeof part === 'string')) return answer
   throw new ApiError('server_error', 'The answer is not a deployment.', { status: 200 })
 }

@@ -1,4 +1,7 @@
-import type { Rest } from './rest.ts'
+import type { Repository } from './octokit.ts'
+
+/** The maximum number of pages, of a hundred comments each, in which the comment is searched. */
+const maximumPages = 30
 
 /** Returns the first line of the comment for an app: an HTML comment, which the encoded names cannot close. */
 export function markerOf(projectId: string, name: string): string {
@@ -7,7 +10,7 @@ export function markerOf(projectId: string, name: string): string {
 
 /** Updates the comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
 export async function writeComment(
-  rest: Rest,
+  { octokit, name }: Repository,
   options: {
     readonly pullRequest: number
     readonly marker: string
@@ -17,18 +20,23 @@ export async function writeComment(
 ): Promise<void> {
   const { pullRequest, marker } = options
   const body = `${marker}\n${options.text}`
-  const id = await findComment(rest, pullRequest, marker)
-  if (id !== undefined) await rest.request('PATCH', `/issues/comments/${id}`, { body })
-  else if (options.mayCreate) await rest.request('POST', `/issues/${pullRequest}/comments`, { body })
+  const { issues } = octokit.rest
+  const id = await findComment({ octokit, name }, pullRequest, marker)
+  if (id !== undefined) await issues.updateComment({ ...name, comment_id: id, body })
+  else if (options.mayCreate) await issues.createComment({ ...name, issue_number: pullRequest, body })
 }
 
-async function findComment(rest: Rest, pullRequest: number, marker: string): Promise<number | undefined> {
-  for await (const comments of rest.pages(`/issues/${pullRequest}/comments?per_page=100`)) {
-    for (const comment of comments) {
-      const { id, body } = Object(comment) as { id?: unknown; body?: unknown }
-      // At the start only: a reply that quotes the comment contains the marker further down.
-      if (typeof id === 'number' && typeof body === 'string' && body.startsWith(marker)) return id
-    }
+async function findComment(
+  { octokit, name }: Pick<Repository, 'octokit' | 'name'>,
+  pullRequest: number,
+  marker: string,
+): Promise<number | undefined> {
+  const asked = { ...name, issue_number: pullRequest, per_page: 100 }
+  let pages = 0
+  for await (const { data } of octokit.paginate.iterator(octokit.rest.issues.listComments, asked)) {
+    // At the start only: a reply that quotes the comment contains the marker further down.
+    const found = data.find(({ body }) => body?.startsWith(marker))
+    if (found !== undefined || ++pages === maximumPages) return found?.id
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-import { GitHubError, type Rest } from './rest.ts'
+import { GitHubError, type Repository } from './octokit.ts'
 
 export interface NewDeployment {
   /** A commit, a branch or a tag. */
@@ -16,16 +16,15 @@ export type DeploymentState = 'in_progress' | 'success' | 'failure' | 'error' | 
 export interface DeploymentStatus {
   readonly state: DeploymentState
   readonly description: string
-  /** The address of the workflow run. */
-  readonly logUrl: string
   /** The address of the app. */
   readonly environmentUrl?: string
 }
 
 /** Creates a deployment at GitHub and returns its id. It does not wait for pending checks of the commit. */
-export async function createDeployment(rest: Rest, deployment: NewDeployment): Promise<number> {
+export async function createDeployment({ octokit, name }: Repository, deployment: NewDeployment): Promise<number> {
   const { preview } = deployment
-  const made = await rest.request('POST', '/deployments', {
+  const { data } = await octokit.rest.repos.createDeployment({
+    ...name,
     ref: deployment.ref,
     environment: deployment.environment,
     auto_merge: false,
@@ -33,36 +32,46 @@ export async function createDeployment(rest: Rest, deployment: NewDeployment): P
     payload: { fairlead: deployment.marker },
     ...(preview ? { transient_environment: true, production_environment: false } : {}),
   })
-  const { id } = Object(made) as { id?: unknown }
-  if (typeof id !== 'number') throw new GitHubError('GitHub created no deployment.')
-  return id
+  // An answer without an id says that GitHub has merged the branch instead.
+  if ('id' in Object(data)) return (data as { readonly id: number }).id
+  throw new GitHubError('GitHub created no deployment.')
 }
 
 /** GitHub's limit for a description, in characters. */
 const maximumDescription = 140
 
-export async function setStatus(rest: Rest, id: number, status: DeploymentStatus): Promise<void> {
-  await rest.request('POST', `/deployments/${id}/statuses`, {
+export async function setStatus(
+  { octokit, name, runUrl }: Repository,
+  id: number,
+  status: DeploymentStatus,
+): Promise<void> {
+  await octokit.rest.repos.createDeploymentStatus({
+    ...name,
+    deployment_id: id,
     state: status.state,
     description: status.description.slice(0, maximumDescription),
-    log_url: status.logUrl,
+    log_url: runUrl,
     ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
   })
 }
 
+/** The maximum number of pages, of a hundred deployments each, that are marked. */
+const maximumPages = 30
+
 /** Marks all deployments of a removed app as inactive at GitHub. */
 export async function retireDeployments(
-  rest: Rest,
+  repository: Repository,
   app: Pick<NewDeployment, 'environment' | 'marker'>,
-  logUrl: string,
 ): Promise<void> {
-  const query = new URLSearchParams({ environment: app.environment, per_page: '100' })
-  for await (const deployments of rest.pages(`/deployments?${query}`)) {
-    for (const deployment of deployments) {
-      const { id, payload } = Object(deployment) as { id?: unknown; payload?: unknown }
+  const { octokit, name } = repository
+  const asked = { ...name, environment: app.environment, per_page: 100 }
+  let pages = 0
+  for await (const { data } of octokit.paginate.iterator(octokit.rest.repos.listDeployments, asked)) {
+    for (const { id, payload } of data) {
       const { fairlead } = Object(payload) as { fairlead?: unknown }
-      if (typeof id !== 'number' || fairlead !== app.marker) continue
-      await setStatus(rest, id, { state: 'inactive', description: 'The app was removed.', logUrl })
+      if (fairlead !== app.marker) continue
+      await setStatus(repository, id, { state: 'inactive', description: 'The app was removed.' })
     }
+    if (++pages === maximumPages) return
   }
 }

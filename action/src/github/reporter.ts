@@ -6,7 +6,7 @@ import {
   retireDeployments,
   setStatus,
 } from './deployments.ts'
-import { createRest, type GitHubAccess } from './rest.ts'
+import { openRepository, type Repository } from './octokit.ts'
 
 /** The app as it is shown at GitHub. */
 export interface ReportedApp {
@@ -23,10 +23,9 @@ export interface ReportedApp {
 }
 
 export interface GitHubReporterOptions {
-  readonly access: GitHubAccess
+  /** Of GitHub's API. */
+  readonly token: string
   readonly app: ReportedApp
-  /** The address of the workflow run. */
-  readonly runUrl: string
   /** Called once for each different problem. */
   readonly warn: (message: string) => void
 }
@@ -47,24 +46,31 @@ export interface GitHubReporter {
   removed(): Promise<void>
 }
 
-export function createGitHubReporter({ access, app, runUrl: logUrl, warn }: GitHubReporterOptions): GitHubReporter {
+export function createGitHubReporter({ token, app, warn }: GitHubReporterOptions): GitHubReporter {
   const { environment, pullRequest } = app
-  const rest = createRest(access)
   const marker = markerOf(app.projectId, app.name)
   const attempt = createAttempt(warn)
   let deployment: number | undefined
+  let opened: Promise<Repository> | undefined
+  const open = () => {
+    opened ??= openRepository(token)
+    return opened
+  }
 
   const comment = async (text: string, mayCreate: boolean) => {
     if (pullRequest === undefined) return
-    await attempt('comment on the pull request', () => writeComment(rest, { pullRequest, marker, text, mayCreate }))
+    await attempt('comment on the pull request', async () =>
+      writeComment(await open(), { pullRequest, marker, text, mayCreate }),
+    )
   }
 
   return {
     async started() {
       if (environment === '') return undefined
       await attempt(`show the deployment to ${environment}`, async () => {
-        deployment = await createDeployment(rest, { ...app, marker })
-        await setStatus(rest, deployment, { state: 'in_progress', description: 'Deploying to Fairlead', logUrl })
+        const repository = await open()
+        deployment = await createDeployment(repository, { ...app, marker })
+        await setStatus(repository, deployment, { state: 'in_progress', description: 'Deploying to Fairlead' })
       })
       return deployment
     },
@@ -72,16 +78,16 @@ export function createGitHubReporter({ access, app, runUrl: logUrl, warn }: GitH
     async ended({ state, description, url, markdown }) {
       const id = deployment
       if (id !== undefined) {
-        const status: DeploymentStatus = { state, description, logUrl, ...(url ? { environmentUrl: url } : {}) }
-        await attempt(`show the deployment to ${environment}`, () => setStatus(rest, id, status))
+        const status: DeploymentStatus = { state, description, ...(url ? { environmentUrl: url } : {}) }
+        await attempt(`show the deployment to ${environment}`, async () => setStatus(await open(), id, status))
       }
       await comment(markdown, true)
     },
 
     async removed() {
       if (environment !== '') {
-        await attempt(`show the end of the deployments to ${environment}`, () =>
-          retireDeployments(rest, { environment, marker }, logUrl),
+        await attempt(`show the end of the deployments to ${environment}`, async () =>
+          retireDeployments(await open(), { environment, marker }),
         )
       }
       await comment('The app of this pull request was removed.\n', false)
@@ -90,9 +96,11 @@ export function createGitHubReporter({ access, app, runUrl: logUrl, warn }: GitH
 }
 
 /** Reports that the run was cancelled; for the post step. Never rejects. */
-export async function markAborted(access: GitHubAccess, id: number, logUrl: string): Promise<void> {
-  const status: DeploymentStatus = { state: 'error', description: 'The run was cancelled.', logUrl }
-  await setStatus(createRest(access), id, status).catch(() => undefined)
+export async function markAborted(token: string, id: number): Promise<void> {
+  const status: DeploymentStatus = { state: 'error', description: 'The run was cancelled.' }
+  await openRepository(token)
+    .then((repository) => setStatus(repository, id, status))
+    .catch(() => undefined)
 }
 
 /** Returns a function that runs a task and turns its failure into a warning, the same one only once. */

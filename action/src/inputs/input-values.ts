@@ -19,12 +19,14 @@ export function readApiUrl(text: string): Read<string> {
   return { value: url.origin + path }
 }
 
-export function readApiKey(text: string): Read<string> {
-  if (text === '') {
-    const how = `Store a key as a secret of the repository and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`
-    return { problem: `${missing}. ${how}` }
+/** Reads the key; empty when not given and not needed, because the job may ask for tokens to exchange. */
+export function readApiKey(text: string, mayAskForTokens: boolean): Read<string> {
+  if (text !== '' || mayAskForTokens) return readToken(text)
+  return {
+    problem:
+      `${missing}. Either give the job the permission \`id-token: write\`, with which it needs no key once the project ` +
+      `trusts the repository; or store a key as a secret and pass it: api-key: \${{ secrets.FAIRLEAD_API_KEY }}.`,
   }
-  return readHeaderWord(text)
 }
 
 /** Reads an optional token; empty when not given. */

@@ -25,6 +25,9 @@ export const inputDefaults = {
   branch: '',
   commit: '',
   'git-url': '',
+  'from-deployment': '',
+  image: '',
+  root: '',
   'git-token': '',
   'env-vars': '',
   wait: 'true',
@@ -44,8 +47,9 @@ export type InputReader = (name: InputName) => string
 
 /** The access to the server and the project. */
 export interface Access {
-  /** The server's address without `/v1`, for messages. */
+  /** The server's address without `/v1`. */
   readonly apiUrl: string
+  /** Empty when a token of the job is to be exchanged for one. */
   readonly apiKey: string
   readonly projectId: string
 }
@@ -55,11 +59,17 @@ export interface Inputs extends Access {
   readonly name: string
   /** True when the app belongs to a pull request. */
   readonly preview: boolean
-  /** Empty when only a commit is known. */
+  /** Empty when only a commit is known, and together with `commit` for the default branch. */
   readonly branch: string
   /** The commit to deploy; empty when only a branch is known. */
   readonly commit: string
   readonly gitUrl: string
+  /** The deployment whose release is deployed in place of a commit; empty when not given. */
+  readonly fromDeployment: string
+  /** The container image that is deployed in place of a commit; empty when not given. */
+  readonly image: string
+  /** The folder of the app in the repository; empty when not given. */
+  readonly root: string
   /** Empty when not given. */
   readonly gitToken: string
   readonly variables: Variables
@@ -90,22 +100,31 @@ export function readInputs(input: InputReader, event: WorkflowEvent): Checked<In
   const preview = check('preview', readPreview(given('preview'), event)) === true && pullRequest !== undefined
   const ownBranch = check('branch', readBranch(input('branch')))
   const ownCommit = check('commit', readCommit(input('commit')))
+  const fromDeployment = check('from-deployment', readFromDeployment(input))
+  const image = check('image', readImage(input))
   const gitUrl = check('git-url', readGitUrl(input('git-url') || event.gitUrl || (closed ? repository?.gitUrl : '')))
   // The event's branch and commit are valid only for the event's repository, and its commit only for its branch.
   const same = gitUrl !== undefined && event.gitUrl !== undefined && isSameRepository(gitUrl, event.gitUrl)
-  const branch = ownBranch || (same && !ownCommit ? event.branch : undefined) || ''
-  const commit = ownCommit || (same && branch === (event.branch ?? '') ? event.commit : undefined) || ''
-  if (ownBranch === '' && ownCommit === '' && branch === '' && commit === '' && gitUrl !== undefined && !closed) {
-    const why = same ? 'this run names no branch' : '`git-url` is another repository than that of the workflow'
-    problems.push({ input: 'branch', message: `${missing}, and ${why}. Set it to the branch to deploy.` })
+  const isOfEvent = same && fromDeployment === '' && image === ''
+  const branch = ownBranch || (isOfEvent && !ownCommit ? event.branch : undefined) || ''
+  const commit = ownCommit || (isOfEvent && branch === (event.branch ?? '') ? event.commit : undefined) || ''
+  // Another repository without a branch means its default branch.
+  if (ownBranch === '' && ownCommit === '' && branch === '' && commit === '' && isOfEvent && !closed) {
+    problems.push({
+      input: 'branch',
+      message: `${missing}, and this run names no branch. Set it to the branch to deploy.`,
+    })
   }
   const inputs = {
-    ...readAccess(check, input),
+    ...readAccess(check, input, event),
     name: preview ? `${base}-pr-${pullRequest.number}` : base,
     preview,
     branch,
     commit,
     gitUrl,
+    fromDeployment,
+    image,
+    root: input('root'),
     gitToken: check('git-token', readToken(input('git-token'))),
     variables: check('env-vars', parseVariables(input('env-vars'))),
     wait: check('wait', readBoolean(given('wait'))),
@@ -122,19 +141,19 @@ export function readInputs(input: InputReader, event: WorkflowEvent): Checked<In
 }
 
 /** Reads only the inputs for the access to the server. */
-export function readAccessInputs(input: InputReader): Checked<Access> {
+export function readAccessInputs(input: InputReader, event: WorkflowEvent): Checked<Access> {
   const { check, problems } = createChecker(input)
-  const access = readAccess(check, input)
+  const access = readAccess(check, input, event)
   return problems.length > 0 ? { problems } : { inputs: access as Access }
 }
 
 /** Returns the value, or `undefined` after adding its problems to the list. */
 type Check = <T>(name: InputName, read: Read<T>) => T | undefined
 
-function readAccess(check: Check, input: InputReader) {
+function readAccess(check: Check, input: InputReader, { mayAskForTokens }: WorkflowEvent) {
   return {
     apiUrl: check('api-url', readApiUrl(input('api-url'))),
-    apiKey: check('api-key', readApiKey(input('api-key'))),
+    apiKey: check('api-key', readApiKey(input('api-key'), mayAskForTokens === true)),
     projectId: check('project-id', readProjectId(input('project-id'))),
   }
 }
@@ -163,6 +182,25 @@ function readPreview(text: string, event: WorkflowEvent): Read<boolean> {
       "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
       'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
   }
+}
+
+/** Reads the deployment to copy, which has its own source. */
+function readFromDeployment(input: InputReader): Read<string> {
+  const id = input('from-deployment')
+  if (id === '') return { value: id }
+  if (!/^dep_\w+$/.test(id)) return { problem: 'is not the id of a deployment. Set it to one that begins with dep_.' }
+  return withoutOtherSource(input, id, [...sourceInputs, 'image'])
+}
+
+/** Reads the image to deploy, which has its own source. The server knows what a reference is. */
+const readImage = (input: InputReader): Read<string> =>
+  input('image') === '' ? { value: '' } : withoutOtherSource(input, input('image'), sourceInputs)
+
+const sourceInputs = ['branch', 'commit', 'git-url', 'root', 'git-token'] as const
+
+function withoutOtherSource(input: InputReader, value: string, others: readonly InputName[]): Read<string> {
+  const other = others.find((name) => input(name) !== '')
+  return other === undefined ? { value } : { problem: `has its own source. Leave \`${other}\` out.` }
 }
 
 function readFork(text: string, event: WorkflowEvent): Read<boolean> {

@@ -1,9 +1,13 @@
-import { QueryClientProvider } from '@tanstack/react-query'
+import { focusManager, type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { setNonce } from 'get-nonce'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { createQueryClient } from './data/client.ts'
+import { createQueryClient, dashboardApi } from './data/client.ts'
+import { sessionQuery } from './data/queries.ts'
+import { watchOtherTabs } from './data/session.ts'
+import { hasSessionEnded, noteSessionBegin, noteSessionEnd, onSessionChange } from './data/session-end.ts'
+import { pathAfterSignIn } from './pages/sign-in/next-path.ts'
 import { createAppRouter } from './router.tsx'
 import { applyTheme, chosenTheme } from './shell/theme.ts'
 import './theme.css'
@@ -14,9 +18,38 @@ if (nonce) setNonce(nonce)
 
 applyTheme(chosenTheme())
 const router = createAppRouter()
-const queryClient = createQueryClient(() => {
+const askToSignIn = () => {
   const { pathname, href } = router.state.location
   if (pathname !== '/sign-in') void router.navigate({ to: '/sign-in', search: { next: href } })
+}
+const queryClient: QueryClient = createQueryClient(() => {
+  // A page that is open stays, with all that was typed, and the user signs in above it.
+  if (queryClient.getQueryData(sessionQuery.queryKey) === undefined) askToSignIn()
+  else noteSessionEnd()
+})
+// Requests of a page whose session has ended would only be refused, and count as failed attempts.
+onSessionChange(() => focusManager.setFocused(hasSessionEnded() ? false : undefined))
+
+/** Goes on with the page after a sign-in elsewhere. Another user's data must not be mixed with what is shown here. */
+async function goOn(): Promise<void> {
+  const before = queryClient.getQueryData(sessionQuery.queryKey)
+  const now = await dashboardApi.session.get().catch(() => undefined)
+  noteSessionBegin()
+  if (before === undefined || before.user.id !== now?.user.id) return queryClient.resetQueries()
+  queryClient.setQueryData(sessionQuery.queryKey, now)
+  await queryClient.invalidateQueries()
+}
+
+watchOtherTabs((signedIn) => {
+  const { pathname, search } = router.state.location
+  const isOpen = pathname === '/sign-in' || pathname === '/setup'
+  if (!signedIn) {
+    if (!isOpen) askToSignIn()
+    queryClient.clear()
+  } else if (pathname === '/sign-in') {
+    queryClient.clear()
+    router.history.push(pathAfterSignIn(search.next))
+  } else if (!isOpen) void goOn()
 })
 
 const root = document.getElementById('root')

@@ -1,8 +1,18 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { createElement } from 'react'
+import { loadModule } from './data/load-module.ts'
 import { Layout } from './shell/layout.tsx'
+import { pendingPage } from './ui/page/pending-page.tsx'
+import { Loading } from './ui/page/states.tsx'
+
+/** Loads a page when it is first opened. */
+const page = <Module extends Record<string, unknown>, Name extends keyof Module>(
+  load: () => Promise<Module>,
+  name: Name,
+) => lazyRouteComponent(() => loadModule(load), name)
 
 const root = createRootRoute({
-  notFoundComponent: lazyRouteComponent(() => import('./pages/not-found.tsx'), 'NotFound'),
+  notFoundComponent: page(() => import('./pages/not-found.tsx'), 'NotFound'),
 })
 
 const redirectTo = (path: '/projects' | '/settings/api-keys') => () => {
@@ -15,87 +25,164 @@ const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
   validateSearch: (search): { next?: string } => (typeof search['next'] === 'string' ? { next: search['next'] } : {}),
-  component: lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'), 'SignIn'),
+  component: page(() => import('./pages/sign-in/sign-in.tsx'), 'SignIn'),
 })
 
 const setup = createRoute({
   getParentRoute: () => root,
   path: '/setup',
-  component: lazyRouteComponent(() => import('./pages/sign-in/setup.tsx'), 'Setup'),
+  component: page(() => import('./pages/sign-in/setup.tsx'), 'Setup'),
 })
 
-/** Pages for signed-in users share a layout. Each page is loaded when it is first opened. */
+const device = createRoute({
+  getParentRoute: () => root,
+  path: '/device',
+  component: page(() => import('./pages/sign-in/device.tsx'), 'DeviceLogin'),
+})
+
+/** Pages for signed-in users share a layout. */
 const layout = createRoute({ getParentRoute: () => root, id: 'layout', component: Layout })
 
 const getStarted = createRoute({
   getParentRoute: () => layout,
   path: '/get-started',
-  component: lazyRouteComponent(() => import('./pages/get-started/get-started.tsx'), 'GetStarted'),
+  pendingComponent: pendingPage('Get started'),
+  component: page(() => import('./pages/get-started/get-started.tsx'), 'GetStarted'),
 })
 
 const projects = createRoute({
   getParentRoute: () => layout,
   path: '/projects',
-  component: lazyRouteComponent(() => import('./pages/projects/projects.tsx'), 'Projects'),
+  pendingComponent: pendingPage('Projects'),
+  component: page(() => import('./pages/projects/projects.tsx'), 'Projects'),
 })
 
 const project = createRoute({
   getParentRoute: () => layout,
   path: '/projects/$projectId',
-  component: lazyRouteComponent(() => import('./pages/project/project.tsx'), 'Project'),
+  pendingComponent: pendingPage('Project'),
+  component: page(() => import('./pages/project/project.tsx'), 'Project'),
 })
 const overview = createRoute({
   getParentRoute: () => project,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/project/overview/overview.tsx'), 'Overview'),
+  component: page(() => import('./pages/project/overview/overview.tsx'), 'Overview'),
 })
 const deployments = createRoute({
   getParentRoute: () => project,
   path: '/deployments',
-  component: lazyRouteComponent(() => import('./pages/project/deployments/deployments.tsx'), 'Deployments'),
+  component: page(() => import('./pages/project/deployments/deployments.tsx'), 'Deployments'),
 })
 const databases = createRoute({
   getParentRoute: () => project,
   path: '/databases',
-  component: lazyRouteComponent(() => import('./pages/project/databases/databases.tsx'), 'Databases'),
+  component: page(() => import('./pages/project/databases/databases.tsx'), 'Databases'),
 })
 const storage = createRoute({
   getParentRoute: () => project,
   path: '/storage',
-  component: lazyRouteComponent(() => import('./pages/project/storage/storage.tsx'), 'Storage'),
+  component: page(() => import('./pages/project/storage/storage.tsx'), 'Storage'),
+})
+const trust = createRoute({
+  getParentRoute: () => project,
+  path: '/trust',
+  component: page(() => import('./pages/project/trust/trust.tsx'), 'Trust'),
 })
 const projectSettings = createRoute({
   getParentRoute: () => project,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/project/settings.tsx'), 'ProjectSettings'),
+  component: page(() => import('./pages/project/settings.tsx'), 'ProjectSettings'),
 })
 
+const app = createRoute({
+  getParentRoute: () => layout,
+  path: '/projects/$projectId/apps/$appId',
+  pendingComponent: pendingPage('App'),
+  component: page(() => import('./pages/project/app/app.tsx'), 'App'),
+})
+const appReleases = createRoute({
+  getParentRoute: () => app,
+  path: '/',
+  component: page(() => import('./pages/project/app/releases.tsx'), 'Releases'),
+})
+const appOverview = createRoute({
+  getParentRoute: () => app,
+  path: '/overview',
+  component: page(() => import('./pages/project/app/overview.tsx'), 'AppOverview'),
+})
+const appLogs = createRoute({
+  getParentRoute: () => app,
+  path: '/logs',
+  component: page(() => import('./pages/project/app/logs.tsx'), 'Logs'),
+})
+const appVariables = createRoute({
+  getParentRoute: () => app,
+  path: '/variables',
+  component: page(() => import('./pages/project/app/variables/variables.tsx'), 'Variables'),
+})
+
+const appProcesses = createRoute({
+  getParentRoute: () => app,
+  path: '/processes',
+  component: page(() => import('./pages/project/app/processes.tsx'), 'Processes'),
+})
+const appSettings = createRoute({
+  getParentRoute: () => app,
+  path: '/settings',
+  component: page(() => import('./pages/project/app/settings/settings.tsx'), 'Settings'),
+})
+const appMetrics = createRoute({
+  getParentRoute: () => app,
+  path: '/metrics',
+  validateSearch: ({ range }): { range?: '24h' | '7d' } => (range === '24h' || range === '7d' ? { range } : {}),
+  component: page(() => import('./pages/project/app/metrics.tsx'), 'Metrics'),
+})
+const appSchedules = createRoute({
+  getParentRoute: () => app,
+  path: '/schedules',
+  component: page(() => import('./pages/project/app/schedules/schedules.tsx'), 'Schedules'),
+})
+const appSchedule = createRoute({
+  getParentRoute: () => app,
+  path: '/schedules/$scheduleId',
+  component: page(() => import('./pages/project/app/schedules/schedule.tsx'), 'Schedule'),
+})
+const appRun = createRoute({
+  getParentRoute: () => app,
+  path: '/run',
+  component: page(() => import('./pages/project/app/runs/run.tsx'), 'Run'),
+})
 const deployment = createRoute({
   getParentRoute: () => layout,
   path: '/projects/$projectId/deployments/$deploymentId',
-  component: lazyRouteComponent(() => import('./pages/project/deployments/deployment.tsx'), 'Deployment'),
+  pendingComponent: pendingPage('Deployment'),
+  component: page(() => import('./pages/project/deployments/deployment.tsx'), 'Deployment'),
 })
 const database = createRoute({
   getParentRoute: () => layout,
   path: '/projects/$projectId/databases/$databaseId',
-  component: lazyRouteComponent(() => import('./pages/project/databases/database.tsx'), 'Database'),
+  pendingComponent: pendingPage('Database'),
+  component: page(() => import('./pages/project/databases/database.tsx'), 'Database'),
 })
 
 const webhooks = createRoute({
   getParentRoute: () => layout,
   path: '/webhooks',
-  component: lazyRouteComponent(() => import('./pages/webhooks/webhooks.tsx'), 'Webhooks'),
+  pendingComponent: pendingPage('Webhooks'),
+  component: page(() => import('./pages/webhooks/webhooks.tsx'), 'Webhooks'),
 })
 const webhook = createRoute({
   getParentRoute: () => layout,
   path: '/webhooks/$webhookId',
-  component: lazyRouteComponent(() => import('./pages/webhooks/webhook.tsx'), 'Webhook'),
+  pendingComponent: pendingPage('Webhook'),
+  component: page(() => import('./pages/webhooks/webhook.tsx'), 'Webhook'),
 })
 
 const settings = createRoute({
   getParentRoute: () => layout,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/settings/settings.tsx'), 'Settings'),
+  pendingComponent: pendingPage('Settings'),
+  component: page(() => import('./pages/settings/settings.tsx'), 'Settings'),
 })
 const settingsHome = createRoute({
   getParentRoute: () => settings,
@@ -105,32 +192,45 @@ const settingsHome = createRoute({
 const apiKeys = createRoute({
   getParentRoute: () => settings,
   path: '/api-keys',
-  component: lazyRouteComponent(() => import('./pages/settings/api-keys.tsx'), 'ApiKeys'),
+  component: page(() => import('./pages/settings/api-keys.tsx'), 'ApiKeys'),
 })
 const sessions = createRoute({
   getParentRoute: () => settings,
   path: '/sessions',
-  component: lazyRouteComponent(() => import('./pages/settings/sessions.tsx'), 'Sessions'),
+  component: page(() => import('./pages/settings/sessions.tsx'), 'Sessions'),
 })
 const account = createRoute({
   getParentRoute: () => settings,
   path: '/account',
-  component: lazyRouteComponent(() => import('./pages/settings/account.tsx'), 'Account'),
+  component: page(() => import('./pages/settings/account.tsx'), 'Account'),
 })
 const auditLog = createRoute({
   getParentRoute: () => settings,
   path: '/audit-log',
-  component: lazyRouteComponent(() => import('./pages/settings/audit-log.tsx'), 'AuditLog'),
+  component: page(() => import('./pages/settings/audit-log.tsx'), 'AuditLog'),
 })
 
 const routeTree = root.addChildren([
   home,
   signIn,
   setup,
+  device,
   layout.addChildren([
     getStarted,
     projects,
-    project.addChildren([overview, deployments, databases, storage, projectSettings]),
+    project.addChildren([overview, deployments, databases, storage, trust, projectSettings]),
+    app.addChildren([
+      appReleases,
+      appOverview,
+      appLogs,
+      appMetrics,
+      appVariables,
+      appProcesses,
+      appSchedules,
+      appSchedule,
+      appRun,
+      appSettings,
+    ]),
     deployment,
     database,
     webhooks,
@@ -140,7 +240,14 @@ const routeTree = root.addChildren([
 ])
 
 export function createAppRouter() {
-  return createRouter({ routeTree, defaultPreload: 'intent', scrollRestoration: true })
+  return createRouter({
+    routeTree,
+    defaultPreload: 'intent',
+    scrollRestoration: true,
+    // Pages within another one; a page that was loaded is shown at once.
+    defaultPendingComponent: () => createElement(Loading, { label: 'the page' }),
+    defaultPendingMinMs: 0,
+  })
 }
 
 declare module '@tanstack/react-router' {

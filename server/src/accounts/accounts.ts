@@ -23,7 +23,7 @@ export interface Accounts {
   /** Returns `undefined` when there is no such account. */
   update(id: string, changes: AccountChanges): Promise<Account | undefined>
   /** Inside a transaction, pass it: the query then needs no second connection. */
-  get(id: string, within?: Transaction): Promise<Account | undefined>
+  get(id: string, within?: Database | Transaction): Promise<Account | undefined>
 }
 
 const fields = ['id', 'name', 'plan', 'requests_per_hour as requestsPerHour'] as const

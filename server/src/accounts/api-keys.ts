@@ -2,11 +2,13 @@ import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import type { Page, PageRequest } from '../http/page.ts'
 import type { Transaction } from '../platform/database.ts'
+import type { Totals } from '../platform/plans/totals.ts'
 import type { Keys, StoredKey } from './keys.ts'
 import { presetOf, presets } from './scopes.ts'
 
 export interface ApiKeysDependencies {
   readonly keys: Keys
+  readonly totals: Pick<Totals, 'assertRoom'>
   /** Resolves to true when a project belongs to the account. */
   readonly ownsProject: (accountId: string, projectId: string) => Promise<boolean>
 }
@@ -14,7 +16,10 @@ export interface ApiKeysDependencies {
 /** The operations on API keys for the users of an account. */
 export interface ApiKeys {
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'apiKeys.list'>>>
-  /** Throws `invalid_request` on a project that does not belong to the account. */
+  /**
+   * Throws `invalid_request` on a project that does not belong to the account, and when the account has as many keys as
+   * it may.
+   */
   create(
     transaction: Transaction,
     accountId: string,
@@ -22,7 +27,7 @@ export interface ApiKeys {
   ): Promise<ResponseBody<'apiKeys.create'>>
   /** Throws `not_found`. */
   revoke(transaction: Transaction, accountId: string, id: string): Promise<void>
-  /** Throws `not_found`, and `invalid_request` when the key is revoked or expired. */
+  /** Throws `not_found`, and `invalid_request` when the key is revoked or expired and as `create` does. */
   rotate(
     transaction: Transaction,
     accountId: string,
@@ -33,7 +38,9 @@ export interface ApiKeys {
 
 const dayMs = 24 * 60 * 60 * 1000
 
-export function createApiKeys({ keys, ownsProject }: ApiKeysDependencies): ApiKeys {
+export function createApiKeys({ keys, totals, ownsProject }: ApiKeysDependencies): ApiKeys {
+  const assertRoom = (transaction: Transaction, accountId: string) =>
+    totals.assertRoom(transaction, accountId, 'api_keys', () => keys.countValid(transaction, accountId))
   const checkProjects = async (accountId: string, ids: readonly string[]): Promise<void> => {
     const owned = await Promise.all(ids.map((id) => ownsProject(accountId, id)))
     const unknown = ids.find((_, at) => owned[at] !== true)
@@ -51,6 +58,7 @@ export function createApiKeys({ keys, ownsProject }: ApiKeysDependencies): ApiKe
     async create(transaction, accountId, input) {
       const projectIds = input.project_ids == null ? null : [...new Set(input.project_ids)]
       await checkProjects(accountId, projectIds ?? [])
+      await assertRoom(transaction, accountId)
       const days = input.expires_in_days ?? null
       const made = await keys.create(
         {
@@ -70,8 +78,15 @@ export function createApiKeys({ keys, ownsProject }: ApiKeysDependencies): ApiKe
     },
 
     async rotate(transaction, accountId, id, overlapHours) {
+      await assertRoom(transaction, accountId)
       const made = await keys.rotate(id, overlapHours, { accountId, within: transaction })
       if (made === undefined) throw notFound()
+      if (made === 'workflow') {
+        throw new ApiError(
+          'invalid_request',
+          'The key of a workflow run cannot be rotated: the run gets another by itself.',
+        )
+      }
       if (made === 'ended') {
         throw new ApiError('invalid_request', 'This API key is revoked or expired; create a new one.')
       }
@@ -92,5 +107,6 @@ function describe(key: StoredKey): ResponseBody<'apiKeys.list'>['api_keys'][numb
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
     expires_at: key.expiresAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
+    workflow: key.workflow,
   }
 }

@@ -11,6 +11,8 @@ export interface AuditLog {
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'auditLog.list'>>>
   /** Removes entries older than this. */
   forget(days: number): Promise<void>
+  /** Removes all entries of an account but the newest. */
+  keepNewest(accountId: string, count: number): Promise<void>
 }
 
 export function createAuditLog({ database }: { database: Database }): AuditLog {
@@ -32,6 +34,7 @@ export function createAuditLog({ database }: { database: Database }): AuditLog {
           operation: entry.operation,
           project_id: entry.projectId,
           resource_id: entry.resourceId,
+          details: entry.details === undefined ? null : JSON.stringify(entry.details),
         })
         .execute()
     },
@@ -48,12 +51,19 @@ export function createAuditLog({ database }: { database: Database }): AuditLog {
         operation: row.operation,
         project_id: row.project_id,
         resource_id: row.resource_id,
+        details: row.details,
       }))
       return { body: { entries }, next }
     },
 
     async forget(days) {
       await db.deleteFrom('audit_entries').where('at', '<', sql<Date>`now() - make_interval(days => ${days})`).execute()
+    },
+
+    async keepNewest(accountId, count) {
+      await sql`delete from audit_entries where account_id = ${accountId} and id <= (
+        select id from audit_entries where account_id = ${accountId} order by id desc offset ${count} limit 1
+      )`.execute(database)
     },
   }
 }

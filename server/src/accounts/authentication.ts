@@ -4,6 +4,7 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 import { type Plans, requestsPerHour } from '../platform/plans.ts'
 import { hashKey, isWellFormedKey } from './key-format.ts'
+import { scopesOfRow } from './scopes.ts'
 import type { AccountsTables } from './tables.ts'
 
 const bearer = /^Bearer +(\S+)$/i
@@ -31,7 +32,9 @@ export function createAuthentication({
         'account_id',
         'hash',
         'scopes',
+        'may_run',
         'project_ids',
+        'workflow',
         'plan',
         'requests_per_hour',
         sql<boolean>`coalesce(last_used_at > now() - interval '1 minute', false)`.as('used_recently'),
@@ -50,9 +53,11 @@ export function createAuthentication({
         row.hash.toString('hex'),
         {
           accountId: row.account_id,
+          credentialId: row.id,
           actor: { type: 'key', id: row.id, name: row.name },
-          scopes: new Set(row.scopes),
+          scopes: new Set(scopesOfRow(row)),
           projectIds: row.project_ids === null ? null : new Set(row.project_ids),
+          workflow: row.workflow,
           requestsPerHour: row.requests_per_hour ?? requestsPerHour(plans, row.plan),
         },
       ]),

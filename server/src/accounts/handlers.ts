@@ -2,13 +2,21 @@ import type { ResponseBody } from '../contract/operations.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { ApiKeys } from './api-keys.ts'
 import type { AuditLog } from './audit-log.ts'
+import type { TrustRules } from './trust/rules.ts'
+
+/** The operations on accounts that need nothing of other features. */
+export type AccountHandlers = Omit<
+  HandlersOf<'account' | 'apiKeys' | 'auditLog' | 'trust'>,
+  'account.usage' | 'account.plans' | 'account.search'
+>
 
 export function accountHandlers(parts: {
   readonly describe: (accountId: string) => Promise<ResponseBody<'account.get'>>
   readonly apiKeys: ApiKeys
   readonly auditLog: AuditLog
-}): HandlersOf<'account' | 'apiKeys' | 'auditLog'> {
-  const { describe, apiKeys, auditLog } = parts
+  readonly trust: TrustRules
+}): AccountHandlers {
+  const { describe, apiKeys, auditLog, trust } = parts
   return {
     'account.get': ({ principal }) => describe(principal.accountId),
     'apiKeys.list': ({ principal, page }) => apiKeys.list(principal.accountId, page),
@@ -19,6 +27,12 @@ export function accountHandlers(parts: {
     },
     'apiKeys.rotate': ({ principal, transaction, params, body }) =>
       apiKeys.rotate(transaction, principal.accountId, params.id, body.overlap_hours),
+    'trust.list': ({ project, page }) => trust.list(project.id, page),
+    'trust.create': ({ project, transaction, body }) => trust.create(transaction, project, body),
+    'trust.delete': async ({ project, transaction, params }) => {
+      await trust.delete(transaction, project.id, params.id)
+      return undefined
+    },
     'auditLog.list': ({ principal, page }) => auditLog.list(principal.accountId, page),
   }
 }

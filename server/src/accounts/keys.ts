@@ -1,9 +1,11 @@
 import { type Selectable, sql } from 'kysely'
+import type { WorkflowRun } from '../contract/resources/trust.ts'
 import type { Scope } from '../contract/routes.ts'
 import { type PageRequest, readPage } from '../http/page.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { generateKey, hashKey } from './key-format.ts'
+import { scopesOfRow, storedScopes } from './scopes.ts'
 import type { AccountsTables } from './tables.ts'
 
 export interface NewKey {
@@ -14,6 +16,8 @@ export interface NewKey {
   readonly projectIds: readonly string[] | null
   /** `null`, the default, for never. */
   readonly expiresAt?: Date | null
+  /** The run of a workflow that the key is for. */
+  readonly workflow?: WorkflowRun | null
 }
 
 /** A key as it is stored, without its hash. */
@@ -28,6 +32,7 @@ export interface StoredKey {
   readonly lastUsedAt: Date | null
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null
+  readonly workflow: WorkflowRun | null
 }
 
 /** A new key with its value, which is not stored. */
@@ -40,14 +45,17 @@ export interface Keys {
   create(key: NewKey, within?: Transaction): Promise<CreatedKey>
   /** Lists all keys of the server, oldest first. */
   list(): Promise<StoredKey[]>
+  /** Counts the keys of an account that are neither revoked nor expired, without those of workflows. */
+  countValid(on: Database | Transaction, accountId: string): Promise<number>
   pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
   /** Revokes a key at once on every server. Returns the key, or `undefined` when there is none. */
   revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
   /**
    * Creates a key with the same name, rights and lifetime; the old one remains valid for the overlap.
-   * Returns `undefined` when there is no such key, `'ended'` when it is revoked or expired.
+   * Returns `undefined` when there is no such key, `'ended'` when it is revoked or expired, `'workflow'` when it is that of a
+   * run, which would outlive the run and counts towards no limit.
    */
-  rotate(id: string, overlapHours: number, options?: OwnKey): Promise<CreatedKey | 'ended' | undefined>
+  rotate(id: string, overlapHours: number, options?: OwnKey): Promise<CreatedKey | 'ended' | 'workflow' | undefined>
 }
 
 export interface OwnKey {
@@ -65,32 +73,32 @@ const fields = [
   'name',
   'hint',
   'scopes',
+  'may_run',
   'project_ids',
   'created_at',
   'last_used_at',
   'expires_at',
   'revoked_at',
+  'workflow',
 ] as const
 
 export function createKeys({ database }: { database: Database }): Keys {
   const tables = (within: Transaction | undefined) => (within ?? database).withTables<AccountsTables>()
 
-  const create: Keys['create'] = async ({ accountId, name, scopes, projectIds, expiresAt }, within) => {
+  const create: Keys['create'] = async ({ accountId, name, scopes, projectIds, expiresAt, workflow }, within) => {
     const key = generateKey()
-    const row = await tables(within)
-      .insertInto('api_keys')
-      .values({
-        id: newId('key'),
-        account_id: accountId,
-        name,
-        hash: hashKey(key),
-        hint: key.slice(0, hintLength),
-        scopes: [...scopes],
-        project_ids: projectIds === null ? null : [...projectIds],
-        expires_at: expiresAt ?? null,
-      })
-      .returning(fields)
-      .executeTakeFirstOrThrow()
+    const values = {
+      id: newId('key'),
+      account_id: accountId,
+      name,
+      hash: hashKey(key),
+      hint: key.slice(0, hintLength),
+      ...storedScopes(scopes),
+      project_ids: projectIds === null ? null : [...projectIds],
+      expires_at: expiresAt ?? null,
+      workflow: workflow == null ? null : JSON.stringify(workflow),
+    }
+    const row = await tables(within).insertInto('api_keys').values(values).returning(fields).executeTakeFirstOrThrow()
     return { ...fromRow(row), key }
   }
 
@@ -111,6 +119,8 @@ export function createKeys({ database }: { database: Database }): Keys {
       return { rows: rows.map(fromRow), next }
     },
 
+    countValid,
+
     async revoke(id, options = {}) {
       const row = await change(id, options)
         .set({ revoked_at: sql<Date>`coalesce(revoked_at, now())` })
@@ -123,6 +133,7 @@ export function createKeys({ database }: { database: Database }): Keys {
       const old = await lockKey(options.within ?? database, id, options.accountId)
       if (old === undefined) return undefined
       if (old.ended) return 'ended'
+      if (old.workflow !== null) return 'workflow'
       const expiresAt = old.life === null ? null : new Date(Date.now() + old.life * 1000)
       const made = await create({ ...fromRow(old), expiresAt }, options.within)
       const until = sql<Date>`least(expires_at, now() + make_interval(hours => ${overlapHours}))`
@@ -130,6 +141,19 @@ export function createKeys({ database }: { database: Database }): Keys {
       return made
     },
   }
+}
+
+async function countValid(on: Database | Transaction, accountId: string): Promise<number> {
+  const { count } = await on
+    .withTables<AccountsTables>()
+    .selectFrom('api_keys')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .where('workflow', 'is', null)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`now()`)]))
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 type KeyRow = Selectable<AccountsTables['api_keys']>
@@ -154,11 +178,12 @@ function fromRow(row: Omit<KeyRow, 'hash'>): StoredKey {
     accountId: row.account_id,
     name: row.name,
     hint: row.hint,
-    scopes: row.scopes,
+    scopes: scopesOfRow(row),
     projectIds: row.project_ids,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
+    workflow: row.workflow,
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { RateLimit } from '../http/rate-limit.ts'
+import type { CountRequest, RateLimit } from '../http/rate-limit.ts'
 import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 
@@ -17,11 +17,16 @@ interface Window {
  *
  * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of its
  * last fraction of a second are.
+ *
+ * @param given.windows the table with the windows: that of keys, or that of sessions
  */
-export function createRateLimiter({ database }: { database: Database }): {
-  /** Counts one request of an account whose limit is `limit` requests an hour. */
-  count(accountId: string, limit: number): Promise<RateLimit>
-} {
+export function createRateLimiter({
+  database,
+  windows,
+}: {
+  readonly database: Database
+  readonly windows: 'rate_windows' | 'session_rate_windows'
+}): { readonly count: CountRequest } {
   /** Accounts that exceeded their limit: refused without a query until the window ends or the limit changes. */
   const exhausted = new Map<string, { readonly limit: number; readonly reset: number; readonly endsAt: number }>()
 
@@ -32,9 +37,9 @@ export function createRateLimiter({ database }: { database: Database }): {
       counts.set(id, position)
       return position
     })
-    const windows = await addRequests(database, counts)
+    const after = await addRequests(database, windows, counts)
     return accountIds.map((id, at): Window => {
-      const window = windows.get(id)
+      const window = after.get(id)
       if (window === undefined) throw new Error(`no requests of ${id} were counted`)
       return { ...window, used: window.used - (counts.get(id) ?? 0) + (positions[at] ?? 0) }
     })
@@ -61,16 +66,23 @@ function refusal(limit: number, reset: number, secondsLeft: number): RateLimit {
 }
 
 /** Adds to the windows of several accounts. Ordered by account, so that two servers cannot deadlock. */
-async function addRequests(database: Database, counts: ReadonlyMap<string, number>): Promise<Map<string, Window>> {
+async function addRequests(
+  database: Database,
+  windows: string,
+  counts: ReadonlyMap<string, number>,
+): Promise<Map<string, Window>> {
+  // A window that begins in the future was begun before the clock was set back. Concurrent statements differ by less than
+  // the minute.
+  const isOpen = sql`(known.started_at > now() - interval '1 hour' and known.started_at < now() + interval '1 minute')`
   const { rows } = await sql<{ account_id: string; used: string; ends_at: number; seconds_left: number }>`
-    insert into rate_windows as known (account_id, started_at, used)
+    insert into ${sql.table(windows)} as known (account_id, started_at, used)
     select account_id, now(), requests
     from (select set_config('synchronous_commit', 'off', true)) as asynchronous,
       unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as added (account_id, requests)
     order by account_id
     on conflict (account_id) do update set
-      started_at = case when known.started_at > now() - interval '1 hour' then known.started_at else now() end,
-      used = case when known.started_at > now() - interval '1 hour' then known.used else 0 end + excluded.used
+      started_at = case when ${isOpen} then known.started_at else now() end,
+      used = case when ${isOpen} then known.used else 0 end + excluded.used
     returning account_id, used,
       extract(epoch from started_at + interval '1 hour')::float8 as ends_at,
       extract(epoch from started_at + interval '1 hour' - now())::float8 as seconds_left

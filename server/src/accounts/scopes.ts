@@ -1,18 +1,15 @@
 import type { Preset } from '../contract/resources/accounts.ts'
-import { type Scope, scopeResources } from '../contract/routes.ts'
+import { type Scope, scopes } from '../contract/routes.ts'
 
 export type { Preset } from '../contract/resources/accounts.ts'
 
-const read: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:read`)
-const write: readonly Scope[] = scopeResources.map((resource): Scope => `${resource}:write`)
-
 /** All scopes. */
-export const allScopes: readonly Scope[] = [...read, ...write]
+export const allScopes = scopes
 
-/** Named sets of scopes. `deploy` is for pipelines, which deploy into existing projects. */
+/** Named sets of scopes. `deploy` is for pipelines, which deploy into existing projects and run no commands there. */
 export const presets: Readonly<Record<Preset, readonly Scope[]>> = {
   full: allScopes,
-  read,
+  read: allScopes.filter((scope) => scope.endsWith(':read')),
   deploy: ['projects:read', 'deployments:read', 'deployments:write'],
 }
 
@@ -32,3 +29,23 @@ export function presetOf(scopes: readonly Scope[]): Preset | null {
   )
   return (found?.[0] as Preset | undefined) ?? null
 }
+
+/** The scopes of a key as its row has them. */
+export interface StoredScopes {
+  /** Without `runs:write`, which servers of older versions do not know. */
+  readonly scopes: Scope[]
+  /** Null for a key of an older version. */
+  readonly may_run: boolean | null
+}
+
+export function storedScopes(scopes: readonly Scope[]): StoredScopes {
+  return { scopes: scopes.filter((scope) => scope !== run), may_run: scopes.includes(run) }
+}
+
+/** Returns all scopes of a key. One of an older version that held every permission holds the one to run commands, too. */
+export function scopesOfRow({ scopes, may_run }: StoredScopes): readonly Scope[] {
+  const mayRun = may_run ?? allScopes.every((scope) => scope === run || scopes.includes(scope))
+  return mayRun ? [...scopes, run] : scopes
+}
+
+const run: Scope = 'runs:write'

@@ -1,17 +1,27 @@
+import { timingSafeEqual } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { DashboardResponse } from '../contract/dashboard-operations.ts'
-import type { SignedIn } from '../http/dashboard/call.ts'
+import type { SessionTokens, SignedIn } from '../http/dashboard/call.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import { accountLimits, type Plans } from '../platform/plans.ts'
 import { allScopes } from './scopes.ts'
 import type { AccountsTables } from './tables.ts'
 import { hashToken, newToken } from './tokens.ts'
 
-/** Sessions of signed-in users. A session ends after 7 days without a request, and after 30 days in all. */
+/**
+ * Sessions of signed-in users. A session ends after 7 days without a request, and after 30 days in all.
+ *
+ * A session has two secrets: the cookie, which browsers also send to all other ports of the host, and one that the page
+ * keeps in the storage of its origin. Only both together are worth anything.
+ */
 export interface Sessions {
-  /** Begins a session and returns its token. Ends the session that the browser had before. */
-  begin(transaction: Transaction, userId: string, from: SessionOrigin): Promise<{ id: string; token: string }>
-  authenticate(token: string): Promise<SignedIn | undefined>
+  /**
+   * Begins a session and returns its two secrets. Ends the session that the browser had before, and the oldest ones of a
+   * user who has too many.
+   */
+  begin(transaction: Transaction, userId: string, from: SessionOrigin): Promise<NewSession>
+  authenticate(tokens: SessionTokens): Promise<SignedIn | undefined>
   list(userId: string): Promise<Omit<DashboardResponse<'sessions.list'>['sessions'][number], 'current'>[]>
   /** Returns false when the user has no such session. */
   end(transaction: Transaction, userId: string, id: string): Promise<boolean>
@@ -21,36 +31,33 @@ export interface Sessions {
   forget(): Promise<void>
 }
 
+export interface NewSession {
+  readonly id: string
+  /** The value of the cookie. */
+  readonly token: string
+  /** The secret for the page. */
+  readonly secret: string
+}
+
 export interface SessionOrigin {
   readonly address: string
   readonly userAgent: string | null
-  /** The value of the browser's current session cookie. */
-  readonly token: string | undefined
+  /** The session that the browser has, found by both secrets. */
+  readonly previous: string | undefined
 }
 
 const scopes = new Set(allScopes)
 const expiry = sql<Date>`now() + interval '30 days'`
-const alive = sql<boolean>`expires_at > now() and last_seen_at > now() - interval '7 days'`
+/** True for sessions that have not ended. */
+export const alive = sql<boolean>`expires_at > now() and last_seen_at > now() - interval '7 days'`
 
-export function createSessions({ database }: { database: Database }): Sessions {
+export function createSessions({ database, plans }: { readonly database: Database; readonly plans: Plans }): Sessions {
   const db = database.withTables<AccountsTables>()
 
   return {
-    async begin(transaction, userId, { address, userAgent, token: previous }) {
-      const tables = transaction.withTables<AccountsTables>()
-      if (previous !== undefined) {
-        await tables.deleteFrom('sessions').where('hash', '=', hashToken(previous)).execute()
-      }
-      const id = newId('session')
-      const token = newToken()
-      await tables
-        .insertInto('sessions')
-        .values({ id, user_id: userId, hash: hashToken(token), address, user_agent: userAgent, expires_at: expiry })
-        .execute()
-      return { id, token }
-    },
+    begin: (transaction, userId, from) => begin(transaction.withTables<AccountsTables>(), plans, userId, from),
 
-    authenticate: (token) => authenticate(db, token),
+    authenticate: (tokens) => authenticate(db, plans, tokens),
 
     async list(userId) {
       const rows = await db
@@ -93,21 +100,71 @@ export function createSessions({ database }: { database: Database }): Sessions {
   }
 }
 
-/** Finds a valid session and notes, to the minute, when it was last used. */
-async function authenticate(db: Kysely<AccountsTables>, token: string): Promise<SignedIn | undefined> {
-  const row = await db
+async function begin(
+  tables: Kysely<AccountsTables>,
+  plans: Plans,
+  userId: string,
+  { address, userAgent, previous }: SessionOrigin,
+): Promise<NewSession> {
+  if (previous !== undefined) await tables.deleteFrom('sessions').where('id', '=', previous).execute()
+  const id = newId('session')
+  const token = newToken()
+  const secret = newToken()
+  const hashes = { hash: hashToken(token), secret_hash: hashToken(secret) }
+  await tables
+    .insertInto('sessions')
+    .values({ id, user_id: userId, ...hashes, address, user_agent: userAgent, expires_at: expiry })
+    .execute()
+  await endOldest(tables, plans, userId)
+  return { id, token, secret }
+}
+
+/** Ends the sessions of a user beyond the newest that the plan allows. */
+async function endOldest(tables: Kysely<AccountsTables>, plans: Plans, userId: string): Promise<void> {
+  const { plan } = await tables
+    .selectFrom('users')
+    .innerJoin('accounts', 'accounts.id', 'users.account_id')
+    .select('plan')
+    .where('users.id', '=', userId)
+    .executeTakeFirstOrThrow()
+  const beyond = tables
+    .selectFrom('sessions')
+    .select('id')
+    .where('user_id', '=', userId)
+    .orderBy('id', 'desc')
+    .offset(accountLimits(plans, plan).sessions)
+  await tables.deleteFrom('sessions').where('id', 'in', beyond).execute()
+}
+
+/**
+ * Finds the valid session to which one of the cookies and the secret both belong, and notes, to the minute, when it was
+ * last used.
+ */
+async function authenticate(
+  db: Kysely<AccountsTables>,
+  plans: Plans,
+  { cookies, secret }: SessionTokens,
+): Promise<SignedIn | undefined> {
+  if (cookies.length === 0 || secret === '') return undefined
+  const hashes = cookies.map(hashToken)
+  const rows = await db
     .selectFrom('sessions')
     .innerJoin('users', 'users.id', 'sessions.user_id')
+    .innerJoin('accounts', 'accounts.id', 'users.account_id')
     .select([
       'sessions.id',
+      'secret_hash',
       'user_id',
       'email',
       'account_id',
+      'plan',
       sql<boolean>`last_seen_at > now() - interval '1 minute'`.as('seen_recently'),
     ])
-    .where('hash', '=', hashToken(token))
+    .where('hash', '=', sql<Buffer>`any(${hashes}::bytea[])`)
     .where(alive)
-    .executeTakeFirst()
+    .execute()
+  const given = hashToken(secret)
+  const row = rows.find(({ secret_hash }) => secret_hash !== null && timingSafeEqual(secret_hash, given))
   if (row === undefined) return undefined
   if (!row.seen_recently) {
     await db.updateTable('sessions').set({ last_seen_at: sql<Date>`now()` }).where('id', '=', row.id).execute()
@@ -116,10 +173,12 @@ async function authenticate(db: Kysely<AccountsTables>, token: string): Promise<
     sessionId: row.id,
     principal: {
       accountId: row.account_id,
+      credentialId: row.id,
       actor: { type: 'user', id: row.user_id, name: row.email },
       scopes,
       projectIds: null,
-      requestsPerHour: null,
+      workflow: null,
+      requestsPerHour: accountLimits(plans, row.plan).session_requests_per_hour,
     },
   }
 }

@@ -1,6 +1,9 @@
-import type { Generated } from 'kysely'
+import type { ColumnType, Generated, JSONColumnType } from 'kysely'
+import type { WorkflowRun } from '../contract/resources/trust.ts'
 import type { Scope } from '../contract/routes.ts'
 import type { Tier } from '../platform/plans.ts'
+
+type NullableJson<T extends object> = ColumnType<T | null, string | null | undefined, string | null>
 
 /** The tables of this feature. */
 export type AccountsTables = {
@@ -20,12 +23,17 @@ export type AccountsTables = {
     hash: Buffer
     /** The beginning of the key; `null` for keys older than this column. */
     hint: string | null
+    /** Without `runs:write`. */
     scopes: Scope[]
+    /** True when the scopes have `runs:write`; null for a key of an older version. */
+    may_run: boolean | null
     project_ids: string[] | null
     created_at: Generated<Date>
     last_used_at: Date | null
     expires_at: Date | null
     revoked_at: Date | null
+    /** The run of a workflow that it was made for; `null` for all others. */
+    workflow: NullableJson<WorkflowRun>
   }
   rate_windows: {
     account_id: string
@@ -43,23 +51,48 @@ export type AccountsTables = {
   sessions: {
     id: string
     user_id: string
+    /** The hash of the cookie. */
     hash: Buffer
+    /** The hash of the second secret; `null` for sessions of versions that had none, which are not valid. */
+    secret_hash: Buffer | null
     address: string
     user_agent: string | null
     created_at: Generated<Date>
     last_seen_at: Generated<Date>
     expires_at: Date
   }
+  /** The browsers in which a user has signed in. */
+  devices: {
+    hash: Buffer
+    user_id: string
+    last_used_at: Generated<Date>
+  }
   setup_links: {
     hash: Buffer
     account_id: string
     expires_at: Date
   }
+  /** Logins of commands, see `device-login/logins.ts`. */
+  device_logins: {
+    /** The hash of the command's code. */
+    device_hash: Buffer
+    /** The hash of the code that the command shows. */
+    user_hash: Buffer
+    name: string
+    address: string
+    created_at: Generated<Date>
+    expires_at: Date
+    interval_seconds: number
+    polled_at: Date | null
+    decided_at: Date | null
+    /** The user who has approved. */
+    user_id: string | null
+  }
   audit_entries: {
     id: string
     account_id: string
     at: Generated<Date>
-    actor_type: 'key' | 'user' | 'command'
+    actor_type: 'key' | 'user' | 'command' | 'workflow'
     actor_id: string | null
     actor_name: string | null
     address: string | null
@@ -67,5 +100,28 @@ export type AccountsTables = {
     operation: string
     project_id: string | null
     resource_id: string | null
+    details: NullableJson<Readonly<Record<string, unknown>>>
+  }
+  /** The rules by which projects trust runs of workflows. */
+  trust_rules: {
+    id: string
+    project_id: string
+    account_id: string
+    issuer: string
+    repository: string | null
+    repository_id: string | null
+    branch: string | null
+    tag: string | null
+    environment: string | null
+    event: string | null
+    workflow: string | null
+    claims: JSONColumnType<Readonly<Record<string, string>>>
+    created_at: Generated<Date>
+    last_used_at: Date | null
+  }
+  /** Tokens that were exchanged, until they expire. */
+  used_tokens: {
+    hash: Buffer
+    expires_at: Date
   }
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { ApiError } from '../contract/errors.ts'
+import { ApiError, invalidRequest } from '../contract/errors.ts'
 import type { PublicAddress } from '../gateway/client.ts'
+import { type PageRequest, readPage } from '../http/page.ts'
 import type { AppsConfig } from '../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
@@ -15,25 +16,39 @@ export interface App {
   readonly address: PublicAddress
 }
 
-/** The project that a new app belongs to, with the number of apps that its plan allows. */
-export interface ProjectOfApp {
-  readonly id: string
-  readonly plan: string
-  readonly mostApps: number
+/** An app as its project's owner sees it. */
+export interface OwnedApp extends App {
+  readonly createdAt: Date
 }
 
 export interface Apps {
-  /**
-   * Returns the app of this name, locked for the transaction; makes it with an address of its own when there is none.
-   * Throws `invalid_request` when the project has as many apps as its plan allows.
-   */
-  findOrCreate(transaction: Transaction, project: ProjectOfApp, name: string): Promise<{ app: App; isNew: boolean }>
+  /** Returns the app of this name, locked for the transaction; makes it with an address of its own when there is none. */
+  findOrCreate(
+    transaction: Transaction,
+    project: { readonly id: string },
+    name: string,
+  ): Promise<{ app: App; isNew: boolean }>
   /** Throws when there is no such app. */
   get(id: string): Promise<App>
   /** The apps of these ids that are there, by id. */
   byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>
   ofProject(projectId: string): Promise<App[]>
+  /** The apps of a project, newest first. */
+  page(
+    projectId: string,
+    page: PageRequest,
+  ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
+  /** The apps of some projects, newest first. */
+  ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
+  /** One app within a project. */
+  find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
+  /** Throws `invalid_request` when another app of the project has the name. */
+  rename(
+    transaction: Transaction,
+    app: { readonly id: string; readonly projectId: string },
+    name: string,
+  ): Promise<void>
   /** Locks the app until the transaction ends, so that changes of several of its deployments run one after the other. */
   lock(transaction: Transaction, id: string): Promise<void>
   /** Counts the app's generation up, under its lock, and returns it. */
@@ -43,32 +58,28 @@ export interface Apps {
 }
 
 const fields = ['id', 'name', 'number', 'port', 'hostname'] as const
+const ownedFields = [...fields, 'created_at'] as const
 
-export function createApps(dependencies: {
+export interface AppsDependencies {
   readonly database: Database
   /** False when another program listens on this port. */
   readonly isPortFree: (port: number) => Promise<boolean>
   readonly config: AppsConfig
-}): Apps {
-  const { database, isPortFree, config } = dependencies
+}
+
+export function createApps(dependencies: AppsDependencies): Apps {
+  const { database } = dependencies
   const db = tablesOf(database)
 
   return {
     async findOrCreate(transaction, project, name) {
-      const existing = await find(transaction, project.id, name)
+      const existing = await findNamed(transaction, project.id, name)
       if (existing !== undefined) return { app: existing, isNew: false }
-      // New apps of a project are made one after the other: counted and named without a race.
+      // New apps of a project are made one after the other, so that a name stands for one app.
       await lockByName(transaction, `apps of ${project.id}`)
-      const meanwhile = await find(transaction, project.id, name)
+      const meanwhile = await findNamed(transaction, project.id, name)
       if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
-      await assertRoom(transaction, project)
-      const taken = await takenPorts(transaction)
-      for (const address of candidates(config, project.id, name)) {
-        if ('port' in address && (taken.has(address.port) || !(await isPortFree(address.port)))) continue
-        const app = await insert(transaction, project.id, name, address)
-        if (app !== undefined) return { app, isNew: true }
-      }
-      throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
+      return { app: await create(dependencies, transaction, project.id, name), isNew: true }
     },
 
     async get(id) {
@@ -89,19 +100,19 @@ export function createApps(dependencies: {
       return (await db.selectFrom('apps').select(fields).where('project_id', '=', projectId).execute()).map(appOf)
     },
 
+    ofProjects: (projectIds) => ofProjects(database, projectIds),
+
+    page: (projectId, page) => pageOf(database, projectId, page),
+
+    find,
+
+    rename,
+
     async lock(transaction, id) {
       await tablesOf(transaction).selectFrom('apps').select('id').where('id', '=', id).forUpdate().execute()
     },
 
-    async nextGeneration(transaction, id) {
-      const { generation } = await tablesOf(transaction)
-        .updateTable('apps')
-        .set({ generation: sql`generation + 1` })
-        .where('id', '=', id)
-        .returning('generation')
-        .executeTakeFirstOrThrow()
-      return generation
-    },
+    nextGeneration,
 
     async delete(transaction, id) {
       await tablesOf(transaction).deleteFrom('apps').where('id', '=', id).execute()
@@ -113,7 +124,39 @@ export function createApps(dependencies: {
   }
 }
 
-async function find(transaction: Transaction, projectId: string, name: string): Promise<App | undefined> {
+function ofProjects(database: Database, projectIds: readonly string[]) {
+  const wanted = sql<string>`any(${[...projectIds]}::text[])`
+  const named = tablesOf(database).selectFrom('apps').select(['id', 'name', 'project_id'])
+  return named.where('project_id', '=', wanted).orderBy('id', 'desc').execute()
+}
+
+async function pageOf(database: Database, projectId: string, page: PageRequest) {
+  const ofProject = tablesOf(database).selectFrom('apps').select(ownedFields).where('project_id', '=', projectId)
+  const { rows, next } = await readPage(ofProject, page, 'id')
+  return { apps: rows.map(ownedAppOf), next }
+}
+
+async function find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined> {
+  const ofProject = tablesOf(on).selectFrom('apps').select(ownedFields).where('project_id', '=', projectId)
+  const row = await ofProject.where('id', '=', id).executeTakeFirst()
+  return row && ownedAppOf(row)
+}
+
+async function rename(
+  transaction: Transaction,
+  app: { readonly id: string; readonly projectId: string },
+  name: string,
+): Promise<void> {
+  // As new apps take it.
+  await lockByName(transaction, `apps of ${app.projectId}`)
+  const holder = await findNamed(transaction, app.projectId, name)
+  if (holder !== undefined && holder.id !== app.id) {
+    throw invalidRequest({ field: 'name', message: 'is the name of another app of this project' })
+  }
+  await tablesOf(transaction).updateTable('apps').set({ name }).where('id', '=', app.id).execute()
+}
+
+async function findNamed(transaction: Transaction, projectId: string, name: string): Promise<App | undefined> {
   const row = await tablesOf(transaction)
     .selectFrom('apps')
     .select(fields)
@@ -124,25 +167,36 @@ async function find(transaction: Transaction, projectId: string, name: string): 
   return row && appOf(row)
 }
 
+/** Makes the app at the first address that is free. */
+async function create(
+  { config, isPortFree }: AppsDependencies,
+  transaction: Transaction,
+  projectId: string,
+  name: string,
+): Promise<App> {
+  const taken = await takenPorts(transaction)
+  for (const address of candidates(config, projectId, name)) {
+    if ('port' in address && (taken.has(address.port) || !(await isPortFree(address.port)))) continue
+    const app = await insert(transaction, projectId, name, address)
+    if (app !== undefined) return app
+  }
+  throw new ApiError('invalid_request', 'The server has no free address left for another app.', { field: 'name' })
+}
+
+async function nextGeneration(transaction: Transaction, id: string): Promise<number> {
+  const { generation } = await tablesOf(transaction)
+    .updateTable('apps')
+    .set({ generation: sql`generation + 1` })
+    .where('id', '=', id)
+    .returning('generation')
+    .executeTakeFirstOrThrow()
+  return generation
+}
+
 /** The ports of all apps. They are not probed: the gateway may listen there. */
 async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
   const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
   return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))
-}
-
-async function assertRoom(transaction: Transaction, { id, plan, mostApps }: ProjectOfApp): Promise<void> {
-  const { count } = await tablesOf(transaction)
-    .selectFrom('apps')
-    .select(({ fn }) => fn.countAll<string>().as('count'))
-    .where('project_id', '=', id)
-    .executeTakeFirstOrThrow()
-  if (Number(count) < mostApps) return
-  throw new ApiError(
-    'invalid_request',
-    `name: the plan ${plan} of this project allows ${mostApps} apps, and it has them. Delete all deployments of an app ` +
-      'that is not needed any more, or give the project a larger plan.',
-    { field: 'name', most_apps: mostApps },
-  )
 }
 
 /** Makes the app at this address; returns `undefined` when another app has the address. */
@@ -167,6 +221,19 @@ async function insert(
   return row && appOf(row)
 }
 
-function appOf(row: { id: string; name: string; number: number; port: number | null; hostname: string | null }): App {
+interface AppRow {
+  readonly id: string
+  readonly name: string
+  readonly number: number
+  readonly port: number | null
+  readonly hostname: string | null
+}
+
+const ownedAppOf = (row: AppRow & { readonly created_at: Date }): OwnedApp => ({
+  ...appOf(row),
+  createdAt: row.created_at,
+})
+
+function appOf(row: AppRow): App {
   return { id: row.id, name: row.name, number: row.number, address: addressOf(row) }
 }

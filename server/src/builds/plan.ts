@@ -1,17 +1,33 @@
+import { posix } from 'node:path'
 import type { Command } from '../platform/command.ts'
 import { folderRunnerName } from '../platform/toolchain.ts'
 import type { BuildPlan } from './build-plan.ts'
-import type { Detection, Detector, DetectorSource } from './detectors/detector.ts'
-import { type AppSettings, readSettings } from './source/fairlead-json.ts'
-import { failed, type PlanResult, type Result } from './source/result.ts'
+import { type BuilderFacts, chooseBuilder } from './choose-builder.ts'
+import type { Detection, Detector, DetectorSource, Tool } from './detectors/detector.ts'
+import { missingFile } from './missing-file.ts'
+import { planDockerfile } from './plan-dockerfile.ts'
+import { planProcesses } from './plan-processes.ts'
+import { type AppSettings, defaultDockerfile, readSettings } from './source/fairlead-json.ts'
+import { failed, type PlanResult, quote, type Result } from './source/result.ts'
+import { readSampleVariables } from './source/sample-variables.ts'
 import { type SourceTree, within } from './source/tree.ts'
 
 /** Facts about the server that a plan depends on. */
 export interface PlanOptions {
-  /** The version of the Node that apps run on, as in `process.versions.node`. */
-  readonly nodeVersion: string
+  /** The folder of the app, in place of the one in `fairlead.json`. */
+  readonly root?: string | null
   /** The programs that the machine has, of those that detectors name as tools. */
   readonly programs: ReadonlySet<string>
+  /** Their versions, as far as they are known. */
+  readonly versions?: ReadonlyMap<string, string>
+  /** True when the tree is a repository and not an extract of one: a file that it does not have is missing. */
+  readonly isWhole?: boolean
+  /** True when the server runs container images. */
+  readonly images?: boolean
+  /** False when the server runs container images and cannot build Dockerfiles; true unless given. */
+  readonly canBuildImages?: boolean
+  /** The kind of the plan by which the app was released before; null for a new app. */
+  readonly before?: string | null
 }
 
 /** A detector that recognised the tree. */
@@ -25,47 +41,103 @@ interface Chosen extends Found {
   readonly detection: Detection & { readonly start: Command }
 }
 
+/** Returns the detectors that recognise the tree, whose tools may be used. */
+export function recognising(
+  files: SourceTree,
+  detectors: readonly Detector[],
+  options: PlanOptions,
+): readonly Detector[] {
+  const settings = readSettings(files, options.root)
+  const all = settings.ok ? detectAll(files, settings.value, detectors, options) : settings
+  return all.ok ? all.value.found.map(({ detector }) => detector) : []
+}
+
 /** Decides how a source tree is built and started. Pure; never throws. */
 export function planBuild(files: SourceTree, detectors: readonly Detector[], options: PlanOptions): PlanResult {
-  const read = readSettings(files)
+  const read = readSettings(files, options.root)
   if (!read.ok) return read
   const settings = read.value
   if (settings.root !== '.' && !files.has(settings.root)) {
+    if (typeof options.root === 'string') {
+      return failed('unknown_root', `root: this repository has no folder ${quote(options.root)}.`)
+    }
     return failed('invalid_fairlead_json', `In fairlead.json: "root" is no folder of this repository.`)
   }
+  const app = within(files, settings.root)
   const all = detectAll(files, settings, detectors, options)
+  const chosen = all.ok ? all.value.found.find((each): each is Chosen => each.detection.start !== null) : undefined
+  // A file with a mistake is of the way in which the app was built before; a new app has none.
+  const detected = all.ok ? (chosen?.detector.name ?? null) : all.failure.code
+  const { builder, note } = chooseBuilder(factsOf(app, settings, detected, options))
+  if (builder === 'dockerfile') {
+    return withNote(planDockerfile(app, settings, options.images === true), all.ok ? note : undefined)
+  }
   if (!all.ok) return all
-  const chosen = all.value.found.find((each): each is Chosen => each.detection.start !== null)
   if (chosen === undefined) return nothingStarts(all.value.found, detectors)
-  return assemble(chosen, all.value, settings, options)
+  const planned = withNote(assemble(chosen, all.value, { settings, app }, options), note)
+  if (!planned.ok) return planned
+  const makes =
+    settings.build !== undefined || all.value.found.some(({ detection }) => (detection.build ?? []).length > 0)
+  const missing = options.isWhole === true ? missingFile(app, chosen.detection.start, makes) : null
+  if (missing !== null) return { ok: false, failure: missing }
+  const samples = readSampleVariables(app)
+  return samples === undefined ? planned : { ok: true, plan: { ...planned.plan, samples } }
+}
+
+function factsOf(
+  app: SourceTree,
+  { builder, build, start, dockerfile }: AppSettings,
+  detected: string | null,
+  { images = false, canBuildImages = true, before = null }: PlanOptions,
+): BuilderFacts {
+  return {
+    asked: builder ?? (dockerfile === undefined ? undefined : 'dockerfile'),
+    namesCommands: build !== undefined || start !== undefined,
+    hasDockerfile: app.has(defaultDockerfile),
+    images,
+    canBuildImages,
+    before,
+    detected,
+  }
+}
+
+/** Adds a sentence for the build log to a plan. */
+function withNote(planned: PlanResult, note: string | undefined): PlanResult {
+  if (!planned.ok || note === undefined) return planned
+  return { ok: true, plan: { ...planned.plan, notes: [note, ...(planned.plan.notes ?? [])] } }
 }
 
 function detectAll(
   files: SourceTree,
   settings: AppSettings,
   detectors: readonly Detector[],
-  { nodeVersion }: PlanOptions,
+  { versions = new Map() }: PlanOptions,
 ): Result<{ readonly found: readonly Found[]; readonly builds: boolean }> {
   const found: Found[] = []
   let builds = settings.build !== undefined
+  let isRefused = false
   for (const detector of detectors) {
     const source: DetectorSource = {
       settings,
       repository: files,
       app: within(files, settings.root),
       builds,
-      nodeVersion,
+      isRefused,
+      versions,
     }
     const result = detector.detect(source)
     if (result === null) continue
     if (!result.ok) return result
     found.push({ detector, detection: result.value })
-    builds ||= (result.value.build ?? []).length > 0
+    isRefused ||= result.value.refused !== undefined
+    builds ||= detector.makesSites === true && (result.value.build ?? []).length > 0
   }
   return { ok: true, value: { found, builds } }
 }
 
 function nothingStarts(found: readonly Found[], detectors: readonly Detector[]): PlanResult {
+  const refused = found.map(({ detection }) => detection.refused).find((failure) => failure !== undefined)
+  if (refused !== undefined) return { ok: false, failure: refused }
   const advice = found.map(({ detection }) => detection.advice).find((text) => text !== undefined)
   if (advice !== undefined) return failed('no_start', advice)
   const recognised = detectors.map(({ recognises }) => recognises).join('; ')
@@ -76,12 +148,13 @@ function nothingStarts(found: readonly Found[], detectors: readonly Detector[]):
 function assemble(
   { detector, detection }: Chosen,
   { found, builds }: { readonly found: readonly Found[]; readonly builds: boolean },
-  { root, build, health }: AppSettings,
+  { settings: given, app }: { readonly settings: AppSettings; readonly app: SourceTree },
   options: PlanOptions,
 ): PlanResult {
+  const { root, build, health, cron, volumes } = given
   const { uses } = detection
-  const used = found.filter((each) => uses === 'all' || uses.includes(each.detector.name))
-  const missing = used.flatMap((each) => each.detector.tools).find(({ program }) => !options.programs.has(program))
+  const { used, leftOut } = chooseUsed(detection, found, options.programs)
+  const missing = used.map((each) => missingTool(each, options.programs)).find((tool) => tool !== undefined)
   if (missing !== undefined) return { ok: false, failure: missing.missing }
 
   const installs: Command[] = []
@@ -97,17 +170,66 @@ function assemble(
   const isOwners = uses === 'all' && detection.env === undefined
   const start = isOwners ? withEnv(detection.start, env) : detection.start
   const caches = Object.assign({}, ...used.map((each) => each.detector.caches))
-  const inBuild = (command: Command): Command => (Object.keys(caches).length === 0 ? command : { ...command, caches })
-  const { release } = detection
+  const settings = Object.assign({}, ...used.map((each) => each.detector.settings))
+  const limited = (command: Command): Command => ({ ...command, ...unlessEmpty('settings', settings) })
+  const inBuild = (command: Command): Command => limited({ ...command, ...unlessEmpty('caches', caches) })
+  const release = used.map((each) => each.detection.release).find((command) => command !== undefined)
+  const notes = [...used.flatMap((each) => each.detection.notes ?? []), ...leftOut]
+  const toolchain = used.flatMap((each) => each.detection.toolchain ?? [])
+  const processes = planProcesses(app, given, (command) => limited(inFolder(root, withEnv(command, env))))
+  if (!processes.ok) return processes
   const plan: BuildPlan = {
     kind: detector.name,
     build: [...installs, ...own.map((command) => inFolder(root, command))].map(inBuild),
     ...(release === undefined ? {} : { release: inBuild(inFolder(root, withEnv(release, env))) }),
-    start: inFolder(root, start),
+    start: limited(inFolder(root, start)),
+    ...(detection.outputs === undefined
+      ? {}
+      : {
+          outputs: detection.outputs.map(({ paths, start: each, ...more }) => ({
+            ...more,
+            paths: paths.map((path) => posix.join(root, path)),
+            start: limited(inFolder(root, each)),
+          })),
+        }),
     ...(health === undefined ? {} : { health }),
+    ...processes.value,
+    ...(cron === undefined ? {} : { cron }),
+    ...(volumes === undefined ? {} : { volumes }),
+    ...(toolchain.length === 0 ? {} : { toolchain }),
+    ...(notes.length === 0 ? {} : { notes }),
   }
   return { ok: true, plan }
 }
+
+/**
+ * Returns the languages that the build uses. A command that the owner wrote may need all of them, but a file that a
+ * language has for its tools alone, such as a Gemfile beside a package.json, requires no further program.
+ */
+function chooseUsed(
+  { uses }: Detection,
+  found: readonly Found[],
+  programs: ReadonlySet<string>,
+): { readonly used: readonly Found[]; readonly leftOut: readonly string[] } {
+  if (uses !== 'all') {
+    const isUsed = ({ detector, detection }: Found) => uses.includes(detector.name) || detection.always === true
+    return { used: found.filter(isUsed), leftOut: [] }
+  }
+  const languages = found.filter(({ detection }) => detection.install !== undefined)
+  const certain = languages.some(({ detection }) => detection.start !== null)
+  const isLeftOut = (each: Found) =>
+    certain && each.detection.start === null && missingTool(each, programs) !== undefined
+  const leftOut = found
+    .filter(isLeftOut)
+    .map(({ detector }) => `Not built: the part in ${detector.name}, which this server lacks.`)
+  return { used: found.filter((each) => !isLeftOut(each)), leftOut }
+}
+
+const missingTool = ({ detector, detection }: Found, programs: ReadonlySet<string>): Tool | undefined =>
+  detector.tools.find(({ program }) => (detection.programs?.includes(program) ?? true) && !programs.has(program))
+
+const unlessEmpty = (key: 'caches' | 'settings', values: Readonly<Record<string, string>>) =>
+  Object.keys(values).length === 0 ? {} : { [key]: values }
 
 const withEnv = (command: Command, env: NonNullable<Command['env']>): Command => ({
   ...command,
@@ -115,5 +237,9 @@ const withEnv = (command: Command, env: NonNullable<Command['env']>): Command =>
 })
 
 /** Wraps a command so that it runs in a folder of the repository. */
-const inFolder = (folder: string, command: Command): Command =>
-  folder === '.' ? command : { ...command, argv: [folderRunnerName, folder, ...command.argv] }
+function inFolder(folder: string, command: Command): Command {
+  if (folder === '.') return command
+  const { argv, unlocked, ...rest } = command
+  const there = (words: Command['argv']): Command['argv'] => [folderRunnerName, folder, ...words]
+  return { ...rest, argv: there(argv), ...(unlocked === undefined ? {} : { unlocked: there(unlocked) }) }
+}

@@ -25,4 +25,9 @@ export function doctorCommand(): Command {
     })
 }
 
-const labels: Readonly<Record<Finding['state'], string>> = { ok: 'ok', missing: 'missing', broken: 'BROKEN' }
+const labels: Readonly<Record<Finding['state'], string>> = {
+  ok: 'ok',
+  absent: '-',
+  missing: 'missing',
+  broken: 'BROKEN',
+}

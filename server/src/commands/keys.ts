@@ -4,6 +4,7 @@ import { allScopes, isPreset, isScope, presets } from '../accounts/scopes.ts'
 import type { Administration } from '../administration.ts'
 import type { Scope } from '../contract/routes.ts'
 import {
+  assertStarted,
   CommandError,
   change,
   dataDirOption,
@@ -15,6 +16,7 @@ import {
 } from './shared.ts'
 
 interface CreateFlags extends StateFlags {
+  readonly new?: true
   readonly name: string
   readonly preset: string
   readonly scopes?: string[]
@@ -46,12 +48,14 @@ function createCommand(): Command {
     .option('--project <id...>', 'restrict the key to these projects')
     .option('--account <id>', "the account of the key (the operator's)")
     .option('--expires-in-days <days>', 'when the key expires (never)', wholeNumber(1, 3650))
+    .option('--new', 'create the data directory, if no server has been started with it yet')
     .addOption(dataDirOption())
-    .action((flags: CreateFlags) =>
-      withState(flags, async (administration) => {
+    .action((flags: CreateFlags) => {
+      if (flags.new !== true) assertStarted(flags)
+      return withState(flags, async (administration) => {
         process.stdout.write(`${await createKey(administration, flags)}\n`)
-      }),
-    )
+      })
+    })
 }
 
 function listCommand(): Command {
@@ -87,6 +91,8 @@ function rotateCommand(): Command {
           const rotated = await administration.keys.rotate(id, flags.overlapHours, { within: transaction })
           if (rotated === undefined) throw new CommandError(`There is no key ${id}. See: fairlead keys list`)
           if (rotated === 'ended') throw new CommandError(`The key ${id} is revoked or expired; create a new one.`)
+          if (rotated === 'workflow')
+            throw new CommandError(`The key ${id} is that of a workflow run; create another one.`)
           await record({ accountId: rotated.accountId, operation: 'apiKeys.rotate', resourceId: rotated.id })
           return rotated
         })
@@ -111,7 +117,11 @@ function revokeCommand(): Command {
     )
 }
 
-async function createKey(administration: Administration, flags: CreateFlags): Promise<string> {
+/** Creates a key, with its entry in the audit log, and returns it. */
+export async function createKey(
+  administration: Administration,
+  flags: Omit<CreateFlags, keyof StateFlags>,
+): Promise<string> {
   const { accounts, keys, tenancy } = administration
   const accountId = flags.account ?? (await accounts.ensureOperator())
   if ((await accounts.get(accountId)) === undefined) {
@@ -140,7 +150,7 @@ async function createKey(administration: Administration, flags: CreateFlags): Pr
   return made.key
 }
 
-function scopesOf({ preset, scopes }: CreateFlags): readonly Scope[] {
+function scopesOf({ preset, scopes }: Pick<CreateFlags, 'preset' | 'scopes'>): readonly Scope[] {
   if (scopes === undefined) return isPreset(preset) ? presets[preset] : []
   // Scopes may be separate arguments, joined by commas, or both.
   return [...new Set(scopes.flatMap((given) => given.split(',')))].map((scope) => {

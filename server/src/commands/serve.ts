@@ -1,14 +1,16 @@
 import { once } from 'node:events'
 import { Command, Option } from 'commander'
+import { finishTransfersMs } from '../composition/composition.ts'
 import { loadConfig } from '../platform/config.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
-import { createLogger, type Logger } from '../platform/logger.ts'
+import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
-import { StopRequest, scopeOf } from '../platform/startup/shutdown.ts'
+import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
+import type { FairleadServer } from '../server.ts'
 import { createHandover, type Handover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 import { handleSignals } from './signals.ts'
@@ -19,8 +21,11 @@ interface ServeFlags extends StateFlags {
   readonly successor?: true
 }
 
-/** Longer than all drains and grace periods of apps. When a stop takes longer, something hangs and the process exits. */
-const stopDeadlineMs = 60_000
+/**
+ * Longer than all drains and grace periods of apps, after the last upload. When a stop takes longer, something hangs and
+ * the process exits.
+ */
+const stopDeadlineMs = finishTransfersMs + 60_000
 
 /** `fairlead serve` */
 export function serveCommand(): Command {
@@ -47,7 +52,8 @@ async function serveOrReport(flags: ServeFlags): Promise<void> {
 
 async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover | undefined): Promise<void> {
   const config = loadConfig(flags)
-  const logger = createLogger({ level: config.logLevel, destination: 'stdout', copy: takeover?.log })
+  const { logger, lost } = openLog({ level: config.logLevel, destination: 'stdout', copy: takeover?.log })
+  endAtBug(logger)
   const serviceManager = connectServiceManager(config, logger)
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
@@ -56,8 +62,12 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
     if (handover === undefined) throw new Error('The server is still starting.')
     return handover.request()
   }
-  // The reason of a failure is in the log already.
-  handleSignals({ stop, onStop: config.onStop, handOver: () => void requestHandover().catch(() => undefined), logger })
+  const onHangUp = () => {
+    if (handover === undefined) logger.warn('SIGHUP: no handover, because the server is still starting')
+    // The reason of a failure is in the log already.
+    else void handover.request().catch(() => undefined)
+  }
+  handleSignals({ stop, onStop: config.onStop, handOver: onHangUp, logger })
   await warnOfOtherVersion(config.dataDirectory, logger)
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
@@ -65,6 +75,7 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   const server = await startServer({
     config,
     logger,
+    lostLogLines: lost,
     signal: stop.signal,
     onStopRequest: (scope) => {
       logger.info({ scope }, 'a command asks the server to stop')
@@ -79,6 +90,9 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
     },
   }).catch(serviceManager.failed)
   await serviceManager.ready(server.url)
+  // Only now: the former server ends as soon as it has nothing left to do, and a service manager that does not know its next
+  // main process by then takes that for the end of the service.
+  await takeover?.ready()
   handover = createHandover({
     server,
     config,
@@ -93,12 +107,24 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   })
   if (!stop.signal.aborted) await stopped
   void serviceManager.stopping()
+  await stopInTime(server, scopeOf(stop.signal, config.onStop), logger)
+}
+
+async function stopInTime(server: FairleadServer, scope: StopScope, logger: Logger): Promise<void> {
   setTimeout(() => {
     logger.fatal('the stop took too long; the next start cleans up what is left')
     process.exit(1)
   }, stopDeadlineMs).unref()
-  await server.stop(scopeOf(stop.signal, config.onStop))
+  await server.stop(scope)
   logger.info('stopped')
+}
+
+/** Node itself would wait for the reader of standard error before it ends the process. */
+function endAtBug(logger: Logger): void {
+  process.on('uncaughtException', (error) => {
+    logger.fatal({ err: error }, 'an error that nothing handles: exiting; the next start takes over what runs')
+    process.exit(1)
+  })
 }
 
 /** An update points at another version; a start from where the first one was installed would go back to it unnoticed. */

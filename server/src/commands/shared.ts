@@ -1,16 +1,15 @@
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { InvalidArgumentError, Option } from 'commander'
+import { Option } from 'commander'
 import type { Administration } from '../administration.ts'
 import type { AuditEntry } from '../http/audit.ts'
 import { loadConfig } from '../platform/config.ts'
 import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
+import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { CommandError } from './client/command-error.ts'
 
-/** An error that the user of a command can correct; only its message is shown. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError'
-}
+export { CommandError, wholeNumber } from './client/command-error.ts'
 
 export interface StateFlags {
   readonly dataDir?: string
@@ -34,6 +33,16 @@ export async function withState<T>(
   // Imported here, so that commands without a database do not wait for these modules.
   const { administer } = await import('../administration.ts')
   return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
+}
+
+/** Throws a `CommandError` unless a server has been started with the data directory: else nobody would see what is made in it. */
+export function assertStarted(flags: StateFlags): void {
+  const { dataDirectory, databaseUrl } = loadConfig({ dataDir: flags.dataDir })
+  if (existsSync(databaseUrl === undefined ? dataDirectoryAt(dataDirectory).cluster : dataDirectory)) return
+  throw new CommandError(
+    `No server has been started with the data directory ${dataDirectory}. Start it first (fairlead serve), or name the ` +
+      "server's own: --data-dir or FAIRLEAD_DATA_DIR. With --new, the key is for a server that is started there later.",
+  )
 }
 
 type Recorded = Pick<AuditEntry, 'accountId' | 'operation' | 'resourceId'>
@@ -82,14 +91,5 @@ export function printTable(rows: readonly (readonly string[])[]): void {
         .join('  ')
         .trimEnd()}\n`,
     )
-  }
-}
-
-/** Returns a parser of an option's value; commander reports its error with the name of the option. */
-export function wholeNumber(least: number, most: number): (given: string) => number {
-  return (given) => {
-    const value = Number(given)
-    if (/^\d{1,9}$/.test(given) && value >= least && value <= most) return value
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
   }
 }

@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import type { Logger } from '../platform/logger.ts'
 import { StopRequest, type StopScope } from '../platform/startup/shutdown.ts'
 
@@ -33,11 +34,12 @@ export function handleSignals(options: {
   }
   process.on('SIGINT', () => stopFor('SIGINT', 'all'))
   process.on('SIGTERM', () => stopFor('SIGTERM', onStop))
-  const ownsTerminal = process.stdout.isTTY && hasTerminal()
+  // Its output may go to a pipe or a file. With nohup, no stream is the terminal, and the server outlives it.
+  const ownsTerminal = [0, 1, 2].some(isatty) && hasTerminal()
   process.on('SIGHUP', () => {
     // Nobody could press Ctrl+C any more.
     if (ownsTerminal && !hasTerminal()) stopFor('closed terminal', 'all')
-    else handOver()
+    else if (!stop.signal.aborted) handOver()
   })
 }
 

@@ -49,6 +49,7 @@ function print(status: Status, now: number): void {
       ...part(cluster),
       cluster.purpose === 'state' ? "the server's own" : "users' databases",
     ]),
+    ...status.builds.map((build) => ['build', '', ...part(build), `the Dockerfile of ${build.deployment_id}`]),
   ])
   if (status.apps.length > 0) {
     process.stdout.write('\n')
@@ -59,15 +60,19 @@ function print(status: Status, now: number): void {
         app.project ?? '?',
         app.deployment_id,
         app.status ?? '?',
-        app.pid === null ? '-' : String(app.pid),
+        app.pid === null ? (app.site ? 'gateway' : '-') : String(app.pid),
         app.since === null ? '-' : ago(now - Date.parse(app.since)),
         app.memory_bytes === null ? '-' : `${Math.round(app.memory_bytes / 1e6)} MB`,
       ]),
     ])
   }
-  if (status.unread !== null) process.stdout.write(`\nnames and desired states are unknown: ${status.unread}\n`)
-  if (status.servers.length === 0) process.stdout.write('\nno server runs\n')
-  else for (const problem of status.problems) process.stdout.write(`\n${problem}\n`)
+  // After an orderly stop nothing runs, and there is nothing to name.
+  if (status.unread !== null && (status.servers.length > 0 || status.apps.length > 0)) {
+    process.stdout.write(`\nthe names of apps, and which should run, could not be read: ${status.unread}\n`)
+  }
+  if (status.servers.length === 0) {
+    process.stdout.write(status.apps.length === 0 ? '\nno server runs, and no app\n' : '\nno server runs\n')
+  } else for (const problem of status.problems) process.stdout.write(`\n${problem}\n`)
 }
 
 const units = [

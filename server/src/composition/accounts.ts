@@ -2,47 +2,70 @@ import { type Accounts, createAccounts, describeAccount } from '../accounts/acco
 import { createApiKeys } from '../accounts/api-keys.ts'
 import { type AuditLog, createAuditLog } from '../accounts/audit-log.ts'
 import { createAuthentication } from '../accounts/authentication.ts'
-import { accountHandlers } from '../accounts/handlers.ts'
+import { deviceEndpoints } from '../accounts/device-login/endpoints.ts'
+import { deviceHandlers } from '../accounts/device-login/handlers.ts'
+import { createDeviceLogins } from '../accounts/device-login/logins.ts'
+import { type AccountHandlers, accountHandlers } from '../accounts/handlers.ts'
 import { createKeys } from '../accounts/keys.ts'
 import { createPasswords } from '../accounts/passwords.ts'
 import { createRateLimiter } from '../accounts/rate-limiter.ts'
+import { presets } from '../accounts/scopes.ts'
 import { createSessions } from '../accounts/sessions.ts'
 import { setupUrl } from '../accounts/setup-url.ts'
+import { createAttempts } from '../accounts/sign-in/attempts.ts'
+import { createDevices } from '../accounts/sign-in/devices.ts'
+import { createRecorder } from '../accounts/sign-in/record.ts'
 import { createSignIn } from '../accounts/sign-in/sign-in.ts'
+import { forgetUsedTokens } from '../accounts/trust/exchange.ts'
+import { createTrustRules } from '../accounts/trust/rules.ts'
+import { forgetWorkflowKeys } from '../accounts/trust/workflow-keys.ts'
 import { createUsers } from '../accounts/users.ts'
 import type { Api } from '../http/application/application.ts'
-import type { HandlersOf } from '../http/call.ts'
-import type { Transaction } from '../platform/database.ts'
-import type { Tier } from '../platform/plans.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { createTotals, type Totals } from '../platform/plans/totals.ts'
+import { accountLimits, type Tier } from '../platform/plans.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
-import type { Composition } from './composition.ts'
+import type { Composition, RequestComposition } from './composition.ts'
+import { composeTokens } from './requests/tokens.ts'
 
 /** The accounts feature, as other composers use it. */
 export interface AccountsFeature {
-  readonly handlers: HandlersOf<'account' | 'apiKeys' | 'auditLog'>
+  readonly handlers: AccountHandlers
   readonly keys: Api['keys']
   readonly dashboard: Api['dashboard']
+  readonly deviceLogin: Api['deviceLogin']
+  readonly tokens: Api['tokens']
   readonly audit: AuditLog['write']
   /** Reads the tier of an account in the transaction of a change. */
-  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<Tier>
+  readonly tierOf: (on: Database | Transaction, accountId: string) => Promise<Tier>
+  /** The limits of whole accounts. */
+  readonly totals: Totals
 }
 
 /** The work of the leader on accounts. */
 export interface AccountsWork {
-  /** Removes sessions, setup links and audit entries that are too old. */
+  /** The limits of whole accounts. */
+  readonly totals: Totals
+  /** Removes what is too old: sessions, setup links, logins of commands, keys of workflows, used tokens, audit entries. */
   forget(): Promise<void>
   /** Logs the link that makes the first user, while there is none. */
   logSetupLink(): Promise<void>
 }
 
-export async function composeAccounts(composition: Composition, tenancy: Tenancy): Promise<AccountsFeature> {
-  const { config, state } = composition
+export async function composeAccounts(composition: RequestComposition, tenancy: Tenancy): Promise<AccountsFeature> {
+  const { config, state, publicOrigin } = composition
   const database = state.db
   const accounts = createAccounts({ database })
   const operatorId = await accounts.ensureOperator()
   const users = createUsers({ database })
-  const sessions = createSessions({ database })
+  const sessions = createSessions({ database, plans: config.plans })
   const auditLog = createAuditLog({ database })
+  const totals = createTotals({ plans: config.plans, tierOf: (on, id) => tierOf(accounts, on, id) })
+  const keys = createKeys({ database })
+  const logins = createDeviceLogins({ database })
+  const { count: countRequest } = createRateLimiter({ database, windows: 'rate_windows' })
+  const assertRoom = (transaction: Transaction, accountId: string) =>
+    totals.assertRoom(transaction, accountId, 'api_keys', () => keys.countValid(transaction, accountId))
   const signIn = {
     database,
     accounts,
@@ -53,28 +76,69 @@ export async function composeAccounts(composition: Composition, tenancy: Tenancy
     operatorId,
   }
   return {
-    handlers: composeAccountHandlers(composition, tenancy, auditLog),
+    totals,
+    handlers: composeAccountHandlers(composition, tenancy, auditLog, totals),
     keys: {
       authenticate: createAuthentication({ database, plans: config.plans }),
-      countRequest: createRateLimiter({ database }).count,
+      countRequest,
     },
-    dashboard: { authenticate: sessions.authenticate, handlers: createSignIn(signIn) },
+    dashboard: {
+      authenticate: sessions.authenticate,
+      countRequest: createRateLimiter({ database, windows: 'session_rate_windows' }).count,
+      handlers: {
+        ...createSignIn(signIn),
+        ...deviceHandlers({
+          database,
+          logins,
+          assertRoom,
+          attempts: createAttempts(database, createDevices({ database })),
+          record: createRecorder(auditLog.write),
+        }),
+      },
+    },
+    deviceLogin: deviceEndpoints({
+      database,
+      logins,
+      audit: auditLog.write,
+      origin: publicOrigin,
+      async makeKey(transaction, accountId, machine) {
+        await assertRoom(transaction, accountId)
+        const name = [...`fairlead login on ${machine}`].slice(0, 100).join('')
+        return keys.create({ accountId, name, scopes: presets.full, projectIds: null }, transaction)
+      },
+    }) as Api['deviceLogin'],
+    tokens: composeTokens(composition, { tenancy, audit: auditLog.write, countRequest }),
     audit: auditLog.write,
-    tierOf: (transaction, accountId) => tierOf(accounts, transaction, accountId),
+    tierOf: (on, accountId) => tierOf(accounts, on, accountId),
   }
 }
 
+/** Each run of a workflow has keys of its own, which would hide all others in a list. */
+const workflowKeysKeptDays = 7
+
 export async function leadAccounts({ config, logger, state, publicOrigin }: Composition): Promise<AccountsWork> {
   const database = state.db
-  const operatorId = await createAccounts({ database }).ensureOperator()
+  const accounts = createAccounts({ database })
+  const operatorId = await accounts.ensureOperator()
   const users = createUsers({ database })
-  const sessions = createSessions({ database })
+  const sessions = createSessions({ database, plans: config.plans })
+  const devices = createDevices({ database })
+  const logins = createDeviceLogins({ database })
   const auditLog = createAuditLog({ database })
   return {
+    totals: createTotals({ plans: config.plans, tierOf: (on, id) => tierOf(accounts, on, id) }),
+
     async forget() {
       await sessions.forget()
+      await devices.forget()
+      await logins.forget()
       await users.forget()
+      await forgetWorkflowKeys(database, workflowKeysKeptDays)
+      await forgetUsedTokens(database)
       await auditLog.forget(config.auditRetentionDays)
+      for (const { id, plan } of await accounts.list()) {
+        await auditLog.keepNewest(id, accountLimits(config.plans, plan).audit_entries)
+      }
     },
 
     async logSetupLink() {
@@ -85,20 +149,23 @@ export async function leadAccounts({ config, logger, state, publicOrigin }: Comp
   }
 }
 
-async function tierOf(accounts: Accounts, transaction: Transaction, accountId: string): Promise<Tier> {
-  return (await accounts.get(accountId, transaction))?.plan ?? 'free'
+async function tierOf(accounts: Accounts, on: Database | Transaction, accountId: string): Promise<Tier> {
+  return (await accounts.get(accountId, on))?.plan ?? 'free'
 }
 
 function composeAccountHandlers(
   { config, state }: Composition,
   tenancy: Tenancy,
   auditLog: AuditLog,
-): AccountsFeature['handlers'] {
+  totals: Totals,
+): AccountHandlers {
   const database = state.db
   return accountHandlers({
     describe: (accountId) => describeAccount({ database, plans: config.plans }, accountId),
+    trust: createTrustRules({ database }),
     apiKeys: createApiKeys({
       keys: createKeys({ database }),
+      totals,
       ownsProject: async (accountId, id) => (await tenancy.find(accountId, id)) !== undefined,
     }),
     auditLog,

@@ -11,7 +11,7 @@ export interface AppsFeature {
   readonly urlOf: (app: Pick<App, 'address'>) => string
 }
 
-export function composeApps({ config, state }: Composition): AppsFeature {
+export function composeApps({ config, state }: Pick<Composition, 'config' | 'state'>): AppsFeature {
   return {
     apps: createApps({
       database: state.db,
@@ -28,6 +28,21 @@ export interface AppsWork extends AppsFeature {
   readonly listening: Listening
 }
 
-export function leadApps(composition: Composition, gateway: Gateway): AppsWork {
-  return { ...composeApps(composition), listening: createListening({ gateway, logger: composition.logger }) }
+/** @param publish lets apps reach a port of this machine */
+export function leadApps(
+  composition: Composition,
+  gateway: Pick<Gateway, 'open' | 'close'>,
+  publish: (port: number) => Promise<void>,
+): AppsWork {
+  const addresses: Pick<Gateway, 'open' | 'close'> = {
+    async open(appId, address) {
+      await gateway.open(appId, address)
+      if ('port' in address) await publish(address.port)
+    },
+    close: gateway.close,
+  }
+  return {
+    ...composeApps(composition),
+    listening: createListening({ gateway: addresses, logger: composition.logger }),
+  }
 }

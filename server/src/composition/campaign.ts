@@ -16,6 +16,8 @@ export interface Member {
   isLeader(): boolean
   /** True unless this server leads and takes no jobs. */
   isWorking(): boolean
+  /** False from the moment in which this server begins to lead until the start of every app has been tried. */
+  hasTriedAllApps(): boolean
   /** Gives the leadership up for good, and contends no more; apps go on. */
   resign(): Promise<void>
 }
@@ -61,14 +63,18 @@ export async function contend(
 ): Promise<Member> {
   const { logger, state, stack } = composition
   let leading: Leading | undefined
+  let beginning = false
   const epochDirectory = state.directory.leaderEpoch
-  const lead = async ({ epoch, state: { db, pool }, signal }: Leadership) => {
+  const lead = async ({ epoch, clockBackMs, state: { db, pool }, signal }: Leadership) => {
     const { check: fence } = createEpochFence({ directory: epochDirectory, epoch })
+    beginning = true
     const begun = await startLeading(
       { ...composition, state: { ...state, db, pool } },
-      { ...shared, epoch, fence },
+      { ...shared, epoch, clockBackMs, fence },
       signal,
-    )
+    ).finally(() => {
+      beginning = false
+    })
     leading = begun
     given.onLeading(true)
     return {
@@ -84,5 +90,10 @@ export async function contend(
   const campaign = startCampaign({ connection: state.connection, logger, server, epochDirectory, lead })
   stack.defer('leading', () => campaign.stop())
   await unlessAborted(campaign.ready, stack.signal)
-  return { isLeader: campaign.isLeader, isWorking: () => leading?.isWorking() ?? true, resign: campaign.stop }
+  return {
+    isLeader: campaign.isLeader,
+    isWorking: () => leading?.isWorking() ?? true,
+    hasTriedAllApps: () => leading?.hasTriedAllApps() ?? !beginning,
+    resign: campaign.stop,
+  }
 }

@@ -1,12 +1,17 @@
 import { createTraffic } from '../apps/traffic.ts'
+import { authorityDownload } from '../databases/authority-download.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createTenancy } from '../projects/tenancy.ts'
 import { composeAccounts } from './accounts.ts'
 import type { RequestComposition, SharedParts } from './composition.ts'
 import { composeDatabases, composeEngine } from './databases.ts'
 import { composeDeployments } from './deployments.ts'
-import { registerGauges } from './health.ts'
+import { assertWritable, registerGauges } from './health.ts'
 import { composeProjects } from './projects.ts'
+import { composeAccountViews } from './requests/account-views.ts'
+import { withLinks } from './requests/linked-databases.ts'
+import { composeMetrics } from './requests/metrics.ts'
+import { composeRuns } from './requests/runs.ts'
 import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
 import { composeWebhooks } from './webhooks.ts'
@@ -19,13 +24,17 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const { config, state, secrets, application } = composition
   const database = state.db
   const tenancy = createTenancy({ database })
-  const shared = { engine: await composeEngine(composition), logs: composeLogs(composition) }
+  const { runConnections } = composition
+  const shared = { engine: await composeEngine(composition), logs: composeLogs(composition), runConnections }
   const accounts = await composeAccounts(composition, tenancy)
-  const storage = await composeStorage(composition, tenancy)
-  const databases = composeDatabases(composition, accounts, shared)
-  const deployments = composeDeployments(composition, shared)
+  const { totals } = accounts
+  const storage = await composeStorage(composition, tenancy, totals)
+  const databases = composeDatabases(composition, accounts, tenancy, shared)
+  const deployments = await composeDeployments(composition, { ...shared, totals, tenancy })
+  const runs = composeRuns(composition, { connections: runConnections, totals, assertApp: deployments.assertApp })
   const projects = composeProjects(composition, {
     tierOf: accounts.tierOf,
+    totals,
     countDeployments: deployments.count,
     countDatabases: databases.count,
     storedBytes: storage.storedBytes,
@@ -37,19 +46,28 @@ export async function composeRequests(composition: RequestComposition): Promise<
     keys: accounts.keys,
     audit: accounts.audit,
     dashboard: accounts.dashboard,
+    deviceLogin: accounts.deviceLogin,
+    tokens: accounts.tokens,
     findProject: (principal, id) => tenancy.find(principal.accountId, id),
     holdProject: tenancy.hold,
+    connectRun: runs.connect,
     downloads: storage.downloads,
+    authority: authorityDownload(shared.engine.authority),
+    assertWritable: () => assertWritable(state.directory.root, config.deploys.reserveBytes),
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projects,
       ...deployments.handlers,
+      ...composeMetrics(composition),
+      ...runs.handlers,
       ...databases.handlers,
+      ...withLinks(databases.handlers, deployments.links),
       ...storage.handlers,
       ...composeWebhooks(composition, accounts, tenancy, createOutbound(config.outbound)),
       ...accounts.handlers,
+      ...composeAccountViews(composition, { accounts, tenancy, deployments, databases, storage }),
     },
   })
-  registerGauges(composition.metrics, state)
+  if (composition.metrics !== null) registerGauges(composition.metrics, state)
   return shared
 }

@@ -8,10 +8,14 @@ import type { Metrics } from '../platform/metrics.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
 import type { ShutdownStack, StopScope } from '../platform/startup/shutdown.ts'
 import type { State } from '../platform/startup/state.ts'
+import type { RunConnections } from '../runs/connections.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
 
 export interface ServerOptions {
   readonly config: Config
   readonly logger: Logger
+  /** Returns how many lines of the log were lost so far. */
+  readonly lostLogLines?: () => number
   /** Aborts a start that is under way. */
   readonly signal?: AbortSignal
   /** Called when the server cannot go on by itself and must be stopped. */
@@ -21,16 +25,18 @@ export interface ServerOptions {
   /** Called when a command asks the server to hand over; resolves with the server that has taken over. */
   readonly onHandoverRequest?: () => Promise<unknown>
   /** The server whose place this one takes; it hands over its listening socket instead of an address to listen on. */
-  readonly takeover?: Takeover
+  readonly takeover?: Pick<Takeover, 'port' | 'listener'>
   /** True when answers with undeclared fields are errors; for tests. */
   readonly strictResponses?: boolean
+  /** Runtimes besides those of the configuration; for tests. */
+  readonly moreRuntimes?: readonly Runtime[]
 }
 
 /**
  * The parts that every composer works with. Requests and the work of the leader have a state and a stack each: the leader's
  * database refuses its writes as soon as another server leads, and its stack ends its work while requests go on.
  */
-export interface Composition extends Pick<ServerOptions, 'config' | 'logger'> {
+export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes'> {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly stack: ShutdownStack
@@ -41,16 +47,25 @@ export interface Composition extends Pick<ServerOptions, 'config' | 'logger'> {
 }
 
 /** The parts that composers of requests work with. */
-export interface RequestComposition extends Composition, Pick<ServerOptions, 'strictResponses'> {
+export interface RequestComposition
+  extends Composition,
+    Pick<ServerOptions, 'strictResponses'>,
+    Pick<SharedParts, 'runConnections'> {
   readonly application: Application
-  readonly metrics: Metrics
+  /** `null` without a token to read metrics. */
+  readonly metrics: Metrics | null
 }
 
 /** The parts of a process that its requests and its work as the leader share. */
 export interface SharedParts {
   readonly engine: Engine
   readonly logs: LogStore
+  /** The connections of clients to commands of apps. */
+  readonly runConnections: RunConnections
 }
 
 /** The time that requests and jobs may take to end when the server stops, in milliseconds. */
 export const finishTimeoutMs = 10_000
+
+/** The time that uploads and downloads get instead when the server stops alone, and apps go on. */
+export const finishTransfersMs = 300_000

@@ -1,24 +1,27 @@
+import { createCertificates } from '../databases/engines/certificates/certificates.ts'
 import { createEmbeddedEngine } from '../databases/engines/embedded.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import { createExternalEngine } from '../databases/engines/external.ts'
+import { createEngineHealth } from '../databases/engines/health.ts'
 import type { Announce } from '../databases/events.ts'
 import { dropTask, reconcileTask, snapshotTask } from '../databases/job-queue.ts'
-import { createDatabases } from '../databases/operations/databases.ts'
+import { createDatabases, type Databases } from '../databases/operations/databases.ts'
 import { databaseHandlers } from '../databases/operations/handlers.ts'
 import { createSnapshots } from '../databases/operations/snapshots.ts'
 import { startDatabaseChecks } from '../databases/reconciler/checks.ts'
 import { openEngines } from '../databases/reconciler/open-engines.ts'
 import { createDatabaseReconciler, type DatabaseReconciler } from '../databases/reconciler/reconciler.ts'
 import type { HandlersOf } from '../http/call.ts'
-import { type Database, openDatabase } from '../platform/database.ts'
+import type { Config } from '../platform/config.ts'
 import type { Task } from '../platform/jobs.ts'
+import { startPeriodic } from '../platform/periodic.ts'
 import { createBinariesStore } from '../platform/postgres/install.ts'
 import { binariesReleases } from '../platform/postgres/releases.ts'
 import { databasesUser } from '../platform/startup/state.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { announce } from '../webhooks/outbox.ts'
 import type { AccountsFeature } from './accounts.ts'
-import type { Composition, SharedParts } from './composition.ts'
+import type { Composition, RequestComposition, SharedParts } from './composition.ts'
 
 /** The host in connection strings of the embedded engine, whose clusters listen on loopback alone. */
 const embeddedHost = '127.0.0.1'
@@ -28,12 +31,14 @@ export interface DatabasesFeature {
   readonly handlers: HandlersOf<'databases' | 'snapshots'>
   /** Counts the databases of a project. */
   readonly count: (projectId: string) => Promise<number>
+  readonly ofProjects: Databases['ofProjects']
 }
 
 /** The work of the leader on databases. */
 export interface DatabasesWork {
   readonly tasks: Readonly<Record<string, Task>>
   readonly removeProject: DatabaseReconciler['removeProject']
+  readonly reconcile: DatabaseReconciler['reconcile']
   /** Opens the engines of all databases, and begins to check them. */
   start(): Promise<void>
 }
@@ -41,20 +46,16 @@ export interface DatabasesWork {
 export function composeDatabases(
   composition: Composition,
   { tierOf }: Pick<AccountsFeature, 'tierOf'>,
+  { projectsOf }: Pick<Tenancy, 'projectsOf'>,
   { engine }: Pick<SharedParts, 'engine'>,
 ): DatabasesFeature {
   const { config, state, secrets } = composition
   const database = state.db
-  const databases = createDatabases({
-    database,
-    secrets,
-    engine,
-    plans: config.plans,
-    retentionMs: config.databases.retentionMs,
-    tierOf,
-    autonomous: autonomousConnection(composition),
-  })
-  return { handlers: databaseHandlers(databases, createSnapshots({ database })), count: databases.count }
+  const quota = { plans: config.plans, tierOf, projectsOf }
+  const { retentionMs } = config.databases
+  const databases = createDatabases({ ...quota, database, secrets, engine, retentionMs })
+  const { count, ofProjects } = databases
+  return { handlers: databaseHandlers(databases, createSnapshots({ ...quota, database })), count, ofProjects }
 }
 
 export function leadDatabases(
@@ -73,6 +74,7 @@ export function leadDatabases(
       [snapshotTask]: (job, signal) => reconciler.reconcileSnapshot(String(job['snapshot_id']), signal),
     },
     removeProject: reconciler.removeProject,
+    reconcile: reconciler.reconcile,
 
     async start() {
       await reconciler.resume()
@@ -87,16 +89,19 @@ export function leadDatabases(
  * Creates the engine of users' databases: clusters of the server's own, or the operator's PostgreSQL. Every server opens
  * them for its requests; clusters are shared by the processes of a machine.
  */
-export async function composeEngine({ config, logger, state, stack }: Composition): Promise<Engine> {
+export async function composeEngine(composition: RequestComposition): Promise<Engine> {
+  const { config, logger, state, stack } = composition
   const { url, ports, registryEnvironment } = config.databases
-  const { databases: directory, runtime, binaries } = state.directory
+  const { databases: directory, databaseCertificates, runtime, binaries } = state.directory
+  const user = databasesUser(config)
   const engine =
     url === undefined
       ? createEmbeddedEngine({
           directory,
           runtimeDirectory: runtime,
-          user: databasesUser(config),
+          user,
           host: embeddedHost,
+          certificates: createCertificates({ directory: databaseCertificates, user, names: namesOf(config) }),
           ports,
           binaries: await createBinariesStore({
             directory: binaries,
@@ -108,17 +113,53 @@ export async function composeEngine({ config, logger, state, stack }: Compositio
         })
       : createExternalEngine({ url, logger })
   stack.defer('database engines', (scope) => engine.close({ keep: scope === 'server' }))
+  followHealth(composition, engine)
+  const renewal = startPeriodic({
+    name: "renewing the certificate of users' databases",
+    everyMs: renewalEveryMs,
+    work: engine.renewCertificate,
+    logger,
+  })
+  stack.defer("the certificate of users' databases", () => renewal.stop())
   return engine
 }
 
-/**
- * Opens one connection for writes that must be committed even when the transaction around them is rolled back. It is not one of
- * the pool, whose connections may all be held by such transactions.
- */
-function autonomousConnection({ logger, state, stack }: Composition): Database {
-  const handle = openDatabase({ ...state.connection, max: 1 }, logger)
-  stack.defer('autonomous connection', () => handle.close())
-  return handle.db
+const renewalEveryMs = 60 * 60_000
+/** Addresses that a server listens on, and that no client reaches it at. */
+const everyAddress = ['0.0.0.0', '::']
+
+/** Returns the names under which clients reach the clusters: those of loopback, and the public one, for those who forward a port. */
+function namesOf({ publicAddress }: Pick<Config, 'publicAddress'>): string[] {
+  const host = 'origin' in publicAddress ? new URL(publicAddress.origin).hostname : publicAddress.host
+  const names = [embeddedHost, 'localhost', host.replace(/^\[|\]$/g, '')]
+  return [...new Set(names)].filter((name) => !everyAddress.includes(name))
+}
+
+const healthEveryMs = 5_000
+
+/** Tells by `/readyz`, metrics and the log when the PostgreSQL of users' databases does not answer. */
+function followHealth({ application, metrics, logger, stack }: RequestComposition, engine: Engine): void {
+  const health = createEngineHealth(engine, logger)
+  application.setProblems(health.problems)
+  metrics?.gauge({
+    name: 'fairlead_database_engines',
+    help: "1 for a PostgreSQL of users' databases that answers, 0 for one that does not, by version.",
+    label: 'version',
+    read: async () => health.answering(),
+  })
+  metrics?.gauge({
+    name: 'fairlead_database_notifications',
+    help: "How full the queue of notifications of users' databases is, from 0 to 1, by version.",
+    label: 'version',
+    read: async () => health.notifications(),
+  })
+  const check = startPeriodic({
+    name: "looking at the PostgreSQL of users' databases",
+    everyMs: healthEveryMs,
+    work: health.check,
+    logger,
+  })
+  stack.defer("the health of users' databases", () => check.stop())
 }
 
 /** Announces events of databases to the webhooks of the project's account, in the transaction that makes it so. */

@@ -1,23 +1,37 @@
-import { planDirectory } from '../builds/plan-directory.ts'
-import { createBuildStep } from '../deployments/job/build.ts'
+import { chooseOutput } from '../builds/choose-output.ts'
+import { createPlanApart } from '../builds/plan-apart.ts'
+import { createGitAccess } from '../deployments/git-access/access.ts'
 import { createDeploy } from '../deployments/job/deploy.ts'
 import { createDiskGuard } from '../deployments/job/disk.ts'
 import { createFail } from '../deployments/job/fail.ts'
-import { createFetchStep } from '../deployments/job/fetch.ts'
 import { createHealthCheck } from '../deployments/job/health.ts'
 import { createInstanceControl, createRemoveApp } from '../deployments/job/instances.ts'
 import { createDeployJob, type DeployJob } from '../deployments/job/job.ts'
-import { createLastLines } from '../deployments/job/log-lines.ts'
-import { createMakeRelease, type MakeRelease } from '../deployments/job/make-release.ts'
+import { createLeaving } from '../deployments/job/leaving.ts'
+import { type BuildStep, createBuildStep } from '../deployments/job/make/build.ts'
+import { createFetchStep } from '../deployments/job/make/fetch.ts'
+import { createMake } from '../deployments/job/make/make.ts'
+import { createMakeRelease, type MakeRelease } from '../deployments/job/make/make-release.ts'
+import { createPromote } from '../deployments/job/make/promote.ts'
+import { createPullImage, type PullImage } from '../deployments/job/make/pull-image.ts'
+import { createRegistryReach } from '../deployments/job/make/registry-reach.ts'
+import { createOtherInstances, createStartReplicas } from '../deployments/job/other-instances.ts'
+import { createLastLines, createNoteInLog } from '../deployments/job/progress/log-lines.ts'
 import { createPrune } from '../deployments/job/prune.ts'
 import { createRetire } from '../deployments/job/retire.ts'
 import { createRoutes } from '../deployments/job/routes.ts'
 import { createStartStep } from '../deployments/job/start.ts'
 import { createSwitchStep, type SwitchStep } from '../deployments/job/switch-over.ts'
 import { createTeardown } from '../deployments/job/teardown.ts'
+import { catchUpWithRotation } from '../deployments/owners/variables/rotation.ts'
+import { createCredentialsFor } from '../deployments/registries/credentials.ts'
+import { desiredProcesses } from '../deployments/state/processes.ts'
+import { createSourceFiles } from '../deployments/uploads/files.ts'
+import { imageVolumesOf } from '../deployments/volumes/rows.ts'
 import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { createSlots } from '../platform/slots.ts'
+import { applyFile } from '../runs/schedules-of-file.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { listenerOf } from './gateway.ts'
@@ -26,19 +40,25 @@ import { listenerOf } from './gateway.ts'
 export function composeJobParts(
   { config, state }: Composition,
   { apps: { apps, urlOf }, runtimes, logs }: DeploymentServices,
-  { store, locks, appLock, announce }: DeploymentCore,
+  { store, locks, appLock, announce, background }: DeploymentCore,
   gateway: Gateway,
 ): DeployJobParts {
   const { reserveBytes, drainMs } = config.deploys
   const instances = createInstanceControl({ runtimes, logs })
   const routes = createRoutes({ gateway, lock: appLock, drainMs })
   const lastLines = createLastLines(logs)
+  const checkHealth = createHealthCheck({ instances, gateway, lastLines, note: createNoteInLog(logs) })
+  const leaving = createLeaving(
+    (upstream, signal) => gateway.drain(upstream, { timeoutMs: drainMs, signal }),
+    (work) => background.add(work, { what: 'ending an instance' }),
+  )
   return {
     instances,
     routes,
     disk: createDiskGuard({ directory: state.directory.root, reserveBytes }),
     lastLines,
-    checkHealth: createHealthCheck({ instances, lastLines }),
+    checkHealth,
+    others: createOtherInstances({ rows: store.instances, instances, checkHealth, leaving, settings: config.deploys }),
     teardown: createTeardown({ store, locks, instances, routes }),
     removeApp: createRemoveApp({ runtimes, logs }),
     fail: createFail({ database: state.db, jobs: store.jobs, apps, announce, urlOf }),
@@ -55,46 +75,104 @@ export function composeDeployJob(
 ): DeployJob {
   const { config, logger } = composition
   const { apps } = services.apps
-  const { store, locks, secrets, releaseOf } = core
-  const { instances, routes, checkHealth, fail } = parts
+  const { store, locks, secrets, releaseOf, mostInstances, background } = core
+  const { instances, routes, checkHealth, others, disk, fail } = parts
+  const build = composeBuild(composition, services, core, parts)
+  const promote = { runtimes: services.runtimes, rows: store.rows, locks, disk, build, settings: config.deploys }
   const deploy = createDeploy({
     apps,
+    store,
     releaseOf,
-    makeRelease: composeMakeRelease(composition, services, core, parts, given.caches),
+    make: createMake({
+      promote: createPromote(promote),
+      pullImage: composePullImage(composition, services, core, parts),
+      ofSources: composeMakeRelease(composition, services, core, parts, build),
+    }),
     start: createStartStep({ instances, routes }),
     checkHealth,
+    startReplicas: createStartReplicas({
+      others,
+      rowsOf: store.instances.of,
+      mostInstances,
+      processesOf: async (row, plan) => desiredProcesses(plan, await store.scales.of(composition.state.db, row.app_id)),
+    }),
     switchOver: composeSwitch(composition, services, core, parts, given.gateway),
+    afterMaking: ({ id }) => background.add(given.caches.trim(), { deployment: id, what: 'trimming caches' }),
     settings: config.deploys,
   })
   return createDeployJob({ store, locks, instances, secrets, deploy, fail, logger })
 }
 
-function composeMakeRelease(
+function composeBuild(
   { config }: Composition,
-  { runtimes, sources, logs }: DeploymentServices,
-  { store, secrets, background }: DeploymentCore,
+  { logs }: DeploymentServices,
+  { store }: DeploymentCore,
   { disk, lastLines }: DeployJobParts,
-  caches: Caches,
+): BuildStep {
+  return createBuildStep({
+    logs,
+    slots: createSlots(config.deploys.builds),
+    jobs: store.jobs,
+    lastLines,
+    disk,
+    settings: config.deploys,
+  })
+}
+
+function composeMakeRelease(
+  { config, state, secrets: secretBox }: Composition,
+  { runtimes, sources, rights }: DeploymentServices,
+  { store, secrets }: DeploymentCore,
+  { disk }: DeployJobParts,
+  build: BuildStep,
 ): MakeRelease {
   return createMakeRelease({
     runtimes,
-    fetch: createFetchStep({ sources, disk, secrets, jobs: store.jobs, settings: config.deploys }),
-    plan: (directory) => planDirectory(directory, { nodeVersion: process.versions.node }),
-    slots: createSlots(config.deploys.builds),
-    build: createBuildStep({ logs, lastLines, disk, settings: config.deploys }),
-    trimCaches: caches.trim,
-    background,
+    jobs: store.jobs,
+    rows: store.rows,
+    fetch: createFetchStep({
+      sources,
+      packOf: createSourceFiles({ directory: state.directory.sources }).pathOf,
+      rights,
+      disk,
+      secrets,
+      accessOf: createGitAccess({ database: state.db, secretBox, secrets }),
+      jobs: store.jobs,
+      settings: config.deploys,
+    }),
+    plans: createPlanApart(),
+    chooseOutput,
+    build,
+  })
+}
+
+function composePullImage(
+  { config, state, secrets: secretBox }: Composition,
+  { runtimes, logs, outbound }: DeploymentServices,
+  { store }: DeploymentCore,
+  { disk }: DeployJobParts,
+): PullImage {
+  return createPullImage({
+    runtimes,
+    logs,
+    credentialsFor: createCredentialsFor({ database: state.db, secretBox }),
+    assertReachable: createRegistryReach(outbound),
+    volumesOf: (appId) => imageVolumesOf(state.db, appId),
+    jobs: store.jobs,
+    disk,
+    settings: config.deploys,
   })
 }
 
 function composeSwitch(
   { config, state }: Composition,
   { apps: { urlOf }, logs }: DeploymentServices,
-  { store, locks, appLock, announce, background }: DeploymentCore,
+  { store, locks, appLock, announce, background, waker }: DeploymentCore,
   { teardown }: DeployJobParts,
   gateway: Gateway,
 ): SwitchStep {
   const prune = createPrune({ store, logs, teardown })
+  const retire = createRetire({ locks, teardown, prune, background })
   return createSwitchStep({
     gateway,
     lock: appLock,
@@ -103,6 +181,14 @@ function composeSwitch(
     store,
     announce,
     urlOf,
-    retire: createRetire({ locks, teardown, prune, background }),
+    async onServing(transaction, row, plan) {
+      await applyFile(transaction, row, plan)
+      await catchUpWithRotation(store, transaction, row)
+    },
+    retire(...replaced) {
+      retire(...replaced)
+      // The reconciler starts the other process types of the release.
+      waker.wake()
+    },
   })
 }

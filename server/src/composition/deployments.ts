@@ -1,96 +1,211 @@
+import { slugOf } from '../apps/addresses.ts'
+import type { Apps } from '../apps/apps.ts'
+import type { Metrics } from '../apps/metrics/metrics.ts'
+import { latestUsage } from '../apps/metrics/read.ts'
 import type { Traffic } from '../apps/traffic.ts'
-import { createDiskGuard } from '../deployments/job/disk.ts'
+import { notFound } from '../contract/errors.ts'
+import { activityHandlers } from '../deployments/app-requests/activity.ts'
+import { processHandlers } from '../deployments/app-requests/processes.ts'
+import { createFindCommandTarget, type FindCommandTarget } from '../deployments/attach/target.ts'
 import type { DeployJob } from '../deployments/job/job.ts'
-import { createCreateDeployment } from '../deployments/owners/create.ts'
 import { createDeployments } from '../deployments/owners/deployments.ts'
 import { createDeploymentDetails } from '../deployments/owners/detail.ts'
 import { deploymentHandlers } from '../deployments/owners/handlers.ts'
 import { createLifecycle } from '../deployments/owners/lifecycle.ts'
-import { createLogs } from '../deployments/owners/logs.ts'
+import { createLogs } from '../deployments/owners/log-reads/logs.ts'
+import { createRestartLinked, type RestartLinked } from '../deployments/owners/variables/rotation.ts'
+import { createMeasureInstances, type MeasureInstances } from '../deployments/reconciler/measure.ts'
 import { createRemoveProject, type RemoveProject } from '../deployments/reconciler/remove.ts'
+import { createWaker } from '../deployments/reconciler/waker.ts'
+import { registryHandlers } from '../deployments/registries/handlers.ts'
 import type { Announce } from '../deployments/state/announce.ts'
 import { createDeploymentLocks } from '../deployments/state/lock.ts'
+import type { ProjectReads } from '../deployments/state/reads.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
 import { createDeploymentStore, type DeploymentStore } from '../deployments/state/store.ts'
+import { volumeHandlers } from '../deployments/volumes/handlers.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
+import { assertRoom } from '../platform/disk/free-space.ts'
+import { createVolumeFolders } from '../platform/disk/volumes.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import type { Outbound } from '../platform/outbound.ts'
+import type { Totals } from '../platform/plans/totals.ts'
 import { planNamed } from '../platform/plans.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
+import type { AssertApp } from '../runs/handlers.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
 import { type AppsFeature, composeApps, leadApps } from './apps.ts'
 import { type Composition, finishTimeoutMs, type SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
-import type { DeploymentCore, DeploymentServices } from './deployment-parts.ts'
-import { closeForgottenApps, composeGateway } from './gateway.ts'
+import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
+import { closeForgottenApps, composeGateway, composeGatewayUser } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
-import { composeRuntimes, preferredRuntime } from './runtimes.ts'
-import { composeCaches, composeSources } from './sources.ts'
+import type { DatabaseLinks } from './requests/linked-databases.ts'
+import { composeReleases } from './requests/releases.ts'
+import { composeRuntimes } from './runtimes.ts'
+import {
+  type AccountRights,
+  composeAccountRights,
+  composeCaches,
+  composeSources,
+  composeUploads,
+  leadUploads,
+} from './sources.ts'
 
 /** The deployments feature, as other composers use it. */
 export interface DeploymentsFeature {
-  readonly handlers: HandlersOf<'deployments'>
+  readonly handlers: HandlersOf<
+    | 'deployments'
+    | 'apps'
+    | 'releases'
+    | 'variables'
+    | 'links'
+    | 'gitCredentials'
+    | 'registries'
+    | 'processes'
+    | 'volumes'
+    | 'activity'
+    | 'logs'
+    | 'sources'
+  >
+  /** Links databases to apps. */
+  readonly links: DatabaseLinks
+  /** Throws `not_found` unless the project has the app. */
+  readonly assertApp: AssertApp
   /** Counts the deployments of a project. */
   readonly count: (projectId: string) => Promise<number>
+  readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
+  readonly appsOfProjects: Apps['ofProjects']
 }
 
 /** The work of the leader on deployments. */
 export interface DeploymentsWork {
   readonly deploy: DeployJob
   readonly removeProject: RemoveProject
-  /** Starts or adopts the apps that should run, and keeps them running. */
-  start(): Promise<void>
+  /** Finds the instances beside which commands of apps run. */
+  readonly findCommandTarget: FindCommandTarget
+  /** Restarts the apps that are linked to a database whose password was rotated. */
+  readonly restartLinked: RestartLinked
+  readonly measureInstances: MeasureInstances
+  /** Removes uploaded sources that are not used any more. */
+  readonly forgetSources: () => Promise<void>
+  /**
+   * Starts or adopts the apps that should run, and keeps them running. Resolves to a function that tells whether the start
+   * of every app has been tried.
+   */
+  start(): Promise<() => boolean>
 }
 
-export function composeDeployments(composition: Composition, { logs }: Pick<SharedParts, 'logs'>): DeploymentsFeature {
+export async function composeDeployments(
+  composition: Composition,
+  {
+    logs,
+    totals,
+    tenancy,
+  }: Pick<SharedParts, 'logs'> & { readonly totals: Totals; readonly tenancy: Pick<Tenancy, 'find' | 'hold'> },
+): Promise<DeploymentsFeature> {
   const apps = composeApps(composition)
   const store = createDeploymentStore({ database: composition.state.db, apps: apps.apps })
+  const { links, handlers } = composeHandlers(composition, apps, store, {
+    logs,
+    totals,
+    findProject: tenancy.find,
+    announce: announceDeployment,
+    rights: await composeAccountRights(composition),
+  })
   return {
-    handlers: composeHandlers(composition, apps, store, { logs, announce: announceDeployment }),
+    links,
+    handlers: {
+      ...handlers,
+      ...activityHandlers({ database: composition.state.db, store, apps: apps.apps }),
+      ...processHandlers({
+        database: composition.state.db,
+        store,
+        apps: apps.apps,
+        plans: composition.config.plans,
+        latestUsage,
+      }),
+      ...volumeHandlers({
+        database: composition.state.db,
+        store,
+        apps: apps.apps,
+        folders: createVolumeFolders(composition.state.directory.apps),
+        mostAppBytes: composition.config.deploys.mostAppBytes,
+      }),
+      ...registryHandlers({ database: composition.state.db, secretBox: composition.secrets }),
+      ...composeUploads(composition, { totals, holdProject: tenancy.hold }),
+    },
+    async assertApp(on, projectId, appId) {
+      if ((await apps.apps.find(on, projectId, appId)) === undefined) throw notFound()
+    },
     count: store.ofProjects.count,
+    ofAccount: store.ofProjects,
+    appsOfProjects: apps.apps.ofProjects,
   }
 }
 
 /** Makes the handlers of deployments. They read and write rows, and notify the leader of changes. */
 function composeHandlers(
-  { config, state, secrets, stack, retiring }: Composition,
+  composition: Composition,
   { apps, urlOf }: AppsFeature,
   store: DeploymentStore,
-  given: Pick<SharedParts, 'logs'> & { readonly announce: Announce },
-): HandlersOf<'deployments'> {
+  given: Pick<SharedParts, 'logs'> & {
+    readonly announce: Announce
+    readonly totals: Totals
+    readonly findProject: Tenancy['find']
+    readonly rights: AccountRights
+  },
+): {
+  readonly handlers: HandlersOf<'deployments' | 'logs' | 'apps' | 'releases' | 'variables' | 'links' | 'gitCredentials'>
+  readonly links: DatabaseLinks
+} {
+  const { config, state, secrets, stack, retiring } = composition
   const database = state.db
   const deploymentSecrets = createDeploymentSecrets(secrets)
   const details = createDeploymentDetails({ store, apps, secrets: deploymentSecrets, urlOf })
-  const create = createCreateDeployment({
-    store,
-    findOrCreateApp: apps.findOrCreate,
-    secrets: { box: secrets, ofDeployments: deploymentSecrets },
-    plans: config.plans,
-    disk: createDiskGuard({ directory: state.directory.root, reserveBytes: config.deploys.reserveBytes }),
-    urlOf,
-    allowFile: config.localMode,
-    runtime: preferredRuntime,
+  const room = () => assertRoom(state.directory.root, config.deploys.reserveBytes)
+  const releases = composeReleases(composition, { apps, urlOf }, store, {
+    ...given,
+    database,
+    secrets: deploymentSecrets,
+    assertRoom: room,
   })
-  return deploymentHandlers({
-    deployments: createDeployments({ database, store, apps, details, create, urlOf }),
-    lifecycle: createLifecycle({ store, details, announce: given.announce, urlOf }),
-    logs: createLogs({
-      database,
-      store,
-      secrets: deploymentSecrets,
-      logs: given.logs,
-      stopping: AbortSignal.any([stack.signal, retiring]),
-    }),
-  })
+  return {
+    links: releases.links,
+    handlers: {
+      ...releases.handlers,
+      ...deploymentHandlers({
+        deployments: createDeployments({ database, store, apps, details, create: releases.create, urlOf }),
+        lifecycle: createLifecycle({
+          store,
+          details,
+          assertRoom: room,
+          totals: given.totals,
+          announce: given.announce,
+          urlOf,
+        }),
+        logs: createLogs({
+          database,
+          store,
+          secrets: deploymentSecrets,
+          logs: given.logs,
+          findProject: given.findProject,
+          mostFollowers: async (accountId) => (await given.totals.of(database, accountId)).log_followers,
+          stopping: AbortSignal.any([stack.signal, retiring]),
+        }),
+      }),
+    },
+  }
 }
 
 export async function leadDeployments(
   composition: Composition,
   given: Pick<SharedParts, 'logs'> & {
-    readonly tenancy: Pick<Tenancy, 'planOf'>
+    readonly tenancy: Pick<Tenancy, 'planOf' | 'plans'>
     readonly traffic: Pick<Traffic, 'add'>
+    readonly metrics: Pick<Metrics, 'count' | 'noteRestart'>
     readonly outbound: Outbound
     readonly epoch: number
     /** Throws when another server leads. */
@@ -99,16 +214,21 @@ export async function leadDeployments(
 ): Promise<DeploymentsWork> {
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
-  const gateway = await composeGateway(composition, given)
+  const runAs = await composeGatewayUser(composition)
+  const gateway = await composeGateway(composition, { ...given, runAs })
   const caches = composeCaches(composition)
+  const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, runAs?.user ?? null)
   const services: DeploymentServices = {
-    apps: leadApps(composition, gateway),
-    runtimes: await composeRuntimes(composition, caches, given.fence),
+    apps: leadApps(composition, gateway, publish),
+    runtimes,
     logs,
-    sources: await composeSources(composition, caches, given.outbound),
+    sources: await composeSources(composition, caches, given.outbound, tools),
+    rights: await composeAccountRights(composition),
+    outbound: given.outbound,
   }
   const core = composeCore(composition, services, given.tenancy)
   const parts = composeJobParts(composition, services, core, gateway)
+  const uploads = leadUploads(composition)
   const removal = { closeAddress: services.apps.listening.close, ...parts, logs }
   return {
     deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
@@ -118,34 +238,69 @@ export async function leadDeployments(
       store: core.store,
       apps: services.apps.apps,
       locks: core.locks,
-      sources: services.sources,
+      sources: [services.sources, uploads],
     }),
+    findCommandTarget: createFindCommandTarget({
+      ...core,
+      database: composition.state.db,
+      apps: services.apps.apps,
+      runtimes,
+      instances: parts.instances,
+    }),
+    restartLinked: createRestartLinked({ database: composition.state.db, store: core.store }),
+    measureInstances: composeMeasuring(composition, services, core, parts),
+    forgetSources: uploads.forget,
     async start() {
       await closeForgottenApps(gateway, services.apps.apps)
-      await startReconciler(composition, services, core, parts, { gateway, caches })
+      return startReconciler(composition, services, core, parts, {
+        gateway,
+        caches,
+        noteRestart: given.metrics.noteRestart,
+      })
     },
   }
+}
+
+function composeMeasuring(
+  { logger }: Pick<Composition, 'logger'>,
+  { runtimes }: Pick<DeploymentServices, 'runtimes'>,
+  { store, limitsOf: limitsOfProject }: DeploymentCore,
+  { instances }: Pick<DeployJobParts, 'instances'>,
+): MeasureInstances {
+  return createMeasureInstances({
+    store,
+    instances,
+    usageOf: (handle) => runtimes.named(handle.runtime).instances.usage(handle),
+    limitsOf: limitsOfProject,
+    logger,
+  })
 }
 
 function composeCore(
   { config, logger, state, secrets, stack }: Composition,
   { apps: { apps } }: DeploymentServices,
-  tenancy: Pick<Tenancy, 'planOf'>,
+  tenancy: Pick<Tenancy, 'planOf' | 'plans'>,
 ): DeploymentCore {
   const background = createBackground({ logger })
   stack.defer('background work', () => background.settle(config.deploys.drainMs + finishTimeoutMs))
   const deploymentSecrets = createDeploymentSecrets(secrets)
+  const planOf = async (projectId: string) => planNamed(config.plans, await tenancy.planOf(projectId))
+  const limitsOfProject = async (projectId: string) => limitsOf(await planOf(projectId))
   return {
     store: createDeploymentStore({ database: state.db, apps }),
     secrets: deploymentSecrets,
-    releaseOf: createReleaseOf({
-      secrets: deploymentSecrets,
-      limitsOf: async (projectId) => limitsOf(planNamed(config.plans, await tenancy.planOf(projectId))),
-    }),
+    limitsOf: limitsOfProject,
+    releaseOf: createReleaseOf({ secrets: deploymentSecrets, limitsOf: limitsOfProject, slugOf }),
+    mostInstances: async (projectId) => (await planOf(projectId)).instances,
+    async mostOfAll() {
+      const plans = await tenancy.plans()
+      return new Map([...plans].map(([id, plan]) => [id, planNamed(config.plans, plan).instances]))
+    },
     locks: createDeploymentLocks(),
     appLock: createKeyedLock(),
     announce: announceDeployment,
     background,
+    waker: createWaker(),
   }
 }
 

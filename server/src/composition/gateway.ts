@@ -1,17 +1,53 @@
 import type { Apps } from '../apps/apps.ts'
+import type { Metrics } from '../apps/metrics/metrics.ts'
 import type { Traffic } from '../apps/traffic.ts'
-import { connectGateway, type GatewayProcess, gatewayVersion } from '../gateway/gateway.ts'
+import {
+  connectGateway,
+  type GatewayProcess,
+  gatewayVersion,
+  type RunAs,
+  reachableGateway,
+} from '../gateway/gateway.ts'
 import type { Config } from '../platform/config.ts'
+import { findProgram } from '../platform/machine/programs.ts'
 import { startPeriodic } from '../platform/periodic.ts'
+import { gatewayUser } from '../platform/startup/state.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
 import { listenError } from './listen.ts'
 
 const countTrafficEveryMs = 2_000
 
-/** Connects to the gateway as the leader of an epoch, and adds its counts to the traffic of the apps. */
+/**
+ * Prepares the user of the gateway; `null` where the gateway runs as the user of the server. Without `setpriv`, nothing could
+ * give up the rights of root before the program begins.
+ */
+export async function composeGatewayUser({ config, state, logger }: Composition): Promise<RunAs | null> {
+  const user = gatewayUser(config)
+  if (user === null) return null
+  const setpriv = await findProgram('setpriv', config.path)
+  if (setpriv === null) {
+    logger.warn('the gateway runs as root: install setpriv (util-linux)')
+    return null
+  }
+  const program = await reachableGateway({ runtime: state.directory.runtime, user, version: await gatewayVersion() })
+  const lowest = config.apps.mode === 'ports' ? config.apps.ports.from : config.apps.gatewayPort
+  return { user, setpriv, hasLowPorts: lowest < 1024, ...program }
+}
+
+/** Connects to the gateway as the leader of an epoch, and adds its counts to the traffic and the metrics of the apps. */
 export async function composeGateway(
   { config, logger, state, stack }: Composition,
-  { traffic, epoch }: { readonly traffic: Pick<Traffic, 'add'>; readonly epoch: number },
+  {
+    traffic,
+    metrics,
+    epoch,
+    runAs,
+  }: {
+    readonly traffic: Pick<Traffic, 'add'>
+    readonly metrics: Pick<Metrics, 'count'>
+    readonly epoch: number
+    readonly runAs: RunAs | null
+  },
 ): Promise<GatewayProcess> {
   const apps =
     config.apps.mode === 'ports'
@@ -25,12 +61,18 @@ export async function composeGateway(
       apps,
       trustedProxies: config.trustedProxies,
       workers: config.gatewayWorkers,
+      ...(runAs === null ? {} : { uid: runAs.user.uid }),
     },
+    runAs,
     epoch,
     retireMs: config.deploys.drainMs,
     log: logger,
   })
-  const count = async () => traffic.add(await gateway.takeTraffic())
+  const count = async () => {
+    const counted = await gateway.takeTraffic()
+    metrics.count(counted)
+    await traffic.add(counted)
+  }
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })
   stack.defer('gateway', async (scope) => {
     if (scope === 'all') await gateway.stop({ timeoutMs: finishTimeoutMs })

@@ -1,10 +1,12 @@
 import { countByStatus } from '../deployments/state/reads.ts'
+import { UnavailableError } from '../http/unavailable.ts'
 import { unlessAborted } from '../platform/abort.ts'
+import { criticalBytes, freeBytesIn } from '../platform/disk/free-space.ts'
 import { countJobs } from '../platform/jobs.ts'
-import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { State } from '../platform/startup/state.ts'
 import type { Member } from './campaign.ts'
+import type { ServerOptions } from './composition.ts'
 
 const readinessTimeoutMs = 5_000
 /** Somebody leads when the leadership was renewed in this time; a leader that is gone is replaced sooner. */
@@ -12,9 +14,9 @@ const leaderless = '10 seconds'
 
 /** Returns the check behind `/readyz`: the reason why the server cannot work, without internal details. */
 export function readiness(
-  state: Pick<State, 'pool'>,
+  state: Pick<State, 'pool' | 'directory'>,
   member: Member,
-  logger: Logger,
+  { config, logger }: Pick<ServerOptions, 'config' | 'logger'>,
 ): () => Promise<string | undefined> {
   return async () => {
     const late = AbortSignal.timeout(readinessTimeoutMs)
@@ -26,8 +28,20 @@ export function readiness(
       logger.debug({ err: error }, 'not ready')
       return 'the database does not answer'
     }
+    if (await isFull(state.directory.root, config.deploys.reserveBytes)) return 'the disk is full'
+    if (!member.hasTriedAllApps()) return 'apps are being started'
     return member.isWorking() ? undefined : 'no jobs are being run'
   }
+}
+
+async function isFull(directory: string, reserveBytes: number): Promise<boolean> {
+  return (await freeBytesIn(directory)) < criticalBytes(reserveBytes)
+}
+
+/** Throws an error that is answered with 503 while the disk is so full that PostgreSQL may soon be unable to write. */
+export async function assertWritable(directory: string, reserveBytes: number): Promise<void> {
+  if (!(await isFull(directory, reserveBytes))) return
+  throw new UnavailableError('The disk of the server is full, so that nothing can be changed now. Tell its operator.')
 }
 
 /** Registers the gauge that tells who leads. */
@@ -37,6 +51,15 @@ export function registerRole(metrics: Metrics, member: Member): void {
     help: '1 for the role that this server has: leader, or follower of another one.',
     label: 'role',
     read: async () => ({ [member.isLeader() ? 'leader' : 'follower']: 1 }),
+  })
+}
+
+/** Registers the counter of lines that the log has lost. */
+export function registerLostLines(metrics: Metrics, lost: () => number = () => 0): void {
+  metrics.counter({
+    name: 'fairlead_log_lines_lost_total',
+    help: 'Lines of the log that were lost, because its reader did not take them or the disk was full.',
+    read: lost,
   })
 }
 

@@ -10,6 +10,11 @@ import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
+import { leadClock } from './leading/clock.ts'
+import { leadBallast } from './leading/disk.ts'
+import { leadMetrics } from './leading/metrics.ts'
+import { leadRuns } from './leading/runs.ts'
+import { followPasswords } from './requests/linked-databases.ts'
 import { leadStorage } from './storage.ts'
 import { leadWebhooks } from './webhooks.ts'
 
@@ -19,6 +24,8 @@ const hourMs = 3_600_000
 export interface Leading {
   /** True while jobs are taken. */
   isWorking(): boolean
+  /** True once the start of every app that should run has been tried. */
+  hasTriedAllApps(): boolean
   /**
    * Ends the work in reverse order; with `all`, apps end too. It may be started again in the same process.
    */
@@ -29,6 +36,8 @@ export interface Leading {
 export interface LeaderParts extends SharedParts {
   /** Higher than that of every earlier leader. */
   readonly epoch: number
+  /** How far the clock was set back since another server led last, in milliseconds. */
+  readonly clockBackMs: number
   /** Throws when another server leads. */
   readonly fence: () => void
 }
@@ -47,8 +56,8 @@ export async function startLeading(
 ): Promise<Leading> {
   const stack = createShutdownStack(composition.logger, lost)
   try {
-    const workers = await startParts({ ...composition, stack }, parts)
-    return { isWorking: workers.isRunning, stop: stack.unwind }
+    const { workers, hasTriedAllApps } = await startParts({ ...composition, stack }, parts)
+    return { isWorking: workers.isRunning, hasTriedAllApps, stop: stack.unwind }
   } catch (error) {
     await stack.unwind('server')
     throw error
@@ -61,27 +70,38 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const outbound = createOutbound(config.outbound)
   const tenancy = createTenancy({ database })
   const traffic = createTraffic({ database })
+  const metrics = leadMetrics(composition)
   const accounts = await leadAccounts(composition)
   const databases = leadDatabases(composition, tenancy, parts)
-  const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, outbound })
+  const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
 
   // Before the apps, which look for their databases as soon as they start.
   await databases.start()
-  await deployments.start()
+  const hasTriedAllApps = await deployments.start()
+  metrics.startMeasuring(deployments.measureInstances)
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
-    databaseTasks: databases.tasks,
+    databaseTasks: { ...databases.tasks, ...followPasswords(databases.reconcile, deployments.restartLinked) },
     removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
   })
-  leadWebhooks(composition, outbound)
+  const runs = await leadRuns(composition, {
+    connections: parts.runConnections,
+    totals: accounts.totals,
+    findTarget: deployments.findCommandTarget,
+  })
+  const webhooks = leadWebhooks(composition, outbound)
+  leadBallast(composition)
+  leadClock(composition, { backMs: parts.clockBackMs, wake: webhooks.wake })
   startHousekeeping(composition, [
     accounts.forget,
     traffic.forget,
+    deployments.forgetSources,
+    runs.forget,
     () => forgetIdempotencyKeys(database),
     () => forgetAttempts(database),
   ])
   await accounts.logSetupLink()
-  return workers
+  return { workers, hasTriedAllApps }
 }
 
 /** Removes what is too old, every hour. */

@@ -1,48 +1,73 @@
+import { askFor } from '../deployments/job/health.ts'
+import { createNoteInLog } from '../deployments/job/progress/log-lines.ts'
 import { createDiskWatch } from '../deployments/reconciler/disk-watch.ts'
 import { type ChangeFollower, createChangeFollower } from '../deployments/reconciler/follow-changes.ts'
-import { createLiveness } from '../deployments/reconciler/liveness.ts'
+import { createHealthWatch } from '../deployments/reconciler/health-watch.ts'
+import { createOthers, type Others } from '../deployments/reconciler/others.ts'
 import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
 import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
 import { createRemoveDeployment } from '../deployments/reconciler/remove.ts'
+import { createRenew } from '../deployments/reconciler/renew.ts'
 import { createRevive } from '../deployments/reconciler/revive.ts'
 import { createSweep } from '../deployments/reconciler/sweep.ts'
-import { createWaker } from '../deployments/reconciler/waker.ts'
 import { changesChannel } from '../deployments/state/changes.ts'
 import type { Gateway } from '../gateway/client.ts'
 import { listen } from '../platform/database/notifications.ts'
 import type { Caches } from '../platform/disk/caches.ts'
+import { freeBytesIn } from '../platform/disk/free-space.ts'
+import { createVolumeFolders } from '../platform/disk/volumes.ts'
+import type { Logger } from '../platform/logger.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 
-/** Creates the reconciler, and begins to watch every running release and the disk usage of apps. */
+/**
+ * Creates the reconciler, and begins to watch every running release and the disk usage of apps. Resolves to a function that
+ * tells whether the start of every app has been tried.
+ */
 export async function startReconciler(
   composition: Composition,
   services: DeploymentServices,
   core: DeploymentCore,
   parts: DeployJobParts,
-  given: { readonly gateway: Gateway; readonly caches: Caches },
-): Promise<void> {
+  given: {
+    readonly gateway: Gateway
+    readonly caches: Caches
+    /** Called each time that an instance of an app is started again. */
+    readonly noteRestart: (appId: string) => void
+  },
+): Promise<() => boolean> {
   const { config, logger, state, stack } = composition
   const { store, locks, background } = core
-  const { routes, instances, disk, fail } = parts
+  const { routes, instances, fail } = parts
   const follower = composeFollower(composition, services, core, parts)
-  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower })
+  const others = composeOthers(logger, core, parts, given)
+  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, others })
   const diskWatch = createDiskWatch({
     store,
     locks,
     runtimes: services.runtimes,
     routes,
     instances,
-    disk,
+    freeBytes: () => freeBytesIn(state.directory.root),
     fail,
     mostAppBytes: config.deploys.mostAppBytes,
+    reserveBytes: config.deploys.reserveBytes,
     logger,
   })
-  await reconciler.begin()
+  const healthWatch = createHealthWatch({
+    ...{ store, locks, instances, routes, logger, gateway: given.gateway, isExpected: others.isExpected },
+    ask: (endpoint, path, signal) => askFor(given.gateway, endpoint, path, signal),
+    note: createNoteInLog(services.logs),
+  })
+  const watching = new AbortController()
+  await reconciler.begin(watching.signal)
   // The caps may have changed since the last start.
   background.add(given.caches.trim(), { what: 'trimming caches' })
-  const watching = new AbortController()
-  const watches = [reconciler.watch(watching.signal), diskWatch.watch(watching.signal)]
+  const watches = [
+    reconciler.watch(watching.signal),
+    diskWatch.watch(watching.signal),
+    healthWatch.watch(watching.signal),
+  ]
   stack.defer('apps', async (scope) => {
     watching.abort()
     await Promise.all(watches)
@@ -56,12 +81,23 @@ export async function startReconciler(
   })
   stack.defer('listening for changes', () => listener.stop())
   logger.info('apps are reconciled')
+  return reconciler.hasTriedAll
+}
+
+function composeOthers(
+  logger: Logger,
+  { store, mostOfAll }: DeploymentCore,
+  { others, instances, routes }: DeployJobParts,
+  { gateway, noteRestart }: { readonly gateway: Gateway; readonly noteRestart: (appId: string) => void },
+): Others {
+  const { instances: rows, scales } = store
+  return createOthers({ store, rows, scales, mostOfAll, others, instances, gateway, routes, noteRestart, logger })
 }
 
 function composeFollower(
   { state }: Composition,
   { apps: { apps, listening }, logs }: DeploymentServices,
-  { store, locks, background }: DeploymentCore,
+  { store, locks, background, waker }: DeploymentCore,
   { teardown, removeApp }: DeployJobParts,
 ): ChangeFollower {
   return createChangeFollower({
@@ -69,56 +105,61 @@ function composeFollower(
     store,
     apps,
     locks,
-    openAddress: listening.open,
+    addresses: listening,
+    removeApp,
     teardown,
-    remove: createRemoveDeployment({ closeAddress: listening.close, teardown, removeApp, logs }),
+    remove: createRemoveDeployment({ teardown, logs }),
     background,
+    wake: waker.wake,
   })
 }
 
 function composeReconciler(
   { config, logger, state, stack }: Composition,
   { apps: { apps, listening }, runtimes, logs }: DeploymentServices,
-  { store, locks, secrets, releaseOf }: DeploymentCore,
+  { store, locks, secrets, releaseOf, waker }: DeploymentCore,
   { instances, routes, checkHealth, lastLines, fail, teardown, removeApp }: DeployJobParts,
-  { gateway, follower }: { readonly gateway: Gateway; readonly follower: ChangeFollower },
+  given: {
+    readonly gateway: Gateway
+    readonly follower: ChangeFollower
+    readonly others: Others
+    readonly noteRestart: (appId: string) => void
+  },
 ): Reconciler {
-  const waker = createWaker()
-  const liveness = createLiveness(instances, waker.wake)
+  const { gateway, follower, others, noteRestart } = given
+  instances.onEnded(waker.wake)
+  const refused = new Set<string>()
   const stopListening = gateway.onRefused(({ appId, deploymentId }) => {
     logger.debug({ app: appId, deployment: deploymentId }, 'an instance refused a connection')
+    refused.add(deploymentId)
     waker.wake()
   })
   stack.defer('refusals', async () => stopListening())
   const revive = createRevive({
-    store,
-    instances,
-    routes,
-    checkHealth,
-    lastLines,
-    fail,
-    secrets,
-    settings: config.deploys,
-    logger,
+    ...{ store, instances, routes, checkHealth, lastLines, fail, secrets },
+    ...{ settings: config.deploys, noteRestart, logger },
   })
   const reconcile = createReconcile({
-    apps,
+    others,
+    refusals: { ids: refused, recoverMs: 5_000 },
     store,
     locks,
     instances,
-    liveness,
     gateway,
-    routes,
-    isOpen: listening.isOpen,
-    releaseOf,
+    routes: { ...routes, isOpen: listening.isOpen },
+    releaseOf: async (row) => releaseOf(row, await apps.get(row.app_id)),
     revive,
+    renew: createRenew({ store, instances, gateway, routes, checkHealth, settings: config.deploys, logger }),
   })
   return createReconciler({
     listApps: apps.list,
     listening,
     interruptOutdated: follower.interruptOutdated,
-    sweep: createSweep({ database: state.db, store, apps, runtimes, logs, removeApp, locks, teardown, logger }),
-    reconcileAll: createReconcileAll({ store, reconcile, liveness, logger }),
+    sweep: createSweep({
+      ...{ database: state.db, store, apps, runtimes, logs, removeApp, locks, teardown, logger },
+      clearVolumes: createVolumeFolders(state.directory.apps).clear,
+    }),
+    reconcileAll: createReconcileAll({ store, others, locks, reconcile, logger }),
     waker,
     store,
     gateway,

@@ -1,32 +1,66 @@
+import type { RuntimeNames } from '../deployments/owners/deployment-source.ts'
 import { createLogStore } from '../logs/file-log-store.ts'
 import type { LogStore } from '../logs/log-store.ts'
+import { openCgroups } from '../platform/cgroups.ts'
 import type { Caches } from '../platform/disk/caches.ts'
-import { isRoot } from '../platform/startup/state.ts'
-import { detectCapabilities } from '../runtimes/process/confinement/capabilities.ts'
+import type { Confined } from '../platform/machine/confined.ts'
+import { clusterUser, databasesUser, gatewayUser, gitUser, isRoot } from '../platform/startup/state.ts'
+import type { OsUser } from '../platform/users.ts'
+import { runtimeName as dockerName } from '../runtimes/docker/containers/handle.ts'
+import { configuredReach } from '../runtimes/network/configured-reach.ts'
+import { detectCapabilities, type HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
+import { groupName, readHierarchy } from '../runtimes/process/confinement/groups.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
 import { runtimeName } from '../runtimes/process/release/local-instance.ts'
-import { preparePrograms } from '../runtimes/process/toolchain/programs.ts'
+import { openMarks } from '../runtimes/process/release/marks.ts'
+import { createToolRunner } from '../runtimes/process/tool-runner.ts'
+import { thisMachine } from '../runtimes/process/toolchain/packages.ts'
+import { type Programs, preparePrograms } from '../runtimes/process/toolchain/programs.ts'
+import { createToolRegistry } from '../runtimes/process/toolchain/registry.ts'
+import { createToolchains, type Toolchains } from '../runtimes/process/toolchain/toolchains.ts'
 import { createRuntimes, type Runtimes } from '../runtimes/runtimes.ts'
 import type { Composition } from './composition.ts'
+import { composeDocker } from './leading/docker.ts'
 
-/** The name of the runtime that builds and runs new releases. */
-export const preferredRuntime: string = runtimeName
+/** Returns the names of the runtimes of a server, also for the parts of it that do not lead. */
+export const runtimeNames = ({
+  config,
+  moreRuntimes = [],
+}: Pick<Composition, 'config' | 'moreRuntimes'>): RuntimeNames => ({
+  preferred: runtimeName,
+  images: config.docker !== null ? dockerName : (moreRuntimes.find(({ images }) => images !== null)?.name ?? null),
+})
+
+/** The runtimes that build and run releases, and the runner of the server's own tools, such as git. */
+export interface RuntimeParts {
+  readonly runtimes: Runtimes
+  readonly tools: Confined
+  /** Lets apps reach a port that the gateway has opened for one of them. */
+  readonly publish: (port: number) => Promise<void>
+}
 
 /**
  * Makes the runtimes that build and run releases.
  *
  * @param fence called right before they start, end or remove something; throws when another server leads
+ * @param siteReader the user of the gateway; `null` where that is the user of the server
  */
 export async function composeRuntimes(
-  { config, logger, state: { directory }, stack }: Composition,
+  composition: Composition,
   caches: Caches,
   fence: () => void,
-): Promise<Runtimes> {
-  // The first uid and the last belong to PostgreSQL.
-  const uids = isRoot() ? { from: config.uids.from, to: config.uids.to - 1 } : null
+  siteReader: OsUser | null,
+): Promise<RuntimeParts> {
+  const { config, logger, state, stack, moreRuntimes = [] } = composition
+  const { directory } = state
+  const own = [clusterUser(config), databasesUser(config), gitUser(config), gatewayUser(config)]
+  const users = own.flatMap((user) => user?.uid ?? [])
+  // The first and the last are those of PostgreSQL, unless the range was changed after the first start.
+  const uids = isRoot() ? { ...config.uids, reserved: [...users, config.uids.from, config.uids.to] } : null
   const programs = await preparePrograms({
     runtime: directory.runtime,
     bin: directory.bin,
+    tools: directory.tools,
     user: uids === null ? null : { uid: uids.from + 1, gid: uids.from + 1 },
   })
   const host = await detectCapabilities({
@@ -35,23 +69,67 @@ export async function composeRuntimes(
     directory: directory.root,
     isRoot: isRoot(),
     programs: programs.paths,
+    network:
+      config.appNetwork === null
+        ? null
+        : { range: config.appNetwork, reach: await configuredReach(config), ports: config.deploys.releasePorts },
+    logger,
   })
   stack.defer('control groups', async () => host.cgroups?.close())
+  stack.defer('networks', async (scope) => (scope === 'all' ? host.networks?.close() : undefined))
   const runtime = createProcessRuntime({
-    apps: directory.apps,
-    uids,
-    programs,
-    buildEnvironment: config.deploys.environment,
+    apps: { directory: directory.apps, quotaBytes: isRoot() ? config.deploys.mostAppBytes : null },
+    users: { apps: uids, siteReader },
+    programs: { ...programs, toolchains: composeToolchains(config, programs, caches) },
+    builds: { environment: config.deploys.environment, memoryBytes: config.deploys.buildMemoryBytes },
     ports: config.deploys.releasePorts,
     host,
     caches,
+    marks: await openMarks(directory.processMarks),
     logger,
     fence,
   })
   const { warning, details } = runtime.capabilities
   if (warning !== null) logger.warn(warning)
   logger.info(details, 'isolation of builds and apps')
-  return createRuntimes(runtime)
+  const processes = { sources: runtime.builder, networks: host.networks, findBuilt: runtime.findBuilt }
+  const docker = await composeDocker(composition, processes, caches, fence)
+  const others = [...(docker === null ? [] : [docker.runtime]), ...moreRuntimes]
+  return {
+    runtimes: createRuntimes(runtime, others, docker?.packs ?? null),
+    tools: await composeTools({ config, state, stack }, host, fence),
+    async publish(port) {
+      await host.networks?.publish(port)
+      await docker?.publish(port)
+    },
+  }
+}
+
+/** Makes what brings the programs that apps ask for, from the registry of builds. */
+function composeToolchains(
+  { databases: { registryEnvironment: environment } }: Composition['config'],
+  { tools: directory, bin, own }: Programs,
+  caches: Caches,
+): Toolchains {
+  const registry = createToolRegistry({ directory, environment })
+  return createToolchains({ directory, bin, own, registry, caches, machine: thisMachine() })
+}
+
+/** Makes the runner of git, which has a user of its own where the server is root, and groups apart from those of releases. */
+async function composeTools(
+  { config, state: { directory }, stack }: Pick<Composition, 'config' | 'state' | 'stack'>,
+  { prlimit, sandbox }: HostCapabilities,
+  fence: () => void,
+): Promise<Confined> {
+  const cgroups = await openCgroups(await readHierarchy(config.cgroups), `${groupName(directory.root)}-tools`)
+  // A leader that was killed has left its groups.
+  for (const name of (await cgroups?.names()) ?? []) {
+    fence()
+    await cgroups?.remove(name)
+  }
+  stack.defer('control groups of tools', async () => cgroups?.close())
+  const user = gitUser(config)
+  return createToolRunner({ cgroups, prlimit, sandbox, user, dataDirectory: directory.root, path: config.path, fence })
 }
 
 export function composeLogs({ state }: Pick<Composition, 'state'>): LogStore {

@@ -1,38 +1,110 @@
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { createAccounts } from '../accounts/accounts.ts'
+import { createSourceExpiry, type SourceExpiry } from '../deployments/uploads/expiry.ts'
+import { createSourceFiles } from '../deployments/uploads/files.ts'
+import { createUploadSource, type UploadDependencies } from '../deployments/uploads/upload.ts'
+import type { HandlersOf } from '../http/call.ts'
 import { type Caches, createCaches } from '../platform/disk/caches.ts'
+import { assertRoom } from '../platform/disk/free-space.ts'
+import type { Confined } from '../platform/machine/confined.ts'
 import type { Outbound } from '../platform/outbound.ts'
+import { listHomes } from '../runtimes/docker/dockerfiles/daemon/record.ts'
 import { appCacheFolders } from '../runtimes/process/release/layout.ts'
+import { toolFolders, toolsOfReleases } from '../runtimes/process/toolchain/record.ts'
 import { createGit } from '../sources/git.ts'
 import { createGitCache, gitCacheFolders } from '../sources/git-cache.ts'
-import { createSources, type Sources } from '../sources/sources.ts'
+import { createSources, type FileRule, type Sources } from '../sources/sources.ts'
 import type { Composition } from './composition.ts'
 
 const cachesOf = (gitDirectory: string): string => join(gitDirectory, 'caches')
 
-/** Makes the caches that all downloads share: repositories, and the packages of apps. */
+/** Makes the caches of the server: repositories, the packages of apps, layers of their images, and programs that apps ask for. */
 export function composeCaches({ config, state: { directory } }: Composition): Caches {
   return createCaches({
     mostEachBytes: config.deploys.mostEachCacheBytes,
     mostAllBytes: config.deploys.mostAllCachesBytes,
-    list: async () => [...(await gitCacheFolders(cachesOf(directory.git))), ...(await appCacheFolders(directory.apps))],
+    list: async () => [
+      ...(await gitCacheFolders(cachesOf(directory.git))),
+      ...(await appCacheFolders(directory.apps)),
+      ...(await listHomes(directory.imageBuilds)),
+      ...(await toolFolders(directory.tools)),
+    ],
+    // Kept releases run with them, also when the registry is away.
+    isKept: async (path) =>
+      dirname(path) === directory.tools && (await toolsOfReleases(directory.apps)).has(basename(path)),
   })
+}
+
+/** Says what the server's own things may be used for by an account. */
+export interface AccountRights {
+  /** The repositories of this machine that its deployments may read. */
+  filesFor(accountId: string): FileRule
+  /** True when its deployments may use the ssh keys in the agent of the user who runs the server. */
+  mayUseAgent(accountId: string): boolean
+}
+
+/** In local mode the operator, whose machine it is, may deploy what lies on it. */
+export async function composeAccountRights({
+  config,
+  state,
+}: Pick<Composition, 'config' | 'state'>): Promise<AccountRights> {
+  const operatorId = await createAccounts({ database: state.db }).ensureOperator()
+  const isOwner = (accountId: string): boolean => config.localMode && accountId === operatorId
+  return {
+    filesFor: (accountId) => ({
+      everywhere: isOwner(accountId),
+      below: config.deploys.fileSources,
+      dataDirectory: state.directory.root,
+    }),
+    mayUseAgent: isOwner,
+  }
 }
 
 export async function composeSources(
   { config, state: { directory } }: Composition,
   caches: Caches,
   outbound: Outbound,
+  confined: Confined,
 ): Promise<Sources> {
+  const { user } = confined
+  const { mostSourceBytes, environment } = config.deploys
   return createSources({
     git: await createGit({
       directory: directory.git,
-      path: config.path,
-      allowFile: config.localMode,
-      useOwnSshKeys: config.localMode,
-      environment: config.deploys.environment,
+      confined,
+      environment,
+      sshAgent: config.sshAgent,
+      mostFileBytes: mostSourceBytes,
     }),
-    cache: createGitCache({ directory: cachesOf(directory.git), caches }),
+    cache: createGitCache({ directory: cachesOf(directory.git), user, caches }),
     outbound,
-    allowFile: config.localMode,
+    checkOut: { user, mostBytes: mostSourceBytes },
+  })
+}
+
+/** Makes the handlers that receive sources. */
+export function composeUploads(
+  { config, state, logger }: Composition,
+  given: Pick<UploadDependencies, 'totals' | 'holdProject'>,
+): HandlersOf<'sources'> {
+  const upload = createUploadSource({
+    ...given,
+    database: state.db,
+    files: createSourceFiles({ directory: state.directory.sources }),
+    plans: config.plans,
+    assertRoom: () => assertRoom(state.directory.root, config.deploys.reserveBytes),
+    mostSourceBytes: config.deploys.mostSourceBytes,
+    idleTimeoutMs: config.uploadIdleTimeoutMs,
+    logger,
+  })
+  return { 'sources.create': ({ project, request, audit }) => upload({ project, message: request.message, audit }) }
+}
+
+/** Makes the removal of uploaded sources, by the leader. */
+export function leadUploads({ config, state }: Composition): SourceExpiry {
+  return createSourceExpiry({
+    database: state.db,
+    files: createSourceFiles({ directory: state.directory.sources }),
+    days: config.deploys.sourceRetentionDays,
   })
 }

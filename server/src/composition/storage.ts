@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Api } from '../http/application/application.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
+import { assertRoom } from '../platform/disk/free-space.ts'
 import { startPeriodic } from '../platform/periodic.ts'
+import type { Totals } from '../platform/plans/totals.ts'
 import { hasEnded, traceOfThisProcess } from '../platform/processes.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/address.ts'
@@ -12,7 +14,7 @@ import { createFiles, type Files } from '../storage/files.ts'
 import { storageHandlers } from '../storage/handlers.ts'
 import { settleOldMarkers } from '../storage/old-markers.ts'
 import type { StorageParts } from '../storage/parts.ts'
-import { createPendingFiles, maintenanceMs } from '../storage/pending.ts'
+import { createPendingFiles, maintenanceMs, type PendingFilesDependencies } from '../storage/pending.ts'
 import { removeProjectFiles } from '../storage/removal.ts'
 import type { FileStore } from '../storage/store.ts'
 import { announce } from '../webhooks/outbox.ts'
@@ -27,9 +29,16 @@ export interface StorageFeature {
 
 export async function composeStorage(
   composition: Composition,
-  { hold }: Pick<Tenancy, 'hold'>,
+  { hold, projectsOf }: Pick<Tenancy, 'hold' | 'projectsOf'>,
+  totals: Pick<Totals, 'of'>,
 ): Promise<StorageFeature> {
+  const { config, state } = composition
   const parts = await storageParts(composition, {
+    async spaceOf(transaction, accountId) {
+      await assertRoom(state.directory.root, config.deploys.reserveBytes)
+      const { storage_gb, uploads } = await totals.of(transaction, accountId)
+      return { projectIds: await projectsOf(transaction, accountId), quotaBytes: storage_gb * 1e9, uploads }
+    },
     holdProject: hold,
     announceUpload: (trx, { accountId, projectId, fileId, ...data }) =>
       announce(trx, {
@@ -51,7 +60,9 @@ export async function composeStorage(
 export async function leadStorage({ logger, state }: Composition): Promise<(projectId: string) => Promise<void>> {
   const { db: database, directory } = state
   const store = await createDiskStore({ directory: directory.files })
-  const pending = createPendingFiles({ database, store, server: owner(), hasEnded, logger })
+  // The leader removes files, and receives none.
+  const spaceOf = () => Promise.reject(new Error('the leader receives no uploads'))
+  const pending = createPendingFiles({ database, store, server: owner(), spaceOf, hasEnded, logger })
   return (projectId) => removeProjectFiles({ database, pending }, projectId)
 }
 
@@ -61,11 +72,14 @@ const owner = () => ({ id: randomUUID(), process: traceOfThisProcess() })
 /** Opens the store and removes what interrupted uploads and deletions left in it. */
 async function storageParts(
   composition: Composition,
-  given: Pick<StorageParts, 'holdProject' | 'announceUpload'>,
+  {
+    spaceOf,
+    ...given
+  }: Pick<StorageParts, 'holdProject' | 'announceUpload'> & Pick<PendingFilesDependencies, 'spaceOf'>,
 ): Promise<StorageParts> {
   const { config, logger, state, secrets, stack, publicOrigin } = composition
   const store = await openStore(composition)
-  const pending = createPendingFiles({ database: state.db, store, server: owner(), hasEnded, logger })
+  const pending = createPendingFiles({ database: state.db, store, server: owner(), spaceOf, hasEnded, logger })
   await pending.recover()
   const maintenance = startPeriodic({
     name: 'the maintenance of pending files',

@@ -1,9 +1,10 @@
+import { createAccounts } from '../accounts/accounts.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Outbound } from '../platform/outbound.ts'
-import { webhooksOf } from '../platform/plans.ts'
+import { accountLimits } from '../platform/plans.ts'
 import { createTenancy, type Tenancy } from '../projects/tenancy.ts'
 import { createDeliveries } from '../webhooks/deliveries.ts'
-import { startSending } from '../webhooks/delivery/sending.ts'
+import { type Sending, startSending } from '../webhooks/delivery/sending.ts'
 import { webhookHandlers } from '../webhooks/handlers.ts'
 import { createWebhooks } from '../webhooks/webhooks.ts'
 import type { AccountsFeature } from './accounts.ts'
@@ -11,7 +12,7 @@ import type { Composition } from './composition.ts'
 
 export function composeWebhooks(
   { config, state, secrets }: Composition,
-  { tierOf }: Pick<AccountsFeature, 'tierOf'>,
+  { tierOf, totals }: Pick<AccountsFeature, 'tierOf' | 'totals'>,
   tenancy: Tenancy,
   outbound: Outbound,
 ): HandlersOf<'webhooks' | 'deliveries'> {
@@ -23,20 +24,25 @@ export function composeWebhooks(
     ownsProject: async (transaction, principal, id) =>
       (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined &&
       (await tenancy.hold(transaction, id)),
-    maxWebhooks: async (transaction, accountId) => webhooksOf(config.plans, await tierOf(transaction, accountId)),
+    maxWebhooks: async (transaction, accountId) =>
+      accountLimits(config.plans, await tierOf(transaction, accountId)).webhooks,
   })
-  return webhookHandlers(webhooks, createDeliveries({ database }))
+  return webhookHandlers(webhooks, createDeliveries({ database, totals }))
 }
 
 /** Starts to deliver events. */
-export function leadWebhooks({ config, logger, state, secrets, stack }: Composition, outbound: Outbound): void {
+export function leadWebhooks({ config, logger, state, secrets, stack }: Composition, outbound: Outbound): Sending {
+  const accounts = createAccounts({ database: state.db })
   const sending = startSending({
     database: state.db,
     connection: state.connection,
     secrets,
     outbound,
     retentionMs: config.webhooks.retentionMs,
+    mostDeliveries: async (accountId) =>
+      accountLimits(config.plans, (await accounts.get(accountId))?.plan ?? 'free').deliveries,
     logger,
   })
   stack.defer('webhooks', () => sending.stop())
+  return sending
 }

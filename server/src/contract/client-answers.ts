@@ -23,7 +23,7 @@ export function readError(response: Response, text: string): ApiError {
 }
 
 /** Returns the error for an answer that did not come from a Fairlead server. */
-function foreignAnswer(response: Response): ApiError {
+export function foreignAnswer(response: Response): ApiError {
   return new ApiError(
     'server_error',
     `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`,

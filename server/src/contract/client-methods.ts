@@ -5,8 +5,8 @@ import type { Route } from './routes.ts'
 export interface ClientOptions {
   /** The server's address up to and including the version, such as `https://fairlead.example.com/v1`. */
   readonly baseUrl: string
-  /** Not needed when a cookie authenticates. */
-  readonly apiKey?: string
+  /** Not needed when a cookie authenticates. A function is called for every attempt, for keys that are renewed. */
+  readonly apiKey?: string | ((signal: AbortSignal | undefined) => Promise<string>)
   /** The number of repetitions when there is no answer, or a status of 429 or 5xx. Defaults to 3. */
   readonly retries?: number
   /** Replaces the platform's `fetch`, for tests and instrumentation. */
@@ -37,26 +37,28 @@ export function createMethods(
   const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Answered> => {
     const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
     let uncertain = false
+    // Aborted when there is no key: whoever gives it has tried often enough.
+    const withoutKey = new AbortController()
+    const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])])
     const attempt = async (): Promise<Answered> => {
       const before = uncertain
+      const apiKey = await keyOf(options, input.signal).catch((error: unknown) => {
+        withoutKey.abort()
+        throw error
+      })
       uncertain = true
-      const response = await send(url, requestInit(route, input, options.apiKey, key))
+      const response = await send(url, requestInit(route, input, apiKey, key))
       const text = route.text && response.ok ? undefined : await response.text()
       uncertain = before || response.status >= 500
       return { response, text }
     }
     // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
-    const answered = await withRetries(route.upload ? 0 : retries, attempt, input.signal)
+    const answered = await withRetries(route.upload ? 0 : retries, attempt, signal)
     const { response, text = '' } = answered
     // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
     const deleted = route.method === 'DELETE' && uncertain && response.status === 404
     if (!response.ok && !deleted) throw readError(response, text)
     return answered
-  }
-
-  const read = (route: RouteShape, { response, text }: Answered): unknown => {
-    if (text === undefined) return response
-    return route.status === 204 ? undefined : readJson(text, response)
   }
 
   const methodFor = (route: RouteShape) => {
@@ -83,21 +85,33 @@ export function createMethods(
   return client
 }
 
+/** Returns the value of an answer; the response itself where its text is a stream. */
+function read(route: RouteShape, { response, text }: Answered): unknown {
+  if (text === undefined) return response
+  return route.status === 204 ? undefined : readJson(text, response)
+}
+
+async function keyOf({ apiKey }: ClientOptions, signal: AbortSignal | undefined): Promise<string | undefined> {
+  return typeof apiKey === 'function' ? await apiKey(signal) : apiKey
+}
+
 function requestInit(
   route: RouteShape,
   input: AnyInput,
   apiKey: string | undefined,
   key: string | undefined,
 ): RequestInit {
-  const json = input.body !== undefined && !route.upload
+  const type = input.body === undefined ? undefined : (route.upload ?? 'application/json')
+  const json = type === 'application/json'
   const headers = new Headers(input.headers)
   if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
   if (key !== undefined) headers.set('idempotency-key', key)
-  if (json) headers.set('content-type', 'application/json')
+  // The type of a form names its boundary, which `fetch` chooses.
+  if (type !== undefined && type !== 'multipart/form-data') headers.set('content-type', type)
   return {
     method: route.method,
     headers,
-    ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : (input.body as FormData) }),
+    ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : (input.body as FormData | Blob) }),
     ...(input.signal === undefined ? {} : { signal: input.signal }),
     // The API never redirects. Following one could send the key to another host or turn a POST into a GET.
     redirect: 'manual',

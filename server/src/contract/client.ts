@@ -24,8 +24,8 @@ type Query<Name extends OperationName> = Name extends ListName
     ? { readonly query?: never }
     : { readonly query?: QueryInput<Name> }
 
-type Body<Name extends OperationName> = Routes[Name] extends { upload: true }
-  ? { readonly body: FormData }
+type Body<Name extends OperationName> = Routes[Name] extends { upload: infer MediaType }
+  ? { readonly body: MediaType extends 'multipart/form-data' ? FormData : Blob }
   : BodyInput<Name> extends undefined
     ? { readonly body?: never }
     : { readonly body: BodyInput<Name> }

@@ -4,6 +4,7 @@ import { type DashboardParam, type DashboardRouteName, dashboardRoutes } from '.
 import type { Route } from './routes.ts'
 
 export type { DashboardResponse } from './dashboard-operations.ts'
+export { channels, type RunEnd, type RunRequest, readMessage, runProtocol } from './run-protocol.ts'
 
 type Part<Name extends string, Value> = [Value] extends [never | undefined]
   ? { readonly [P in Name]?: never }

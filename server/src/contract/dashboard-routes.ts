@@ -17,6 +17,9 @@ export const dashboardRoutes = {
   'session.delete': { method: 'DELETE', path: '/session', access: 'user', status: 204 },
   'password.change': { method: 'POST', path: '/password', access: 'user', status: 204 },
   'sessions.list': { method: 'GET', path: '/sessions', access: 'user', status: 200 },
+  'device.check': { method: 'POST', path: '/device/check', access: 'user', status: 200 },
+  'device.approve': { method: 'POST', path: '/device/approve', access: 'user', status: 204 },
+  'device.deny': { method: 'POST', path: '/device/deny', access: 'user', status: 204 },
   'sessions.revoke': { method: 'DELETE', path: '/sessions/:id', access: 'user', status: 204 },
 } as const satisfies Record<string, DashboardRoute>
 

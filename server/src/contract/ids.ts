@@ -5,6 +5,10 @@ export const idPrefixes = {
   project: 'proj',
   app: 'app',
   deployment: 'dep',
+  run: 'run',
+  schedule: 'sched',
+  source: 'src',
+  registry: 'reg',
   webhook: 'wh',
   event: 'evt',
   delivery: 'dlv',
@@ -14,6 +18,8 @@ export const idPrefixes = {
   user: 'user',
   session: 'ses',
   auditEntry: 'aud',
+  trust: 'trust',
+  link: 'link',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

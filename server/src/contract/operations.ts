@@ -1,23 +1,51 @@
 import type { z } from 'zod'
 import type { Declaration } from './declaration.ts'
 import { accountOperations } from './resources/accounts.ts'
+import { activityOperations, appOperations, releaseOperations } from './resources/apps.ts'
 import { databaseOperations, snapshotOperations } from './resources/databases.ts'
 import { deliveryOperations } from './resources/deliveries.ts'
 import { deploymentOperations } from './resources/deployments.ts'
+import { gitCredentialOperations } from './resources/git/credentials.ts'
+import { registryOperations } from './resources/images/registries.ts'
+import { volumeOperations } from './resources/images/volumes.ts'
+import { linkOperations } from './resources/links.ts'
+import { logOperations } from './resources/logs.ts'
+import { metricsOperations } from './resources/metrics.ts'
+import { processOperations } from './resources/processes.ts'
 import { projectOperations } from './resources/projects.ts'
+import { runOperations } from './resources/runs.ts'
+import { scheduleOperations } from './resources/schedules.ts'
+import { sourceOperations } from './resources/sources.ts'
 import { storageOperations } from './resources/storage.ts'
+import { trustOperations } from './resources/trust.ts'
+import { variableOperations } from './resources/variables.ts'
 import { webhookOperations } from './resources/webhooks.ts'
 import { type OperationName, type Route, routes } from './routes.ts'
 
 const declarations = {
   ...projectOperations,
   ...deploymentOperations,
+  ...logOperations,
+  ...activityOperations,
+  ...appOperations,
+  ...processOperations,
+  ...volumeOperations,
+  ...metricsOperations,
+  ...releaseOperations,
+  ...variableOperations,
+  ...linkOperations,
+  ...gitCredentialOperations,
+  ...registryOperations,
+  ...runOperations,
+  ...scheduleOperations,
+  ...sourceOperations,
   ...storageOperations,
   ...databaseOperations,
   ...snapshotOperations,
   ...webhookOperations,
   ...accountOperations,
   ...deliveryOperations,
+  ...trustOperations,
 } as const satisfies Record<OperationName, Declaration>
 
 type Declared = typeof declarations

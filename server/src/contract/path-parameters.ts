@@ -6,6 +6,20 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   projects: 'project',
   storage: 'file',
   deployments: 'deployment',
+  logs: 'deployment',
+  apps: 'app',
+  variables: 'app',
+  links: 'link',
+  gitCredentials: 'app',
+  registries: 'registry',
+  releases: 'deployment',
+  processes: 'app',
+  volumes: 'app',
+  metrics: 'app',
+  runs: 'run',
+  schedules: 'schedule',
+  activity: 'deployment',
+  sources: 'source',
   databases: 'database',
   snapshots: 'snapshot',
   webhooks: 'webhook',
@@ -13,6 +27,7 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   account: 'account',
   apiKeys: 'key',
   auditLog: 'auditEntry',
+  trust: 'trust',
 }
 
 /** Returns the kind of resource that `:id` identifies in the path of an operation. */

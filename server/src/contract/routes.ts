@@ -1,30 +1,8 @@
-/**
- * The route of an operation of /v1: plain data without zod, so that the typed client stays small. Its schemas are in
- * `resources/` under the same name.
- */
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** Relative to the base address, in the specification's notation (`/projects/:project_id`). */
-  readonly path: `/${string}`
-  readonly access: Access
-  /** The success status: 200 for reads and actions, 201 for creations, 204 for deletions. */
-  readonly status: 200 | 201 | 204
-  /** Accepts `limit` and `cursor`, and links the next page in a `Link` header. */
-  readonly list?: true
-  /** Answers with something other than JSON. */
-  readonly text?: true
-  /** Accepts a stream of bytes instead of a JSON body. It takes too long to hold a transaction meanwhile. */
-  readonly upload?: true
-  /** Refuses keys that are bound to projects. */
-  readonly wholeAccount?: true
-}
+import { appRoutes } from './routes/apps.ts'
+import type { Route } from './routes/route.ts'
+import { runRoutes } from './routes/runs.ts'
 
-/** The resources that permissions are given for. */
-export const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
-export type Scope = `${(typeof scopeResources)[number]}:${'read' | 'write'}`
-
-/** The scope that a key must have; `any` for every valid key; `user` for signed-in users only. */
-export type Access = Scope | 'any' | 'user'
+export { type Access, type Route, type Scope, scopeResources, scopes } from './routes/route.ts'
 
 export const routes = {
   'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
@@ -38,7 +16,12 @@ export const routes = {
   'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
   'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
   'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },
+  'projects.usage': { method: 'GET', path: '/usage', access: 'projects:read', status: 200, list: true },
   'projects.traffic': { method: 'GET', path: '/projects/:project_id/traffic', access: 'projects:read', status: 200 },
+
+  'trust.list': { method: 'GET', path: '/projects/:project_id/trust', access: 'user', status: 200, list: true },
+  'trust.create': { method: 'POST', path: '/projects/:project_id/trust', access: 'user', status: 201 },
+  'trust.delete': { method: 'DELETE', path: '/projects/:project_id/trust/:id', access: 'user', status: 204 },
 
   'deployments.list': {
     method: 'GET',
@@ -97,12 +80,67 @@ export const routes = {
     text: true,
   },
 
+  'logs.read': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/logs',
+    access: 'deployments:read',
+    status: 200,
+    text: true,
+  },
+  'logs.follow': { method: 'GET', path: '/logs', access: 'user', status: 200, text: true },
+
+  'activity.list': {
+    method: 'GET',
+    path: '/projects/:project_id/activity',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'activity.outcomes': {
+    method: 'GET',
+    path: '/projects/:project_id/activity/outcomes',
+    access: 'deployments:read',
+    status: 200,
+  },
+
+  ...appRoutes,
+
+  ...runRoutes,
+
+  'sources.create': {
+    method: 'POST',
+    path: '/projects/:project_id/sources',
+    access: 'deployments:write',
+    status: 201,
+    upload: 'application/x-git-bundle',
+  },
+
+  'registries.list': {
+    method: 'GET',
+    path: '/projects/:project_id/registries',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'registries.set': {
+    method: 'POST',
+    path: '/projects/:project_id/registries',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'registries.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/registries/:id',
+    access: 'deployments:write',
+    status: 204,
+  },
+
   'storage.upload': {
     method: 'POST',
     path: '/projects/:project_id/storage/upload',
     access: 'storage:write',
     status: 201,
-    upload: true,
+    upload: 'multipart/form-data',
   },
   'storage.list': {
     method: 'GET',
@@ -229,6 +267,15 @@ export const routes = {
   },
 
   'account.get': { method: 'GET', path: '/account', access: 'any', status: 200 },
+  'account.usage': {
+    method: 'GET',
+    path: '/account/usage',
+    access: 'projects:read',
+    status: 200,
+    wholeAccount: true,
+  },
+  'account.plans': { method: 'GET', path: '/account/plans', access: 'projects:read', status: 200 },
+  'account.search': { method: 'GET', path: '/account/search', access: 'user', status: 200 },
 
   'apiKeys.list': { method: 'GET', path: '/api-keys', access: 'user', status: 200, list: true },
   'apiKeys.create': { method: 'POST', path: '/api-keys', access: 'user', status: 201 },

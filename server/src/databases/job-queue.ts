@@ -9,7 +9,7 @@ export const dropTask = 'databases.drop'
 export const snapshotTask = 'databases.snapshot'
 
 /** Jobs of one database, its snapshots included, run one after the other. */
-const queueOf = (databaseId: string) => `database:${databaseId}`
+export const queueOf = (databaseId: string) => `database:${databaseId}`
 
 export function enqueueReconcile(db: Database | Transaction, databaseId: string, runAt?: Date): Promise<void> {
   const job = { task: reconcileTask, payload: { database_id: databaseId }, queue: queueOf(databaseId) }

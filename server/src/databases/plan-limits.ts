@@ -5,7 +5,7 @@ import type { Restriction } from './tables.ts'
 export interface DatabaseLimits {
   /** Above this size the database is read-only. */
   readonly bytes: number
-  /** Above this size nobody can log in. Only clients that switch read-only mode off on purpose get there. */
+  /** Above this size nobody can log in for a time whenever it grows. Only clients that switch read-only mode off get there. */
   readonly ceilingBytes: number
   readonly connections: number
   /** PostgreSQL's `work_mem`: memory for each sort or hash of a statement. */
@@ -14,13 +14,17 @@ export interface DatabaseLimits {
   readonly temporaryMb: number
 }
 
-/** Derives the limits from a plan's `database_gb` and `memory_mb`. */
-export function databaseLimits({ database_gb, memory_mb }: Pick<Plan, 'database_gb' | 'memory_mb'>): DatabaseLimits {
+/** Derives the limits from a plan's `database_gb` and `memory_mb`; it may set the connections itself. */
+export function databaseLimits({
+  database_gb,
+  memory_mb,
+  database_connections,
+}: Pick<Plan, 'database_gb' | 'memory_mb' | 'database_connections'>): DatabaseLimits {
   const bytes = Math.round(database_gb * 1e9)
   return {
     bytes,
     ceilingBytes: Math.round(bytes * 1.5),
-    connections: clamp(Math.round(10 * Math.sqrt(database_gb)), 10, 100),
+    connections: database_connections ?? clamp(Math.round(10 * Math.sqrt(database_gb)), 10, 100),
     workMemoryMb: clamp(Math.floor(memory_mb / 128), 1, 32),
     temporaryMb: clamp(Math.round(database_gb * 100), 64, 10_000),
   }

@@ -5,11 +5,23 @@ import {
   type OpenApp,
   type PublicAddress,
   type RefusedEndpoint,
+  type SiteEndpoint,
   type Upstream,
 } from './control/protocol.ts'
 import { hostnameOf } from './http1/target.ts'
 
-export type { AppTraffic, Endpoint, OpenApp, PublicAddress, RefusedEndpoint, Upstream } from './control/protocol.ts'
+export type {
+  AppTraffic,
+  Endpoint,
+  OpenApp,
+  PublicAddress,
+  RefusedEndpoint,
+  SiteEndpoint,
+  Sticky,
+  Upstream,
+} from './control/protocol.ts'
+export { addTraffic } from './control/protocol.ts'
+export { addCounts, quantileOf } from './control/times.ts'
 
 export interface DrainOptions {
   /** After this time the requests that still run are cut. */
@@ -41,12 +53,17 @@ export interface Gateway {
    * `signal` aborts it resolves early, and nothing is cut. Rejects while `upstream` is still routed.
    */
   drain(upstream: Upstream, options: DrainOptions): Promise<void>
+  /**
+   * Resolves with the status that the gateway would answer for a path of a static site, which needs no route yet: 503 when
+   * it cannot read the folder.
+   */
+  probe(site: SiteEndpoint, path: string): Promise<number>
   /** Stops answering for an app at once; running requests get `timeoutMs` to finish, none without it. */
   close(appId: string, options?: { readonly timeoutMs: number }): Promise<void>
   /** Resolves with the requests since the last call, of apps that had any; also of those that were closed since. */
   takeTraffic(): Promise<AppTraffic[]>
   /**
-   * Calls the listener when an upstream's endpoint refuses a connection: once for each upstream and endpoint until it is
+   * Calls the listener when an upstream's endpoint refuses a connection, or its folder cannot be read: once for each upstream and endpoint until it is
    * routed again. Returns a function that removes the listener.
    */
   onRefused(listener: (refused: RefusedEndpoint) => void): () => void
@@ -126,6 +143,7 @@ export function createClient({ call, onRefused, known }: ClientOptions): Gateway
     current: (appId) => known.get(appId)?.upstream ?? null,
     apps: () => [...known.values()],
     drain: async (upstream, { timeoutMs, signal }) => void (await call('drain', { upstream, timeoutMs }, signal)),
+    probe: (site, path) => call('probe', { ...site, path }),
     close,
     async takeTraffic() {
       const last = lastTraffic

@@ -4,6 +4,7 @@ import { createLink, type LinkOptions } from './supervision/link.ts'
 import { gatewayHome } from './supervision/place.ts'
 
 export { programVersion as gatewayVersion } from './supervision/program-version.ts'
+export { type RunAs, reachableGateway } from './supervision/run-as.ts'
 
 export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
   readonly dataDirectory: string

@@ -4,7 +4,7 @@ import type { Transaction } from '../platform/database.ts'
 export interface AuditEntry {
   readonly accountId: string
   readonly actor: {
-    readonly type: 'key' | 'user' | 'command'
+    readonly type: 'key' | 'user' | 'command' | 'workflow'
     readonly id: string | null
     readonly name: string | null
   }
@@ -14,6 +14,8 @@ export interface AuditEntry {
   readonly operation: string
   readonly projectId: string | null
   readonly resourceId: string | null
+  /** Facts that the other fields do not tell; nothing secret. */
+  readonly details?: Readonly<Record<string, unknown>>
 }
 
 /** Writes an entry in the transaction of the change, so that it exists exactly when the change does. */

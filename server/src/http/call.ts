@@ -18,11 +18,16 @@ export interface Call<Name extends OperationName> {
   /** All changes of the operation are made in this transaction. It is committed before the answer is sent. */
   readonly transaction: Name extends ChangeName ? Transaction : undefined
   /** Uploads write their audit entry themselves, in the transaction that creates the file. */
-  readonly audit: Routes[Name] extends { upload: true }
+  readonly audit: Routes[Name] extends { upload: string }
     ? (transaction: Transaction, resourceId: string) => Promise<void>
     : undefined
-  /** Registers a callback that runs after the transaction was committed, and never if it was rolled back. */
-  readonly afterCommit: (callback: () => void) => void
+  /** Adds facts to the entry of the audit log: nothing secret. */
+  readonly note: (facts: Readonly<Record<string, unknown>>) => void
+  /**
+   * Registers a callback that runs after the transaction was committed, and never if it was rolled back. The answer waits
+   * for it, and no transaction is open meanwhile.
+   */
+  readonly afterCommit: (callback: () => void | Promise<void>) => void
   readonly request: RequestFacts
 }
 
@@ -42,7 +47,7 @@ type Routes = typeof routes
 
 /** The operations that make their changes in one transaction: all but reads and uploads. */
 export type ChangeName = {
-  [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: true } ? never : Name
+  [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: string } ? never : Name
 }[OperationName]
 
 /** An answer that is not JSON. */

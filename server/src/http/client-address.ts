@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 
 /** True for addresses of proxies whose `X-Forwarded-*` headers are trusted. */
 export type IsTrustedProxy = (address: string) => boolean
@@ -9,12 +9,17 @@ export type IsTrustedProxy = (address: string) => boolean
  * trusted proxy. Entries left of it are supplied by the client and untrusted.
  */
 export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
-  let address = plain(request.socket.remoteAddress ?? '')
+  let address = peerAddress(request.socket)
   for (const entry of forwardedFor(request).reverse()) {
     if (!isTrustedProxy(address) || isIP(plain(entry)) === 0) break
     address = plain(entry)
   }
   return address
+}
+
+/** Returns the address at the other end of a connection: that of the client, or of the proxy in front. */
+export function peerAddress({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string {
+  return plain(remoteAddress ?? '')
 }
 
 /** True when a trusted proxy reports that the client uses HTTPS. The server itself speaks HTTP only. */
@@ -25,6 +30,14 @@ export function isSecure(request: IncomingMessage, isTrustedProxy: IsTrustedProx
 /** Returns the host of the request as the client sent it, with the port if it named one. */
 export function clientHost(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   return forwardedHeader(request, 'x-forwarded-host', isTrustedProxy) ?? request.headers.host ?? ''
+}
+
+/** Returns the address by which the client has reached the server, such as `https://fairlead.example.com`. */
+export function clientOrigin(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
+  const host = clientHost(request, isTrustedProxy)
+  // The header can be anything that a client sends.
+  const safe = /^(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i.test(host) ? host : 'localhost'
+  return `${isSecure(request, isTrustedProxy) ? 'https' : 'http'}://${safe}`
 }
 
 /** Returns the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address (one site usually has a /64). */
@@ -43,7 +56,7 @@ export function networkOf(address: string): string {
 /** Returns the last value of a header, which the nearest proxy has set, if that proxy is trusted. */
 function forwardedHeader(request: IncomingMessage, header: string, isTrustedProxy: IsTrustedProxy): string | undefined {
   const value = request.headers[header]
-  if (value === undefined || !isTrustedProxy(plain(request.socket.remoteAddress ?? ''))) return undefined
+  if (value === undefined || !isTrustedProxy(peerAddress(request.socket))) return undefined
   return String(value).split(',').at(-1)?.trim()
 }
 

@@ -1,16 +1,21 @@
 import { ApiError } from '../contract/errors.ts'
+import type { WorkflowRun } from '../contract/resources/trust.ts'
 import type { Route, Scope } from '../contract/routes.ts'
 
 /** The authenticated caller: an API key of an account, or a signed-in user. */
 export interface Principal {
   readonly accountId: string
+  /** The id of the key or the session. */
+  readonly credentialId: string
   /** `name` is the key's, or the user's e-mail address. */
   readonly actor: { readonly type: 'key' | 'user'; readonly id: string; readonly name: string }
   readonly scopes: ReadonlySet<Scope>
   /** The projects that a key is bound to; `null` for all projects of the account. */
   readonly projectIds: ReadonlySet<string> | null
-  /** The rate limit of the account; `null` for users, whose requests are not counted. */
-  readonly requestsPerHour: number | null
+  /** The run of a workflow that the key was made for; `null` for all other keys and for users. */
+  readonly workflow: WorkflowRun | null
+  /** The rate limit of the account: for keys, or for sessions, which are counted apart. */
+  readonly requestsPerHour: number
 }
 
 /** A project that belongs to the principal's account. Everything inside a project is reached through it. */
@@ -45,7 +50,7 @@ export function authorize(
     throw new ApiError('forbidden', 'This API key is bound to other projects.')
   }
   if (wholeAccount && principal.projectIds !== null) {
-    throw new ApiError('forbidden', 'This API key is bound to its projects and cannot create others.')
+    throw new ApiError('forbidden', 'This API key is bound to its projects; this takes one for the whole account.')
   }
 }
 

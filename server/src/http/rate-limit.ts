@@ -16,6 +16,9 @@ export interface RateLimit {
   readonly retryAfter: number | undefined
 }
 
+/** Counts a request of an account whose limit is `requestsPerHour`. */
+export type CountRequest = (accountId: string, requestsPerHour: number) => Promise<RateLimit>
+
 /** Failed authentications from one network. */
 const failuresAMinute = { name: 'api key', most: 60, windowMs: 60_000 }
 
@@ -36,22 +39,36 @@ export function createFailureLimiter(database: Database, logger: Logger): Failur
   }
 }
 
-/** Sets the rate limit headers of the specification ("Limits"). Throws `rate_limit_exceeded` when the limit is exceeded. */
-export function applyRateLimit(ctx: Context, { limit, remaining, reset, retryAfter }: RateLimit): void {
+/**
+ * Sets the rate limit headers of the specification ("Limits"). Throws `rate_limit_exceeded` when the limit is exceeded.
+ *
+ * @param part says whose requests were counted, for the message
+ */
+export function applyRateLimit(
+  ctx: Context,
+  { limit, remaining, reset, retryAfter }: RateLimit,
+  part: 'API' | 'dashboard',
+): void {
   ctx.set({
     'X-RateLimit-Limit': String(limit),
     'X-RateLimit-Remaining': String(remaining),
     'X-RateLimit-Reset': String(reset),
   })
   if (retryAfter === undefined) return
-  throw tooManyRequests(ctx, retryAfter, `This account has used its ${limit} requests of this hour.`)
+  throw tooManyRequests(
+    ctx,
+    retryAfter,
+    part === 'API'
+      ? `This account has used its ${limit} requests of this hour.`
+      : `The dashboard has used the ${limit} requests of this hour that this account has for it.`,
+  )
 }
 
 /** Counts a failed authentication against the client's network. Throws `rate_limit_exceeded` when there were too many. */
 export async function countFailure(ctx: Context, failures: FailureLimiter, address: string): Promise<void> {
   const retryAfter = await failures.take(networkOf(address))
   if (retryAfter === undefined) return
-  throw tooManyRequests(ctx, retryAfter, 'Too many requests without a valid API key came from this address.')
+  throw tooManyRequests(ctx, retryAfter, 'Too many requests without a valid API key or token came from this address.')
 }
 
 function tooManyRequests(ctx: Context, retryAfter: number, message: string): ApiError {

@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process'
+import type { Stats } from 'node:fs'
 import { lstat, truncate } from 'node:fs/promises'
-import { promisify } from 'node:util'
+import { fallocate } from '../platform/disk/fallocate.ts'
 import { appendMark, type Mark, markBytes, readAllMarks, readEnds, replaceMarks } from './times.ts'
 
 /** The readable part of a log, in bytes. Positions count from the first byte ever written, including freed ones. */
@@ -67,7 +67,28 @@ export async function noteGrowth(
   const marked = known !== null && known.count > 0 ? known : await loadState(path)
   // An app can truncate its log; then its positions start at 0 again.
   const before = marked === null || stats.size < marked.last.end ? await begin(path) : marked
-  if (stats.size === before.last.end) return before
+  const state = stats.size === before.last.end ? before : await mark(path, before, stats, isRecorded, cap)
+  return allocated(stats) > cap.mostBytes ? keepWithin(path, state, cap) : state
+}
+
+const allocated = ({ blocks }: Pick<Stats, 'blocks'>): number => blocks * 512
+
+/** Empties a log that takes more space than its lines do: an app can reserve space beyond the end, or fill what was freed. */
+async function keepWithin(path: string, state: LogState, { mostBytes }: LogCap): Promise<LogState> {
+  const stats = await lstat(path).catch(() => null)
+  // A program may have written as much again since the log was trimmed.
+  if (stats === null || allocated(stats) <= 2 * mostBytes) return state
+  await truncate(path, 0)
+  return begin(path)
+}
+
+async function mark(
+  path: string,
+  before: LogState,
+  stats: Pick<Stats, 'size' | 'mtimeMs'>,
+  isRecorded: boolean,
+  cap: LogCap,
+): Promise<LogState> {
   const at = Math.max(before.last.at, Math.min(stats.mtimeMs, Date.now()))
   // Otherwise the lines were written some time before.
   const last = { end: stats.size, at, isExact: isRecorded }
@@ -106,8 +127,7 @@ async function trim(path: string, { last }: LogState, { mostBytes, free }: LogCa
   }
 }
 
-/** Runs `fallocate` of util-linux: the hole takes no space, and programs that append to the file notice nothing. */
-export function punchHole(path: string, bytes: number): Promise<unknown> {
-  const args = ['--punch-hole', '--offset', '0', '--length', String(bytes), path]
-  return promisify(execFile)('fallocate', args, { timeout: 60_000, env: { PATH: '/usr/bin:/bin' } })
+/** Frees the first bytes of a file: the hole takes no space, and programs that append to the file notice nothing. */
+export function punchHole(path: string, bytes: number): Promise<void> {
+  return fallocate('--punch-hole', '--offset', '0', '--length', String(bytes), path)
 }

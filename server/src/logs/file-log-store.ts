@@ -1,25 +1,26 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { foldersIn, removeFolder } from '../platform/disk/folders.ts'
 import { readExtent } from './extent.ts'
 import { openLog } from './log-files.ts'
-import type { LogName, LogStore } from './log-store.ts'
+import { firstProcess, type LogName, type LogStore } from './log-store.ts'
 import type { Masker } from './masking.ts'
 import { findStart, readLines } from './reader.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 
-/** The most that the log of a build may take on the disk, and as much again that of the app as it runs. */
+/** The most that the log of a build may take on the disk, and as much again that of each instance of the app. */
 const mostLogBytes = 16 * 1024 * 1024
 
 /**
- * Keeps each log in a file `<directory>/<app>/<deployment>/<stream>.log`, with the times of its lines beside it.
+ * Keeps each log in a file `<directory>/<app>/<deployment>/<stream>.log`, with the times of its lines beside it. Instances other
+ * than `web.1` have their names before the end: `runtime.worker.2.log`.
  *
  * @param options.directory the folder of all logs; apps have no access to it
  */
 export function createLogStore({ directory }: { readonly directory: string }): LogStore {
   const recorder = createRecorder({ mostBytes: mostLogBytes })
   const folderOf = (name: Pick<LogName, 'appId' | 'deploymentId'>) => join(directory, name.appId, name.deploymentId)
-  const pathOf = (name: LogName) => join(folderOf(name), `${name.stream}.log`)
+  const pathOf = (name: LogName) => join(folderOf(name), fileOf(name))
 
   return {
     async open(log) {
@@ -52,6 +53,11 @@ export function createLogStore({ directory }: { readonly directory: string }): L
       }
     },
 
+    async processes(deployment) {
+      const files = await readdir(folderOf(deployment)).catch(() => [])
+      return files.flatMap(processOf).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+    },
+
     remove: (deployment) => removeFolder(folderOf(deployment)),
     removeApp: (appId) => removeFolder(join(directory, appId)),
 
@@ -63,6 +69,23 @@ export function createLogStore({ directory }: { readonly directory: string }): L
         })),
       ),
   }
+}
+
+const processPattern = /^[a-z][a-z0-9_-]{0,29}\.[1-9]\d{0,3}$/
+const filePattern = /^runtime(?:\.(.+))?\.log$/
+
+/** @throws Error for a name that no instance has: it becomes part of a path */
+function fileOf({ stream, process = firstProcess }: LogName): string {
+  if (process === firstProcess) return `${stream}.log`
+  if (stream !== 'runtime' || !processPattern.test(process)) throw new Error(`no instance has the name ${process}`)
+  return `${stream}.${process}.log`
+}
+
+function processOf(file: string): string[] {
+  const found = filePattern.exec(file)
+  if (found === null) return []
+  const process = found[1] ?? firstProcess
+  return processPattern.test(process) ? [process] : []
 }
 
 async function lastLines(recorder: Recorder, path: string, count: number, masker: Masker): Promise<string[]> {

@@ -4,12 +4,17 @@ import type { LogPart } from './reader.ts'
 
 export type LogStream = 'build' | 'runtime'
 
-/** Names one log: the output of the build or of the running app of a deployment. */
+/** Names one log: the output of the build, or of one instance of the running app, of a deployment. */
 export interface LogName {
   readonly appId: string
   readonly deploymentId: string
   readonly stream: LogStream
+  /** The instance that prints a log of the app, such as `worker.2`; that of `web.1` when it is absent. */
+  readonly process?: string | undefined
 }
+
+/** The instance whose log has the name that all instances of a release shared in older versions. */
+export const firstProcess = 'web.1'
 
 /**
  * The logs of all deployments, in files that builds and apps write to directly, so that they outlive the server. One
@@ -39,6 +44,8 @@ export interface LogStore {
   ): Promise<LogPart>
   /** Ends all recording at once, because another server records from now on. */
   release(): void
+  /** Lists the instances of a deployment that have a log, those of a type in the order of their numbers. */
+  processes(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<readonly string[]>
   remove(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<void>
   removeApp(appId: string): Promise<void>
   list(): Promise<readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[]>

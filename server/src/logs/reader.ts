@@ -8,6 +8,8 @@ import { marksBetween, positionSince, readEnds } from './times.ts'
 export interface LogLine {
   /** The time of writing in milliseconds of Unix time; `null` where it is not known. */
   readonly at: number | null
+  /** The time when the line was seen at the latest, in the same unit, which orders the lines of several logs; 0 where none was noted. */
+  readonly noted: number
   readonly text: string
   /** The position where the next line begins, in bytes. */
   readonly end: number
@@ -81,7 +83,7 @@ export function readLines(
         const end = windowFrom + line.end
         while ((marks[mark]?.end ?? Infinity) < end) mark += 1
         const { at, isExact } = marks[mark] ?? { at: 0, isExact: false }
-        return { at: isExact ? at : null, text: lineText(window, secrets, line), end }
+        return { at: isExact ? at : null, noted: at, text: lineText(window, secrets, line), end }
       }),
       next: windowFrom + next,
     }

@@ -1,5 +1,6 @@
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { type LogCap, type LogExtent, type LogState, noteGrowth, punchHole, readExtent } from './extent.ts'
+import { createGrowthWatch, type GrowthWatch } from './growth.ts'
 
 /**
  * Records files that programs write by themselves: notes when they have grown, and frees space beyond their cap. A
@@ -13,19 +14,16 @@ export interface Recorder {
    * process records the log: another one may do so, and two would spoil each other's marks. Never rejects.
    */
   extent(path: string): Promise<LogExtent>
-  /** Looks at a log several times a second until `ended` settles, and once more then. */
+  /** Looks at a log several times a second while it grows, until `ended` settles, and once more then. */
   record(path: string, ended: Promise<unknown>): Promise<void>
   /** Ends all recording at once: another server records from now on. */
   release(): void
 }
 
 const intervalMs = 250
-/** After this many checks without growth a log is checked this many times less often; its mtime tells when it last grew. */
-const quietLooks = 4
 
 interface Recorded {
-  looks: number
-  isBusy: boolean
+  readonly growth: GrowthWatch
   state: LogState | null
 }
 
@@ -45,7 +43,13 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
       return state
     })
 
+  const hasGrown = async (path: string): Promise<boolean> => {
+    const before = recorded.get(path)?.state
+    return (await look(path)) !== before
+  }
+
   const remove = (path: string, own: Recorded): void => {
+    own.growth.close()
     if (recorded.get(path) === own) recorded.delete(path)
     if (recorded.size > 0) return
     clearInterval(timer)
@@ -63,6 +67,7 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
     extent: (path) => (recorded.has(path) ? lookOrRead(path) : readExtent(path)),
 
     release() {
+      for (const { growth } of recorded.values()) growth.close()
       recorded.clear()
       clearInterval(timer)
       timer = undefined
@@ -70,10 +75,10 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
 
     async record(path, ended) {
       const state = recorded.get(path)?.state ?? (await look(path).catch(() => null))
-      const own: Recorded = { looks: 0, isBusy: false, state }
+      const own: Recorded = { growth: createGrowthWatch(path, () => hasGrown(path)), state }
       recorded.set(path, own)
       timer ??= setInterval(() => {
-        for (const [each, entry] of recorded) void lookAgain(entry, () => look(each))
+        for (const { growth } of recorded.values()) growth.tick()
       }, intervalMs).unref()
       const finish = async () => {
         await look(path).catch(() => undefined)
@@ -81,19 +86,5 @@ export function createRecorder(options: Pick<LogCap, 'mostBytes'> & Partial<Pick
       }
       void ended.then(finish, finish)
     },
-  }
-}
-
-async function lookAgain(own: Recorded, look: () => Promise<LogState>): Promise<void> {
-  own.looks += 1
-  if (own.isBusy || (own.looks > quietLooks && own.looks % quietLooks !== 0)) return
-  own.isBusy = true
-  const before = own.state
-  try {
-    if ((await look()) !== before) own.looks = 0
-  } catch {
-    // The disk is full, or the log is being removed. The next look tries again.
-  } finally {
-    own.isBusy = false
   }
 }

@@ -31,3 +31,21 @@ export async function endedOrAborted(work: Promise<unknown>, signal: AbortSignal
     over.abort()
   }
 }
+
+/**
+ * Returns a function that waits between looks at something that mostly happens soon: each pause is twice as long as the one
+ * before, up to the longest. Its argument bounds one pause.
+ */
+export function growingPause({
+  firstMs,
+  longestMs,
+}: {
+  readonly firstMs: number
+  readonly longestMs: number
+}): (mostMs?: number) => Promise<void> {
+  let nextMs = firstMs
+  return async (mostMs = longestMs) => {
+    await sleep(Math.min(nextMs, Math.max(1, mostMs)))
+    nextMs = Math.min(nextMs * 2, longestMs)
+  }
+}

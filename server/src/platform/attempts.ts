@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { createBatcher } from './database/batcher.ts'
-import type { Database } from './database.ts'
+import type { Database, Transaction } from './database.ts'
 
 /** Limits how often something may be attempted, by key (an address, say), over all servers of a database. */
 export interface AttemptLimiter {
@@ -33,7 +33,7 @@ const mostRemembered = 10_000
  * statement runs share the next one.
  *
  * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of its
- * last fraction of a second are.
+ * last fraction of a second are. `takeWithin` counts in a transaction of the caller instead.
  */
 export function createAttemptLimiter(database: Database, limit: AttemptLimit): AttemptLimiter {
   const take = createBatcher(async (keys: readonly string[]) => {
@@ -43,11 +43,9 @@ export function createAttemptLimiter(database: Database, limit: AttemptLimit): A
       counts.set(key, position)
       return position
     })
-    const windows = await addAttempts(database, limit, counts)
+    const windows = await addAttempts(database, limit, counts, asynchronously)
     return keys.map((key, at) => {
-      const window = windows.get(key)
-      if (window === undefined) throw new Error(`no attempts of ${key} were counted`)
-      return (positions[at] ?? 0) <= window.granted ? undefined : Math.max(1, Math.ceil(window.secondsLeft))
+      return secondsToWait(windows.get(key), positions[at] ?? 0)
     })
   })
   return {
@@ -81,31 +79,61 @@ export function rememberRefusals({ take }: Pick<AttemptLimiter, 'take'>): Pick<A
   }
 }
 
+/**
+ * Counts one attempt unless the transaction is rolled back; the row of the key stays locked until it ends. Resolves as `take`
+ * of an `AttemptLimiter` does.
+ */
+export async function takeWithin(
+  transaction: Transaction,
+  limit: AttemptLimit,
+  key: string,
+): Promise<number | undefined> {
+  const windows = await addAttempts(transaction, limit, new Map([[key, 1]]), sql``)
+  return secondsToWait(windows.get(key), 1)
+}
+
+/** @param position of the attempt among those that were counted together, from 1 */
+function secondsToWait(window: Window | undefined, position: number): number | undefined {
+  if (window === undefined) throw new Error('the attempts of a key were not counted')
+  return position <= window.granted ? undefined : Math.max(1, Math.ceil(window.secondsLeft))
+}
+
+/** A row that lets the transaction of its statement commit asynchronously. */
+const asynchronously = sql`(select set_config('synchronous_commit', 'off', true)) as asynchronous,`
+
 /** Removes windows that have ended. */
 export async function forgetAttempts(database: Database): Promise<void> {
   await sql`delete from attempts where ends_at <= now()`.execute(database)
 }
 
-/** Adds to the windows of several keys. Ordered by key, so that two servers cannot deadlock. */
+/**
+ * Adds to the windows of several keys. Ordered by key, so that two servers cannot deadlock.
+ *
+ * @param commit `asynchronously`, or nothing where the transaction has more to keep
+ */
 async function addAttempts(
-  database: Database,
+  on: Database | Transaction,
   { name, most, windowMs }: AttemptLimit,
   counts: ReadonlyMap<string, number>,
+  commit: RawBuilder<unknown>,
 ): Promise<Map<string, Window>> {
-  const used = sql`case when known.ends_at > now() then known.used else 0 end`
+  const length = sql`make_interval(secs => ${windowMs / 1000})`
+  // A window that ends later than it can was begun before the clock was set back. Concurrent statements differ by less than
+  // the minute.
+  const isOpen = sql`(known.ends_at > now() and known.ends_at <= now() + ${length} + interval '1 minute')`
+  const used = sql`case when ${isOpen} then known.used else 0 end`
   const granted = sql`least(excluded.granted, ${most}::integer - ${used})`
   const { rows } = await sql<{ key: string; granted: number; seconds_left: number }>`
     insert into attempts as known (name, key, used, granted, ends_at)
     select ${name}, key, least(taken, ${most}::integer), least(taken, ${most}::integer),
-      now() + make_interval(secs => ${windowMs / 1000})
-    from (select set_config('synchronous_commit', 'off', true)) as asynchronous,
-      unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as added (key, taken)
+      now() + ${length}
+    from ${commit} unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as added (key, taken)
     order by key
     on conflict (name, key) do update set
       used = ${used} + ${granted},
       granted = ${granted},
-      ends_at = case when known.ends_at > now() then known.ends_at else excluded.ends_at end
+      ends_at = case when ${isOpen} then known.ends_at else excluded.ends_at end
     returning key, granted, extract(epoch from ends_at - now())::float8 as seconds_left
-  `.execute(database)
+  `.execute(on)
   return new Map(rows.map((row) => [row.key, { granted: row.granted, secondsLeft: row.seconds_left }]))
 }

@@ -1,6 +1,14 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Controller, controllers, type Hierarchy, parseHierarchy, usableControllers } from './cgroups/hierarchy.ts'
+import {
+  type Controller,
+  controllers,
+  type Hierarchy,
+  parseHierarchy,
+  type Unit,
+  unitOf,
+  usableControllers,
+} from './cgroups/hierarchy.ts'
 import { killGroup, listingFolder, processesOf, removeGroup } from './cgroups/kill.ts'
 import { type Layout, makeLayout } from './cgroups/layout.ts'
 import { counterFiles, counterIn, type Exceeded, type GroupLimits, limitFiles } from './cgroups/limits.ts'
@@ -10,8 +18,8 @@ import { counterFiles, counterIn, type Exceeded, type GroupLimits, limitFiles } 
  * processes, tell which processes belong to it whatever those did to hide, and end all of them reliably.
  */
 
-export type { Controller, Exceeded, GroupLimits, Hierarchy }
-export { controllers, counterFiles, counterIn, limitFiles, parseHierarchy, usableControllers }
+export type { Controller, Exceeded, GroupLimits, Hierarchy, Unit }
+export { controllers, counterFiles, counterIn, limitFiles, parseHierarchy, removeGroup, unitOf, usableControllers }
 
 /** The groups of one server, by names of its choice. Every function may be called for a group that does not exist. */
 export interface Cgroups {

@@ -1,9 +1,12 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { type AddressRange, appNetworkSettings, networkProblem } from './config/app-network.ts'
 import { type AppsConfig, appsConfig, appsSettings } from './config/apps.ts'
-import { type ClientConfig, clientConfig, clientSettings } from './config/client.ts'
+import { tokenVariables } from './config/ci.ts'
+import { clientSettings } from './config/client.ts'
 import { type DatabasesConfig, databasesConfig, databasesSettings } from './config/databases.ts'
 import { type DeploysConfig, deploysConfig, deploysSettings } from './config/deploys.ts'
+import { type DockerConfig, dockerConfig, dockerProblem, dockerSettings } from './config/docker.ts'
 import { ConfigError, configError, problemsOf } from './config/errors.ts'
 import { type CgroupPlace, generalSettings } from './config/general.ts'
 import { isLocalMode, networkSettings, type PublicAddress, publicAddress } from './config/network.ts'
@@ -13,7 +16,7 @@ import { type ServiceManagerConfig, serviceManagerConfig } from './config/servic
 import type { Range } from './config/values.ts'
 import { type Plans, shippedPlans } from './plans.ts'
 
-export type { AppsConfig, ClientConfig, DeploysConfig, Range }
+export type { AddressRange, AppsConfig, DeploysConfig, Range }
 export { ConfigError }
 
 /** Everything that an operator can set, validated. Made by `loadConfig`; no other code reads the environment. */
@@ -44,6 +47,8 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   /** How long entries of the audit log are kept. */
   readonly auditRetentionDays: number
+  /** How long a key lives that was exchanged for a token of a workflow's run. */
+  readonly workflowKeyLifeMs: number
   /** The bearer token for `/metrics`; `undefined` closes `/metrics`. */
   readonly metricsToken: string | undefined
   readonly publicAddress: PublicAddress
@@ -56,8 +61,14 @@ export interface Config {
   readonly uids: Range
   /** The extent of a stop by SIGTERM: everything, or the server alone. */
   readonly onStop: 'all' | 'server'
-  /** The control groups of Linux that the server may use; see `parseHierarchy`. */
-  readonly cgroups: CgroupPlace
+  /** The control groups of Linux that the server may use, see `parseHierarchy`; `null` to find them. */
+  readonly cgroups: CgroupPlace | null
+  /** The addresses for networks of apps and builds; `null` to let them share the machine's network. */
+  readonly appNetwork: AddressRange | null
+  /** For the networks of containers, one for each project. */
+  readonly containerNetwork: AddressRange
+  /** The engine that runs containers; null for a server that runs none. */
+  readonly docker: DockerConfig | null
   /** How a server is replaced by another one at the same address, in milliseconds. */
   readonly handover: {
     /** How long the new server may take to become ready. */
@@ -69,6 +80,8 @@ export interface Config {
   readonly databases: DatabasesConfig
   /** The `PATH` of the server, on which it finds git. */
   readonly path: string
+  /** The socket of the ssh agent of the user who runs the server (`SSH_AUTH_SOCK`), if there is one. */
+  readonly sshAgent: string | null
   readonly serviceManager: ServiceManagerConfig
 }
 
@@ -84,26 +97,23 @@ type Environment = Readonly<Record<string, string | undefined>>
 const settings = {
   ...generalSettings,
   ...networkSettings,
+  ...appNetworkSettings,
   ...appsSettings,
   ...outboundSettings,
   ...deploysSettings,
   ...databasesSettings,
+  ...dockerSettings,
 }
 
 const variables = z.object(settings).superRefine((set, context) => {
   for (const { variable, message } of portOverlaps(set)) {
     context.addIssue({ code: 'custom', path: [variable], message })
   }
+  const problems = { DOCKER_HOST: dockerProblem(set), FAIRLEAD_CONTAINER_NETWORK: networkProblem(set) }
+  for (const [variable, message] of Object.entries(problems)) {
+    if (message !== null) context.addIssue({ code: 'custom', path: [variable], message })
+  }
 })
-
-/**
- * Reads the server's address and the API key for `fairlead api`, which needs nothing else of the configuration.
- *
- * @throws ConfigError that names the wrong variables, without their values
- */
-export function loadClientConfig(environment: Environment = process.env): ClientConfig {
-  return clientConfig(environment)
-}
 
 /**
  * Reads the configuration from the environment and the command line's flags.
@@ -130,7 +140,7 @@ export function loadConfig(flags: ConfigFlags = {}, environment: Environment = p
 
 /** Returns the names of all settings. */
 export function knownSettings(): string[] {
-  return Object.keys({ ...settings, ...clientSettings })
+  return [...Object.keys({ ...settings, ...clientSettings }), ...tokenVariables]
 }
 
 function assemble(set: z.output<typeof variables>, environment: Environment): Config {
@@ -153,16 +163,21 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     webhooks: { retentionMs: set.FAIRLEAD_WEBHOOK_RETENTION_DAYS * 24 * 3_600_000 },
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,
     auditRetentionDays: set.FAIRLEAD_AUDIT_RETENTION,
+    workflowKeyLifeMs: set.FAIRLEAD_WORKFLOW_KEY_LIFE,
     metricsToken: set.FAIRLEAD_METRICS_TOKEN,
     publicAddress: publicAddress(set),
     uploadIdleTimeoutMs: set.FAIRLEAD_UPLOAD_IDLE_TIMEOUT,
     uids: set.FAIRLEAD_UIDS,
     onStop: set.FAIRLEAD_ON_STOP,
-    cgroups: set.FAIRLEAD_CGROUPS,
+    cgroups: set.FAIRLEAD_CGROUPS ?? null,
+    appNetwork: set.FAIRLEAD_APP_NETWORK,
+    containerNetwork: set.FAIRLEAD_CONTAINER_NETWORK,
+    docker: dockerConfig(set),
     handover: { readyMs: set.FAIRLEAD_HANDOVER_TIMEOUT, finishMs: set.FAIRLEAD_RETIRE_TIMEOUT },
     deploys: deploysConfig(set),
     databases: databasesConfig(set, environment, path),
     path,
+    sshAgent: environment['SSH_AUTH_SOCK'] || null,
     serviceManager: serviceManagerConfig(environment),
   }
 }

@@ -38,13 +38,20 @@ function requestOf(db: Database | Transaction): string | undefined {
   return db.getExecutor().plugins.find((plugin): plugin is RequestId => 'requestId' in plugin)?.requestId
 }
 
+/**
+ * The time of jobs that are due at once, which keeps their order. It lies so far back that they stay due when the clock is
+ * set back.
+ */
+const dueAtOnce = sql`now() - interval '100 years'`
+
 /** Adds a job in the caller's transaction, so that the job exists exactly when the rows that it is about do. */
 export async function enqueue(db: Database | Transaction, job: NewJob): Promise<void> {
   const requestId = requestOf(db)
+  const runAt = job.runAt !== undefined && job.runAt.getTime() > Date.now() ? sql`${job.runAt}::timestamptz` : dueAtOnce
   const payload = requestId === undefined ? job.payload : { ...job.payload, request_id: requestId }
   await sql`select graphile_worker.add_job(
     ${job.task}::text, ${JSON.stringify(payload)}::json,
-    queue_name => ${job.queue ?? null}::text, run_at => ${job.runAt ?? null}::timestamptz,
+    queue_name => ${job.queue ?? null}::text, run_at => ${runAt},
     job_key => ${job.key ?? null}::text, priority => ${job.priority ?? 0}::integer
   )`.execute(db)
 }
@@ -88,6 +95,12 @@ export async function unlockDeadJobs(pool: Pool): Promise<void> {
   )
   const ids = rows.map((row) => row.id)
   if (ids.length > 0) await unlockJobs(pool, ids)
+}
+
+/** Makes jobs that wait for a later time, such as those that failed, due earlier: the clock was set back by `ms`. */
+export async function bringJobsForward(db: Database | Transaction, ms: number): Promise<void> {
+  await sql`update graphile_worker._private_jobs set run_at = run_at - make_interval(secs => ${ms / 1000}::float8)
+    where locked_at is null and run_at > now()`.execute(db)
 }
 
 /** Counts the jobs that are waiting (due or not), that are running, and that failed their last attempt. */

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Logger } from './logger.ts'
 
 export interface Metrics {
@@ -11,6 +11,8 @@ export interface Metrics {
     readonly label: string
     readonly read: () => Promise<Readonly<Record<string, number>>>
   }): void
+  /** Registers a counter that something else counts. It is read at each scrape. */
+  counter(counter: { readonly name: string; readonly help: string; readonly read: () => number }): void
   /** Returns all metrics in Prometheus' text format. */
   text(): Promise<string>
   /** The media type of that text. */
@@ -48,6 +50,17 @@ export function createMetrics({ logger }: { readonly logger: Logger }): Metrics 
           } catch (error) {
             logger.warn({ err: error, metric: name }, 'cannot read a metric')
           }
+        },
+      })
+    },
+    counter({ name, help, read }) {
+      new Counter({
+        name,
+        help,
+        registers: [registry],
+        collect() {
+          this.reset()
+          this.inc(read())
         },
       })
     },

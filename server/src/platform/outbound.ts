@@ -58,6 +58,9 @@ const special = [
   '8000::/1',
 ]
 
+/** The IPv4 networks of the list. */
+export const specialIpv4: readonly string[] = special.filter((entry) => !entry.includes(':'))
+
 export interface OutboundOptions {
   /** `any` checks nothing; `public` refuses private, loopback, link-local and metadata addresses. */
   readonly mode: 'public' | 'any'

@@ -5,7 +5,7 @@ export interface PeriodicOptions {
   readonly name: string
   readonly everyMs: number
   readonly work: (signal: AbortSignal) => Promise<void>
-  readonly logger: Logger
+  readonly logger: Pick<Logger, 'error'>
 }
 
 /** Runs `work` at once and then `everyMs` after each run has ended. A failed run is logged; the next one tries again. */

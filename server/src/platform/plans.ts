@@ -10,6 +10,45 @@ export function isTier(value: string): value is Tier {
 
 const count = z.int().nonnegative()
 
+/** The limits of a whole account, over all of its projects. */
+const account = z.strictObject({
+  projects: count,
+  apps: count,
+  /** Deployments that wait to be built or are being built, and all starts of deployments within an hour. */
+  building: count,
+  deployments_per_hour: count,
+  /** The size of all files, and the uploads at once. */
+  storage_gb: z.number().positive(),
+  uploads: count,
+  /** Uploaded sources that are kept, and their size. */
+  sources: count,
+  sources_gb: z.number().positive(),
+  /** Keys that are valid. */
+  api_keys: count,
+  /** Tests, redeliveries and recoveries of webhooks within an hour, and the deliveries that are kept. */
+  webhook_tests_per_hour: count,
+  deliveries: count,
+  /** Logs that are followed at once, on each server. */
+  log_followers: count,
+  /** Commands of apps at once, one-off ones and those of schedules, and how long each may take. */
+  runs: count,
+  run_minutes: count.min(1),
+  schedules: count,
+  /** Entries of the audit log that are kept. */
+  audit_entries: count,
+  webhooks: count,
+  /** The databases, the sum of the connections that each may have, and the snapshots. */
+  databases: count,
+  database_connections: count,
+  snapshots: count,
+  /** The requests of the dashboard, counted apart from those of keys. */
+  session_requests_per_hour: count.min(1),
+  /** The sessions of each user; beyond them, the oldest one ends. */
+  sessions: count.min(1),
+})
+
+export type AccountLimits = z.output<typeof account>
+
 /** A plan as the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
 const plan = z.strictObject({
   /** The tiers whose accounts may choose this plan for their projects and databases. */
@@ -17,18 +56,22 @@ const plan = z.strictObject({
   /** The limits of one app. */
   memory_mb: count.min(64),
   cpus: z.number().positive(),
+  /** The most instances of one app, over all its process types; each has the limits above. */
+  instances: count.min(1).default(1),
   /** The most apps and databases of a project. */
   apps: count,
   databases: count,
   /** The size of one database. */
   database_gb: z.number().positive(),
+  /** The connections of one database; derived from its size unless given. */
+  database_connections: count.min(1).optional(),
   /** The size of all files of a project, and of a single file. */
   storage_gb: z.number().positive(),
   file_mb: z.number().positive(),
   /** The limit of an account whose tier has the name of this plan, unless the account has a limit of its own. */
   requests_per_hour: count.min(1).optional(),
-  /** The most webhook endpoints of such an account. */
-  webhooks: count.optional(),
+  /** The limits of such an account; those of the shipped plan of this name where it leaves one out. */
+  account: account.partial().optional(),
 })
 
 export type Plan = z.output<typeof plan>
@@ -46,23 +89,99 @@ export const plansFile = z
     }
   })
 
-export const shippedPlans: Plans = {
+const shippedAccountLimits: Readonly<Record<Tier, AccountLimits>> = {
+  free: {
+    projects: 20,
+    apps: 25,
+    building: 10,
+    deployments_per_hour: 100,
+    storage_gb: 10,
+    uploads: 20,
+    sources: 50,
+    sources_gb: 2,
+    api_keys: 100,
+    webhook_tests_per_hour: 60,
+    deliveries: 100_000,
+    log_followers: 20,
+    runs: 5,
+    run_minutes: 60,
+    schedules: 20,
+    audit_entries: 100_000,
+    webhooks: 100,
+    databases: 10,
+    database_connections: 100,
+    snapshots: 20,
+    session_requests_per_hour: 20_000,
+    sessions: 50,
+  },
+  pro: {
+    projects: 200,
+    apps: 500,
+    building: 50,
+    deployments_per_hour: 1_000,
+    storage_gb: 500,
+    uploads: 100,
+    sources: 500,
+    sources_gb: 50,
+    api_keys: 500,
+    webhook_tests_per_hour: 600,
+    deliveries: 1_000_000,
+    log_followers: 100,
+    runs: 50,
+    run_minutes: 720,
+    schedules: 500,
+    audit_entries: 1_000_000,
+    webhooks: 100,
+    databases: 100,
+    database_connections: 1_000,
+    snapshots: 300,
+    session_requests_per_hour: 50_000,
+    sessions: 50,
+  },
+  enterprise: {
+    projects: 2_000,
+    apps: 5_000,
+    building: 500,
+    deployments_per_hour: 10_000,
+    storage_gb: 10_000,
+    uploads: 1_000,
+    sources: 5_000,
+    sources_gb: 1_000,
+    api_keys: 5_000,
+    webhook_tests_per_hour: 6_000,
+    deliveries: 10_000_000,
+    log_followers: 1_000,
+    runs: 500,
+    run_minutes: 1_440,
+    schedules: 5_000,
+    audit_entries: 10_000_000,
+    webhooks: 100,
+    databases: 1_000,
+    database_connections: 10_000,
+    snapshots: 3_000,
+    session_requests_per_hour: 200_000,
+    sessions: 50,
+  },
+}
+
+export const shippedPlans = {
   free: {
     tiers: ['free', 'pro', 'enterprise'],
     memory_mb: 512,
     cpus: 0.5,
+    instances: 1,
     apps: 5,
     databases: 2,
     database_gb: 1,
     storage_gb: 2,
     file_mb: 500,
     requests_per_hour: 1_000,
-    webhooks: 100,
   },
   starter: {
     tiers: ['free', 'pro', 'enterprise'],
     memory_mb: 512,
     cpus: 1,
+    instances: 2,
     apps: 10,
     databases: 5,
     database_gb: 5,
@@ -73,27 +192,27 @@ export const shippedPlans: Plans = {
     tiers: ['pro', 'enterprise'],
     memory_mb: 1_000,
     cpus: 1,
+    instances: 10,
     apps: 25,
     databases: 10,
     database_gb: 20,
     storage_gb: 100,
     file_mb: 5_000,
     requests_per_hour: 10_000,
-    webhooks: 100,
   },
   enterprise: {
     tiers: ['enterprise'],
     memory_mb: 4_000,
     cpus: 4,
+    instances: 50,
     apps: 100,
     databases: 50,
     database_gb: 100,
     storage_gb: 1_000,
     file_mb: 50_000,
     requests_per_hour: 100_000,
-    webhooks: 100,
   },
-}
+} satisfies Plans
 
 /** Returns the names of the plans that an account of this tier may choose. */
 export function plansForTier(plans: Plans, tier: string): string[] {
@@ -112,7 +231,8 @@ export function requestsPerHour(plans: Plans, tier: Tier): number {
   return plans[tier]?.requests_per_hour ?? 1_000
 }
 
-/** Returns how many webhook endpoints an account of this tier may have. */
-export function webhooksOf(plans: Plans, tier: Tier): number {
-  return plans[tier]?.webhooks ?? 100
+/** Returns the limits of a whole account of this tier. */
+export function accountLimits(plans: Plans, tier: Tier): AccountLimits {
+  const given = Object.entries(plans[tier]?.account ?? {}).filter(([, most]) => most !== undefined)
+  return { ...shippedAccountLimits[tier], ...Object.fromEntries(given) }
 }

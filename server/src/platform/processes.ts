@@ -3,10 +3,28 @@
  * end them. Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems too.
  */
 
-export { closeInheritedDescriptors, descriptorLimit } from './processes/descriptors.ts'
+export { type ChildProcess, childrenOf } from './processes/children.ts'
+export { closeInheritedDescriptors, descriptorLimit, hardDescriptorLimit } from './processes/descriptors.ts'
+export { openExit, type ProcessExit } from './processes/exit.ts'
 export { inspectProcess, type ProcessInfo, pidIsTaken } from './processes/inspect.ts'
-export { type KillTarget, killAll } from './processes/kill.ts'
-export { type ListeningSocket, listeningPorts, listeningSockets, socketsHeldBy } from './processes/sockets.ts'
+export { type KillTarget, killAll, killGroup } from './processes/kill.ts'
+export {
+  type MachineMemory,
+  machineMemory,
+  memoryOfProcesses,
+  parseMachineMemory,
+  parseProcessMemory,
+} from './processes/memory.ts'
+export { memoryFolders } from './processes/shared-memory.ts'
+export { isBeyondQuota, isShortage, ShortageError } from './processes/shortage.ts'
+export {
+  type ListeningSocket,
+  listeningPorts,
+  listeningSockets,
+  networkOf,
+  socketsHeldBy,
+} from './processes/sockets.ts'
+export { startProcess } from './processes/spawn.ts'
 export {
   bootId,
   dateOf,
@@ -17,17 +35,19 @@ export {
   readStat,
   startTimeOf,
   ticksPerSecond,
+  ticksSinceBoot,
   uidsOf,
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'
 export { hasEnded, traceOfThisProcess } from './processes/trace.ts'
+export { unlinkedBytesOf } from './processes/unlinked-files.ts'
 export {
   controlGroupsOf,
   familyOf,
   findProcesses,
   groupProcesses,
   type Marker,
-  markedValues,
+  usersOfProcesses,
   variableOf,
 } from './processes/walk.ts'

@@ -5,8 +5,18 @@ import { createFairQueue } from './slots/fair-queue.ts'
  * order, and the owners that wait take turns, however many requests each of them has queued.
  */
 export interface Slots<Owner> {
-  /** Runs `work` in a slot, waiting for one if necessary. Rejects with the signal's reason when it aborts first. */
-  use<T>(owner: Owner, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T>
+  /**
+   * Runs `work` in a slot, waiting for one if necessary. Rejects with the signal's reason when it aborts first.
+   *
+   * @param onWait called with the number of others that have to end before `work` begins, when it waits and whenever that
+   * changes; it must not throw
+   */
+  use<T>(
+    owner: Owner,
+    signal: AbortSignal | undefined,
+    work: () => Promise<T>,
+    onWait?: (before: number) => void,
+  ): Promise<T>
   /**
    * Takes a slot when one is free, for callers that cannot await one; `release` gives it back. Otherwise returns `false`
    * and queues the owner, once: `retry` is called when a slot has become free, and may take it or leave it.
@@ -18,6 +28,7 @@ export interface Slots<Owner> {
 export function createSlots<Owner = string>(count: number): Slots<Owner> {
   const queue = createFairQueue<Owner, () => void>()
   const queuedByTake = new Set<Owner>()
+  const waiting = createWaiting(queue.order)
   let free = count
 
   const serve = (): void => {
@@ -31,28 +42,38 @@ export function createSlots<Owner = string>(count: number): Slots<Owner> {
   const release = (): void => {
     free += 1
     serve()
+    waiting.tell()
   }
 
-  const enter = (owner: Owner, signal: AbortSignal | undefined): Promise<void> =>
+  const enter = (
+    owner: Owner,
+    signal: AbortSignal | undefined,
+    onWait: ((before: number) => void) | undefined,
+  ): Promise<void> =>
     new Promise((entered, fail) => {
       signal?.throwIfAborted()
       const abort = () => {
         queue.remove(owner, begin)
+        waiting.remove(begin)
+        waiting.tell()
         fail(signal?.reason)
       }
       const begin = () => {
         signal?.removeEventListener('abort', abort)
+        waiting.remove(begin)
         free -= 1
         entered()
       }
       signal?.addEventListener('abort', abort, { once: true })
       queue.push(owner, begin)
+      if (onWait !== undefined) waiting.add(begin, onWait)
       serve()
+      waiting.tell()
     })
 
   return {
-    async use(owner, signal, work) {
-      await enter(owner, signal)
+    async use(owner, signal, work, onWait) {
+      await enter(owner, signal, onWait)
       try {
         return await work()
       } finally {
@@ -73,5 +94,24 @@ export function createSlots<Owner = string>(count: number): Slots<Owner> {
       return false
     },
     release,
+  }
+}
+
+/** Tells those that wait how many come before them. */
+function createWaiting<Item>(order: () => readonly Item[]) {
+  const waiting = new Map<Item, { readonly onWait: (before: number) => void; told?: number }>()
+  return {
+    add: (item: Item, onWait: (before: number) => void): void => void waiting.set(item, { onWait }),
+    remove: (item: Item): void => void waiting.delete(item),
+    /** Tells each whose number has changed. The first begins as soon as one of those ends that have a slot. */
+    tell(): void {
+      if (waiting.size === 0) return
+      for (const [ahead, item] of order().entries()) {
+        const each = waiting.get(item)
+        if (each === undefined || each.told === ahead + 1) continue
+        each.told = ahead + 1
+        each.onWait(ahead + 1)
+      }
+    },
   }
 }

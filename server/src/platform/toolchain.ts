@@ -1,10 +1,53 @@
+import minVersion from 'semver/ranges/min-version.js'
+import validRange from 'semver/ranges/valid.js'
+
 /*
- * Commands that every runtime puts on the PATH of builds and apps, besides Node and the package managers. Build plans use
- * them by name, so that a plan does not depend on the runtime.
+ * Commands that build plans use by name, so that a plan does not depend on the runtime.
  */
 
-/** Serves static files: `fairlead-static <folder>…` listens on `PORT`. */
+/** Stands for a static site: `fairlead-static <folder>…`. A runtime starts no process for it: the gateway serves the folder. */
 export const staticServerName = 'fairlead-static'
 
-/** Runs a command in a folder of the release, with that folder's installed packages on the PATH: `fairlead-in <folder> <command>…`. */
+/**
+ * The first word after it for a site whose routes exist in the browser alone: `fairlead-static --spa <folder>…`. Servers that
+ * do not know the word take it for one of the folders, which has no index.html.
+ */
+export const staticFallbackFlag = '--spa'
+
+/** Stands for the command that a container image names itself: its entry point and arguments. */
+export const imageCommandName = 'fairlead-image'
+
+/**
+ * Runs a command in a folder of the release, with that folder's installed packages on the PATH: `fairlead-in <folder>
+ * <command>…`. Every runtime puts it on the PATH of builds and apps, besides Node and the package managers.
+ */
 export const folderRunnerName = 'fairlead-in'
+
+/**
+ * Serves an app in PHP on `PORT`, by PHP's own server: `fairlead-php <folder>`. A path without a file goes to the folder's
+ * `index.php`; files whose names begin with a dot are not served.
+ */
+export const phpServerName = 'fairlead-php'
+
+/** Installs the packages that a lock file of Python names into `.venv`, with pip: `fairlead-python-lock <file>`. */
+export const pythonLockName = 'fairlead-python-lock'
+
+/** The programs that a build plan may ask for in a version of its own. */
+export type ToolName = 'node' | 'npm' | 'pnpm' | 'yarn' | 'bun' | 'deno'
+
+/** A program that an app asks for. The runtime finds a version, and brings it where the server has another one. */
+export interface ToolRequest {
+  readonly tool: ToolName
+  /** A range of versions as npm writes them; `*` for any. */
+  readonly range: string
+  /** The place where the app asks, in words for the build log: `"engines.node" in package.json`. */
+  readonly from: string
+  /** The hash of the program's package, such as `sha512.1f0e…`, as Corepack writes it. */
+  readonly hash?: string
+}
+
+/** True for a version or range of Yarn 2 and later, which `berry` and `stable` name as well. It is another package than Yarn 1. */
+export function isModernYarn(version: string): boolean {
+  if (validRange(version) === null) return version !== 'classic'
+  return (minVersion(version)?.major ?? 0) >= 2
+}

@@ -13,6 +13,7 @@ export function projectHandlers(projects: Projects): HandlersOf<'projects'> {
       await projects.delete(transaction, project)
       return undefined
     },
+    'projects.usage': ({ principal, page }) => projects.usage(principal, page),
     'projects.traffic': ({ project }) => projects.traffic(project),
   }
 }

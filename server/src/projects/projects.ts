@@ -5,6 +5,7 @@ import type { Principal, TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { enqueue } from '../platform/jobs.ts'
+import type { Totals } from '../platform/plans/totals.ts'
 import { type ChoiceDependencies, checkPlan, checkRegion } from './choices.ts'
 import { removeProjectTask } from './removal.ts'
 import { type ResourceCounts, resourcesOf } from './resources.ts'
@@ -13,13 +14,14 @@ import type { ProjectsTables } from './tables.ts'
 export interface ProjectsDependencies extends ChoiceDependencies, ResourceCounts {
   readonly database: Database
   readonly defaultRegion: string
+  readonly totals: Pick<Totals, 'assertRoom'>
   /** Reads the requests to a project's apps in the last day. */
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
 }
 
 export interface Projects {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
-  /** Throws `invalid_request` on a region or plan that the account may not use. */
+  /** Throws `invalid_request` on a region or plan that the account may not use, and when it has as many projects as it may. */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -38,6 +40,8 @@ export interface Projects {
    * while it has databases or files.
    */
   delete(transaction: Transaction, project: TenantProject): Promise<void>
+  /** The resources of each project of a page. */
+  usage(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.usage'>>>
   traffic(project: TenantProject): Promise<ResponseBody<'projects.traffic'>>
 }
 
@@ -61,6 +65,9 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         input.plan === undefined
           ? defaultPlan
           : await checkPlan(dependencies, transaction, principal.accountId, input.plan)
+      await dependencies.totals.assertRoom(transaction, principal.accountId, 'projects', () =>
+        countProjects(transaction, principal.accountId),
+      )
       const { created_at, ...row } = await transaction
         .withTables<ProjectsTables>()
         .insertInto('projects')
@@ -96,8 +103,27 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
 
     delete: (transaction, project) => deleteProject(dependencies, transaction, project.id),
 
+    usage: (principal, page) => usageOf(dependencies, principal, page),
+
     traffic: (project) => dependencies.trafficOf(project.id),
   }
+}
+
+async function usageOf(
+  dependencies: ProjectsDependencies,
+  principal: Principal,
+  page: PageRequest,
+): Promise<Page<ResponseBody<'projects.usage'>>> {
+  const { rows, next } = await readPage(visibleTo(dependencies.database, principal).select('id'), page, 'id')
+  // The counts of all projects share a query for each kind of resource.
+  const usage = await Promise.all(rows.map(async ({ id }) => ({ id, resources: await resourcesOf(dependencies, id) })))
+  return { body: { usage }, next }
+}
+
+/** The projects that a principal may see. */
+function visibleTo(database: Database, { accountId, projectIds }: Principal) {
+  const own = database.withTables<ProjectsTables>().selectFrom('projects').where('account_id', '=', accountId)
+  return projectIds === null ? own : own.where('id', 'in', [...projectIds])
 }
 
 async function listProjects(
@@ -105,10 +131,8 @@ async function listProjects(
   principal: Principal,
   page: PageRequest,
 ): Promise<Page<ResponseBody<'projects.list'>>> {
-  const own = database.withTables<ProjectsTables>().selectFrom('projects').where('account_id', '=', principal.accountId)
-  const visible = principal.projectIds === null ? own : own.where('id', 'in', [...principal.projectIds])
   const [{ rows, next }, total] = await Promise.all([
-    readPage(visible.select(['id', 'name', 'region', 'status', 'created_at']), page, 'id'),
+    readPage(visibleTo(database, principal).select(['id', 'name', 'region', 'status', 'created_at']), page, 'id'),
     countVisible(database, principal),
   ])
   const projects = rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() }))
@@ -153,4 +177,15 @@ async function deleteProject(counts: ResourceCounts, transaction: Transaction, p
     )
   }
   await enqueue(transaction, { task: removeProjectTask, payload: { project_id: projectId } })
+}
+
+/** Those that are being deleted count too: they have resources until they are gone. */
+async function countProjects(transaction: Transaction, accountId: string): Promise<number> {
+  const { count } = await transaction
+    .withTables<ProjectsTables>()
+    .selectFrom('projects')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }

@@ -16,27 +16,24 @@ export interface Tenancy {
    * the pool for a second one would wait for ever when every connection is held by a job that does the same.
    */
   accountOf(transaction: Transaction, projectId: string): Promise<string>
+  /** Returns the ids of all projects of an account, those that are being deleted included. */
+  projectsOf(on: Database | Transaction, accountId: string): Promise<string[]>
+  /** Returns the ids and names of the active projects of an account, newest first. */
+  namesOf(accountId: string): Promise<{ id: string; name: string }[]>
   /** Returns the name of a project's plan. For jobs, never for a request. */
   planOf(projectId: string): Promise<string>
+  /** Returns the names of the plans of all projects, by the ids of the projects. For jobs. */
+  plans(): Promise<ReadonlyMap<string, string>>
+}
+
+interface TenantKey {
+  readonly accountId: string
+  readonly projectId: string
 }
 
 export function createTenancy({ database }: { database: Database }): Tenancy {
-  const projects = database.withTables<ProjectsTables>().selectFrom('projects').where('status', '=', 'active')
-
   // Nearly every request needs its project: concurrent ones share a query.
-  const findBatch = createBatcher(
-    async (keys: readonly { readonly accountId: string; readonly projectId: string }[]) => {
-      const rows = await projects
-        .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
-        .where('id', '=', sql<string>`any(${keys.map(({ projectId }) => projectId)}::text[])`)
-        .execute()
-      const found = new Map(rows.map((row) => [row.id, row]))
-      return keys.map(({ accountId, projectId }): TenantProject | undefined => {
-        const project = found.get(projectId)
-        return project?.accountId === accountId ? project : undefined
-      })
-    },
-  )
+  const findBatch = createBatcher((keys: readonly TenantKey[]) => findProjects(database, keys))
 
   return {
     async find(accountId, projectId) {
@@ -45,9 +42,7 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
       return findBatch({ accountId, projectId })
     },
     async hold(transaction, projectId) {
-      const row = await transaction
-        .withTables<ProjectsTables>()
-        .selectFrom('projects')
+      const row = await projectsIn(transaction)
         .select('id')
         .where('id', '=', projectId)
         .where('status', '=', 'active')
@@ -56,22 +51,43 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
       return row !== undefined
     },
     async accountOf(transaction, projectId) {
-      const row = await transaction
-        .withTables<ProjectsTables>()
-        .selectFrom('projects')
-        .select('account_id')
-        .where('id', '=', projectId)
-        .executeTakeFirstOrThrow()
-      return row.account_id
+      const project = projectsIn(transaction).select('account_id').where('id', '=', projectId)
+      return (await project.executeTakeFirstOrThrow()).account_id
+    },
+    async projectsOf(on, accountId) {
+      const rows = await projectsIn(on).select('id').where('account_id', '=', accountId).execute()
+      return rows.map(({ id }) => id)
+    },
+    namesOf(accountId) {
+      const active = projectsIn(database).where('account_id', '=', accountId).where('status', '=', 'active')
+      return active.select(['id', 'name']).orderBy('id', 'desc').execute()
     },
     async planOf(projectId) {
-      const row = await database
-        .withTables<ProjectsTables>()
-        .selectFrom('projects')
-        .select('plan')
-        .where('id', '=', projectId)
-        .executeTakeFirstOrThrow()
-      return row.plan
+      const project = projectsIn(database).select('plan').where('id', '=', projectId)
+      return (await project.executeTakeFirstOrThrow()).plan
+    },
+    async plans() {
+      const projects = await projectsIn(database).select(['id', 'plan']).execute()
+      return new Map(projects.map(({ id, plan }) => [id, plan]))
     },
   }
+}
+
+const projectsIn = (on: Database | Transaction) => on.withTables<ProjectsTables>().selectFrom('projects')
+
+/** Returns the active project of each key, in their order; `undefined` where the account has none of that id. */
+async function findProjects(
+  database: Database,
+  keys: readonly TenantKey[],
+): Promise<readonly (TenantProject | undefined)[]> {
+  const rows = await projectsIn(database)
+    .where('status', '=', 'active')
+    .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
+    .where('id', '=', sql<string>`any(${keys.map(({ projectId }) => projectId)}::text[])`)
+    .execute()
+  const found = new Map(rows.map((row) => [row.id, row]))
+  return keys.map(({ accountId, projectId }) => {
+    const project = found.get(projectId)
+    return project?.accountId === accountId ? project : undefined
+  })
 }

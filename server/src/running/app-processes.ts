@@ -1,23 +1,31 @@
 import { basename, dirname } from 'node:path'
-import { controlGroupsOf, groupProcesses, killAll, uidsOf, variableOf } from '../platform/processes.ts'
+import { controlGroupsOf, groupProcesses, killAll, uidsOf } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
-import { groupName } from '../runtimes/process/confinement/capabilities.ts'
-import { RELEASE_MARKER } from '../runtimes/process/release/environment.ts'
+import { isRoot } from '../platform/startup/state.ts'
+import { findNetworkTools } from '../runtimes/process/confinement/capabilities.ts'
+import { groupName } from '../runtimes/process/confinement/groups.ts'
+import { removeNetworks } from '../runtimes/process/network/namespaces.ts'
+import { removePastaNetworks } from '../runtimes/process/network/pasta-networks.ts'
 import { listApps, ownerOf, pathsOf } from '../runtimes/process/release/layout.ts'
+import { readMarks } from '../runtimes/process/release/marks.ts'
 
 /** The pids of the processes of each release, by the id of its deployment. */
 export type AppProcesses = ReadonlyMap<string, readonly number[]>
 
 /**
- * Finds the processes of builds and apps that provably belong to this data directory: by the marker in their environment,
+ * Finds the processes of builds and apps that provably belong to this data directory: by the mark in their environment,
  * which names a release of the directory whose user they have, or by the control group, whose name comes from the directory's path.
  */
-export async function findAppProcesses({ root, apps }: Pick<DataDirectory, 'root' | 'apps'>): Promise<AppProcesses> {
+export async function findAppProcesses({
+  root,
+  apps,
+  processMarks,
+}: Pick<DataDirectory, 'root' | 'apps' | 'processMarks'>): Promise<AppProcesses> {
+  const marks = await readMarks(processMarks)
   const owners = await ownersOfReleases(apps)
   const group = groupName(root)
   return groupProcesses((pid) => {
-    const marked = variableOf(pid, RELEASE_MARKER)
-    // Any user can give the marker to processes of its own.
+    const marked = marks.releaseOf(pid)
     const isOwn = marked !== null && uidsOf(pid).includes(owners.get(marked) ?? Number.NaN)
     return isOwn ? marked : releaseOfGroup(controlGroupsOf(pid), group)
   })
@@ -40,14 +48,21 @@ function releaseOfGroup(paths: readonly string[], group: string): string | null 
   return own === undefined ? null : basename(own).replace(/\.(build|app)$/, '')
 }
 
-/** Ends these processes and all that belong to them: SIGTERM, and SIGKILL after `graceMs`. Returns the releases. */
+/**
+ * Ends these processes and all that belong to them: SIGTERM, and SIGKILL after `graceMs`. Removes their networks. Returns
+ * the releases.
+ */
 export async function endAppProcesses(
-  directory: Pick<DataDirectory, 'root' | 'apps'>,
+  directory: Pick<DataDirectory, 'root' | 'apps' | 'processMarks'>,
   { graceMs }: { readonly graceMs: number },
 ): Promise<readonly string[]> {
   const found = await findAppProcesses(directory)
-  if (found.size === 0) return []
-  const members = async () => [...(await findAppProcesses(directory)).values()].flat()
-  await killAll({ members }, { graceMs })
+  if (found.size > 0) {
+    const members = async () => [...(await findAppProcesses(directory)).values()].flat()
+    await killAll({ members }, { graceMs })
+  }
+  const tools = isRoot() ? await findNetworkTools() : null
+  if (tools !== null) await removeNetworks(tools, directory.root)
+  await removePastaNetworks(directory.root)
   return [...found.keys()]
 }

@@ -1,7 +1,8 @@
 import type { DeploymentStatus } from '../contract/resources/deployments.ts'
 import { dateOf, type ProcessStat, readStat } from '../platform/processes.ts'
 import { memoryOf } from '../runtimes/process/confinement/memory-watch.ts'
-import { runtimeName } from '../runtimes/process/release/local-instance.ts'
+import { fromHandle, runtimeName } from '../runtimes/process/release/local-instance.ts'
+import { isServed } from '../runtimes/process/sites/record.ts'
 import type { AppProcesses } from './app-processes.ts'
 import type { StoredDeployment } from './stored-state.ts'
 
@@ -18,10 +19,20 @@ export interface AppStatus {
   readonly since: string | null
   /** Of all its processes, without what they share. */
   readonly memory_bytes: number | null
+  /** True for a static site that is served: the gateway answers from its folder, and no process of its own runs. */
+  readonly site: boolean
 }
 
-/** Matches the processes with the rows, which are `null` when the database could not be read. */
-export function appStatuses(processes: AppProcesses, stored: readonly StoredDeployment[] | null): readonly AppStatus[] {
+/**
+ * Matches the processes with the rows, which are `null` when the database could not be read.
+ *
+ * @param sites the ids of the releases that are served as static sites
+ */
+export function appStatuses(
+  processes: AppProcesses,
+  stored: readonly StoredDeployment[] | null,
+  sites: ReadonlySet<string>,
+): readonly AppStatus[] {
   // Other runtimes are not asked here: their apps would seem to be down.
   const rows = (stored ?? []).filter(({ runtime }) => runtime === runtimeName)
   const known = new Set(rows.map(({ id }) => id))
@@ -34,6 +45,7 @@ export function appStatuses(processes: AppProcesses, stored: readonly StoredDepl
       deployment_id: row.id,
       status: row.status,
       ...measure(processes.get(row.id) ?? [], row.instance?.data['pid']),
+      site: sites.has(row.id),
     })),
     ...[...processes]
       .filter(([id]) => !known.has(id))
@@ -45,6 +57,7 @@ export function appStatuses(processes: AppProcesses, stored: readonly StoredDepl
         deployment_id: id,
         status: null,
         ...measure(pids),
+        site: false,
       })),
   ]
 }
@@ -55,4 +68,15 @@ function measure(pids: readonly number[], recorded?: unknown): Pick<AppStatus, '
   const first = stats.find(({ pid }) => pid === recorded) ?? oldest
   if (first === undefined) return { pid: null, since: null, memory_bytes: null }
   return { pid: first.pid, since: dateOf(first.startTime)?.toISOString() ?? null, memory_bytes: memoryOf(pids) }
+}
+
+/** Returns the ids of the deployments whose releases are served as static sites. */
+export async function servedSites(stored: readonly StoredDeployment[]): Promise<Set<string>> {
+  const served = await Promise.all(
+    stored.map(async ({ id, instance }) => {
+      const site = instance?.runtime === runtimeName ? fromHandle(instance).site : undefined
+      return site !== undefined && (await isServed(site)) ? [id] : []
+    }),
+  )
+  return new Set(served.flat())
 }

@@ -1,9 +1,9 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { gatewayHome } from '../gateway/supervision/place.ts'
 import { readOptional } from '../platform/files.ts'
-import { bootId, isRunning, killAll } from '../platform/processes.ts'
+import { bootId, isRunning, killAll, userOf } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
 const record = z.object({
@@ -23,16 +23,21 @@ export interface GatewayRecord extends Readonly<z.output<typeof record>> {
 /** Reads the records of the gateways. While one is replaced by a newer version there are two. */
 export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promise<readonly GatewayRecord[]> {
   const { folder } = gatewayHome(root)
+  const owner = (await stat(folder).catch(() => null))?.uid
   const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
-  const found = await Promise.all(names.map((name) => readOptional(join(folder, name)).then(parseRecord)))
+  const found = await Promise.all(
+    names.map((name) => readOptional(join(folder, name)).then((text) => parseRecord(text, owner))),
+  )
   return found.filter((each) => each !== null)
 }
 
-function parseRecord(text: string | undefined): GatewayRecord | null {
+/** @param owner of the folder, who writes the record: one that names another user's process is not believed */
+function parseRecord(text: string | undefined, owner: number | undefined): GatewayRecord | null {
   try {
     const parsed = record.parse(JSON.parse(text ?? ''))
+    const isOwn = userOf(parsed.pid) === owner
     const isOfThisBoot = !parsed.boot || parsed.boot === bootId()
-    return { ...parsed, isRunning: isOfThisBoot && isRunning(parsed) }
+    return { ...parsed, isRunning: isOfThisBoot && isOwn && isRunning(parsed) }
   } catch {
     // Another file, or a record that is being written.
     return null

@@ -2,6 +2,7 @@ import type { Logger } from '../platform/logger.ts'
 import { stopRunningCluster } from '../platform/postgres/running.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'
+import { endBuilds } from './builds.ts'
 import { findClusters } from './clusters.ts'
 import { endGateways } from './gateways.ts'
 
@@ -20,12 +21,14 @@ export async function endLeftovers({
   readonly logger: Pick<Logger, 'info'>
 }): Promise<void> {
   const gateways = await endGateways(directory, { graceMs })
+  const builds = await endBuilds(directory)
   const releases = await endAppProcesses(directory, { graceMs })
   const users = (await findClusters(directory)).filter(({ purpose }) => purpose === 'users')
   const stopped: string[] = []
   for (const cluster of users) {
     if (await stopRunningCluster(cluster.directory, { force: false })) stopped.push(cluster.version)
   }
-  if (gateways.length + releases.length + stopped.length === 0) return
-  logger.info({ gateways: gateways.length, releases, clusters: stopped }, 'ended what this server did not run itself')
+  if (gateways.length + builds.length + releases.length + stopped.length === 0) return
+  const ended = { gateways: gateways.length, builds: builds.length, releases, clusters: stopped }
+  logger.info(ended, 'ended what this server did not run itself')
 }

@@ -4,7 +4,8 @@ import type { Logger } from '../platform/logger.ts'
 import { dateOf, startTimeOf } from '../platform/processes.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { findAppProcesses } from './app-processes.ts'
-import { type AppStatus, appStatuses } from './app-status.ts'
+import { type AppStatus, appStatuses, servedSites } from './app-status.ts'
+import { findBuilds } from './builds.ts'
 import { type FoundCluster, findClusters } from './clusters.ts'
 import { findGateways } from './gateways.ts'
 import { readStoredState, type StoredState } from './stored-state.ts'
@@ -36,12 +37,19 @@ export interface ClusterStatus extends Part {
   readonly directory: string
 }
 
+/** An engine that builds a Dockerfile. */
+export interface BuildStatus extends Part {
+  readonly app_id: string
+  readonly deployment_id: string
+}
+
 /** All that runs, or should run, of one data directory. */
 export interface Status {
   readonly data_directory: string
   readonly servers: readonly ServerStatusLine[]
   readonly gateways: readonly GatewayStatus[]
   readonly clusters: readonly ClusterStatus[]
+  readonly builds: readonly BuildStatus[]
   readonly apps: readonly AppStatus[]
   /** The reason why names and desired states are missing; `null` when the database was read. */
   readonly unread: string | null
@@ -52,14 +60,19 @@ export interface Status {
 /** Finds out what runs of a data directory, with a server or without one. Starts nothing. */
 export async function statusOf(config: Config, logger: Logger): Promise<Status> {
   const directory = dataDirectoryAt(config.dataDirectory)
-  const [servers, clusters, gateways] = await Promise.all([
+  const [servers, clusters, gateways, builds] = await Promise.all([
     controlsOf(directory.run).then((controls) => Promise.all(controls.map(serverLine))),
     findClusters(directory),
     gatewayStatuses(directory),
+    findBuilds(directory),
   ])
   const stored = await readStoredState(config, clusters, logger)
   const read = 'unread' in stored ? null : stored
-  const apps = appStatuses(await findAppProcesses(directory), read?.deployments ?? null)
+  const apps = appStatuses(
+    await findAppProcesses(directory),
+    read?.deployments ?? null,
+    await servedSites(read?.deployments ?? []),
+  )
   return {
     data_directory: directory.root,
     servers,
@@ -70,14 +83,19 @@ export async function statusOf(config: Config, logger: Logger): Promise<Status> 
       directory,
       ...partOf(postmaster?.pid ?? null),
     })),
+    builds: builds.map(({ appId: app_id, deploymentId: deployment_id, pid }) => ({
+      app_id,
+      deployment_id,
+      ...partOf(pid),
+    })),
     apps,
     unread: 'unread' in stored ? stored.unread : null,
     problems: [
       ...servers.flatMap(({ state, pid }) => (state === 'unresponsive' ? [`server ${pid} does not answer`] : [])),
       ...(gateways.length > 0 && gateways.every(({ pid }) => pid === null) ? ['the gateway does not run'] : []),
       ...clusterProblems(config, clusters, read),
-      ...apps.flatMap(({ name, deployment_id, status, pid }) =>
-        status === 'running' && pid === null ? [`app ${name ?? deployment_id} does not run`] : [],
+      ...apps.flatMap(({ name, deployment_id, status, pid, site }) =>
+        status === 'running' && pid === null && !site ? [`app ${name ?? deployment_id} does not run`] : [],
       ),
     ],
   }

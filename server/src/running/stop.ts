@@ -5,7 +5,9 @@ import { stopRunningCluster } from '../platform/postgres/running.ts'
 import { killAll } from '../platform/processes.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'
+import { endBuilds } from './builds.ts'
 import { findClusters } from './clusters.ts'
+import { endContainers } from './containers.ts'
 import { endGateways } from './gateways.ts'
 
 const pollMs = 50
@@ -41,15 +43,23 @@ export async function stopEverything(options: {
   for (const { pid, version } of await endGateways(directory, { graceMs })) {
     report(`stopped the gateway ${version} (pid ${pid})`)
   }
+  for (const { deploymentId, pid } of await endBuilds(directory)) {
+    report(`stopped the build of the Dockerfile of ${deploymentId} (pid ${pid})`)
+  }
   const releases = await endAppProcesses(directory, { graceMs })
   if (releases.length > 0)
     report(`stopped ${releases.length === 1 ? 'one app' : `${releases.length} apps`}: ${releases.join(', ')}`)
+  // An engine that is away must not keep the rest running: its error is told at the end.
+  const [contained] = await Promise.allSettled([endContainers(directory, { graceMs })])
+  if (contained.status === 'fulfilled' && contained.value.length > 0)
+    report(`stopped the containers of ${contained.value.join(', ')}`)
   // A server that was killed has left its git; it runs with a configuration in the data directory.
   const git = { name: 'GIT_CONFIG_GLOBAL', value: join(directory.git, 'config') }
   await killAll({ marker: git }, { graceMs: 0 })
   await stopClusters(directory, report)
   // Removes the files of servers that were ended by force.
   await controlsOf(directory.run)
+  if (contained.status === 'rejected') throw contained.reason
 }
 
 async function stopServer(server: ServerControl, timeoutMs: number, report: (line: string) => void): Promise<void> {

@@ -40,7 +40,7 @@ export async function readStoredState(
   const connection = databaseUrl === undefined ? ownConnection(clusters) : connectionTo(databaseUrl)
   if (connection === null) {
     const isOwn = clusters.some(({ purpose }) => purpose === 'state')
-    return { unread: isOwn ? "the server's own PostgreSQL takes no connections" : 'DATABASE_URL is not set here' }
+    return { unread: isOwn ? "the server's own PostgreSQL does not run" : 'DATABASE_URL is not set here' }
   }
   const options = { ...connection, max: 1, connectionTimeoutMillis: deadlineMs, statement_timeout: deadlineMs }
   const handle = openDatabase({ ...options, application_name: 'fairlead status' }, logger)

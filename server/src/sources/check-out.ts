@@ -1,46 +1,102 @@
-import { lstat, mkdir, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { chown, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises'
 import { join, sep } from 'node:path'
+import type { OsUser } from '../platform/users.ts'
+import { type CommitInfo, commitFormat, createCommitReader } from './commit-info.ts'
 import { succeed } from './fetch-errors.ts'
-import type { Git, GitResult } from './git.ts'
+import type { Git } from './git.ts'
 import type { CacheFolder } from './git-cache.ts'
 import { parseGitmodules, type Submodule } from './submodules.ts'
+import { createTreeReader, type TreeSummary } from './tree-limits.ts'
 
 /** A submodule at the commit that its parent names. */
 export interface PinnedSubmodule extends Submodule {
   readonly hash: string
 }
 
-/** Writes the files of a commit into a folder, and returns the submodules that the commit has. */
+export interface CheckOutOptions {
+  /** The user that git runs as; `null` for the server's own. */
+  readonly user: OsUser | null
+  /** The most that the files of a commit may take on the disk. */
+  readonly mostBytes: number
+}
+
+/** A commit whose files were written. */
+export interface CheckedOut {
+  readonly submodules: readonly PinnedSubmodule[]
+  /** Null when it could not be read. */
+  readonly info: CommitInfo | null
+}
+
+/**
+ * Lists the files of a commit, with an empty entry after the last one, then tells what the commit says, and writes the files
+ * only when it is told to, because the list may be too long. Its arguments are the repository, the folder, the commit and
+ * the format of what the commit says. Without an index git writes every file.
+ */
+const script = `git --git-dir="$1" ls-tree -r -t -l -z --full-tree "$3" && printf '\\0' || exit
+git --git-dir="$1" log -1 --encoding=UTF-8 --no-show-signature --format="$4" "$3" --
+read -r answer && [ "$answer" = write ] || exit 1
+exec git -c core.bare=false --git-dir="$1" --work-tree="$2" read-tree --reset -u "$3"`
+
+/** Writes the files of a commit into a folder. Rejects with a `SourceError`. */
 export async function checkOut(
   git: Git,
   cache: CacheFolder,
   commit: string,
   directory: string,
-  signal: AbortSignal,
-): Promise<PinnedSubmodule[]> {
+  options: CheckOutOptions & { readonly signal: AbortSignal },
+): Promise<CheckedOut> {
+  const { signal, user, mostBytes } = options
   await mkdir(directory, { recursive: true })
-  const run = (...args: string[]): Promise<GitResult> => git(args, { cwd: directory, signal })
-  const format = commit.length === 64 ? 'sha256' : 'sha1'
-  await succeed(run('init', '--quiet', '--template=', `--object-format=${format}`))
-  await mkdir(join(directory, '.git', 'objects', 'info'), { recursive: true })
-  await writeFile(join(directory, '.git', 'objects', 'info', 'alternates'), `${join(cache.path, 'objects')}\n`)
-  await succeed(run('checkout', '--quiet', '--force', '--detach', commit))
-  const submodules = await submodulesOf(run, commit)
-  // A release is its files; git's own folder is of no use to it and tells where it came from.
-  await rm(join(directory, '.git'), { recursive: true, force: true })
-  return submodules
+  if (user !== null) await chown(directory, user.uid, user.gid)
+  await rm(join(cache.path, 'index'), { force: true })
+  const listed = Promise.withResolvers<string>()
+  const [tree, said] = [createTreeReader(mostBytes), createCommitReader()]
+  const onOutput = splitAtEmpty(tree.read, said.read, () => listed.resolve('write\n'))
+  const writing = { writable: [cache.path, directory], signal, onOutput, input: listed.promise }
+  await succeed(git.script(script, [cache.path, directory, commit, commitFormat], writing))
+  const run = { writable: [cache.path], signal }
+  const read = (args: readonly string[]) => git.run([`--git-dir=${cache.path}`, ...args], run)
+  return { submodules: await submodulesOf(read, commit, tree.summary()), info: said.info() }
 }
 
-async function submodulesOf(run: (...args: string[]) => Promise<GitResult>, commit: string) {
-  const listed = await run('config', '--blob', `${commit}:.gitmodules`, '--list', '-z')
-  const submodules: PinnedSubmodule[] = []
-  for (const submodule of listed.code === 0 ? parseGitmodules(listed.stdout) : []) {
-    const entry = await run('ls-tree', '-z', '--full-tree', commit, '--', submodule.path)
-    const hash = /^160000 commit ([0-9a-f]+)\t/.exec(entry.stdout)?.[1]
-    // One that only the file names is no submodule.
-    if (hash !== undefined) submodules.push({ ...submodule, hash })
+/**
+ * Returns a reader of entries that end with a zero byte. What comes up to the first empty one goes to `before`, and what
+ * comes after it to `after`.
+ */
+function splitAtEmpty(
+  before: (chunk: Buffer) => void,
+  after: (chunk: Buffer) => void,
+  onEmpty: () => void,
+): (chunk: Buffer) => void {
+  let isAfter = false
+  /** Nothing before the first entry counts as an end. */
+  let last = 0
+  return (chunk) => {
+    if (isAfter) return after(chunk)
+    for (let at = chunk.indexOf(0); at !== -1; at = chunk.indexOf(0, at + 1)) {
+      if ((at === 0 ? last : chunk[at - 1]) !== 0) continue
+      before(chunk.subarray(0, at))
+      isAfter = true
+      onEmpty()
+      return after(chunk.subarray(at + 1))
+    }
+    before(chunk)
+    last = chunk.at(-1) ?? last
   }
-  return submodules
+}
+
+async function submodulesOf(
+  run: (args: readonly string[]) => ReturnType<Git['run']>,
+  commit: string,
+  { submodules, hasGitmodules }: TreeSummary,
+): Promise<PinnedSubmodule[]> {
+  if (!hasGitmodules || submodules.size === 0) return []
+  const listed = await run(['config', '--blob', `${commit}:.gitmodules`, '--list', '-z'])
+  return (listed.code === 0 ? parseGitmodules(listed.stdout) : []).flatMap((submodule) => {
+    const hash = submodules.get(submodule.path)
+    // One that only the file names is no submodule.
+    return hash === undefined ? [] : [{ ...submodule, hash }]
+  })
 }
 
 /** True for the empty folder that git makes in place of a submodule; anything else there is an attack. */

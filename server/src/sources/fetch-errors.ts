@@ -2,39 +2,129 @@ import type { GitResult } from './git.ts'
 import type { GitSource } from './git-url.ts'
 import { SourceError } from './source-error.ts'
 
+/*
+ * Git's messages are read here and never passed on: they quote files that it could not read as what they should be,
+ * and what the other side sends. Owners see sentences of this file alone.
+ */
+
 const missing = /couldn't find remote ref|not our ref|unadvertised object|no such remote ref/i
 const refused = /could not read Username|Authentication failed|Permission denied|error: 40[134]|repository .*not found/i
 const redirected = /redirect|error: 30\d/i
-const unreachable =
-  /Could not resolve|Failed to connect|Couldn't connect|Connection (refused|timed out|reset)|Could not read from remote|unable to access|does not appear to be a git repository|not found/i
+
+const otherHostKey = /Host key verification failed|HOST IDENTIFICATION HAS CHANGED/i
+
+/** The reasons that keep git from a repository, each with a clause that says so. The first that fits counts. */
+const obstacles: readonly (readonly [RegExp, string])[] = [
+  [
+    /Could not resolve host(name)?|Name or service not known|Temporary failure in name resolution/i,
+    'its host has no address',
+  ],
+  [/Connection refused/i, 'its host refuses the connection'],
+  [/timed out|Timeout/i, 'its host does not answer in time'],
+  [
+    /Connection (reset|closed)|unexpected disconnect|early EOF|hung up unexpectedly|RPC failed/i,
+    'its host broke the connection off',
+  ],
+  [
+    /SSL|certificate|TLS/i,
+    "its certificate is not trusted; the operator of this server names an authority's file as GIT_SSL_CAINFO in FAIRLEAD_BUILD_ENV",
+  ],
+  [/No user exists for uid/i, 'ssh needs bubblewrap where the server is root'],
+  [/mismatched algorithms/i, 'its objects have names in SHA-256: give commit as well'],
+  [/dubious ownership|unable to (open|read|access).*: Permission denied/i, 'its files cannot be read'],
+  [/error: 5\d\d/i, 'its host answers with an error'],
+  [/does not appear to be a git repository|not found|not a git repository/i, 'there is no git repository'],
+  [/Failed to connect|Couldn't connect|unable to access|Could not read from remote/i, 'its host cannot be reached'],
+]
+
+/** Faults of what was received; what the objects say is never quoted. */
+const broken =
+  /missing|corrupt|bad (tree|object|config|signature|ref|pack)|fsck|index-pack failed|invalid (object|index-pack|path|sha1)|did not receive expected|unresolved deltas|inflate|nonexistent|broken|unable to read|protocol error|bad line length/i
+/** Git's own words for its limits: see `GitOptions`. */
+const tooLarge = /Out of memory|malloc|mmap|cannot allocate|File too large|file size limit|fork.*unavailable/i
+const full = /No space left on device|Disk quota exceeded/i
 
 /** True when the remote, or the way to it, made a fetch fail: another try would fail, too. */
-export function isRemoteFailure({ stderr }: GitResult): boolean {
-  return [missing, refused, redirected, unreachable].some((pattern) => pattern.test(stderr))
+export function isRemoteFailure(result: GitResult): boolean {
+  const patterns = [missing, refused, redirected, otherHostKey, ...obstacles.map(([pattern]) => pattern)]
+  return isTooLarge(result) || patterns.some((pattern) => pattern.test(result.stderr))
 }
 
 /** Returns the error for a reference or a commit's hash, `what`, that could not be fetched. */
 export function fetchError(result: GitResult, source: GitSource, what: string): SourceError {
-  const error = (code: string, message: string) => new SourceError(code, message)
-  if (missing.test(result.stderr)) {
+  const { stderr } = result
+  const error = (...words: ConstructorParameters<typeof SourceError>) => new SourceError(...words)
+  if (isTooLarge(result)) return largeError()
+  if (otherHostKey.test(stderr)) return hostKeyError(source)
+  if (missing.test(stderr)) {
     const branch = /^refs\/heads\/(.+)$/.exec(what)?.[1]
-    if (branch !== undefined) {
-      return error('unknown_branch', `${source.url} has no branch ${branch}. Check branch.`)
+    const isTip = branch !== undefined || what === 'HEAD'
+    // The remote has named the tip, but not given out the commit that it told itself.
+    if (source.protocol === 'file' && isTip && /not our ref/i.test(stderr)) {
+      return unreadableOrDamaged(source)
     }
-    return error('unknown_commit', `${source.url} has no commit ${what}, or does not give it out. Check commit.`)
+    if (branch !== undefined) {
+      return error('unknown_branch', `${source.url} has no branch ${branch}.`, 'Check branch.')
+    }
+    return error('unknown_commit', `${source.url} has no commit ${what}, or does not give it out.`, 'Check commit.')
   }
-  if (refused.test(result.stderr)) {
-    return error(
-      'repository_refused',
-      `${source.url} does not exist or cannot be read with the credentials given. Check git_url and git_token.`,
-    )
+  if (refused.test(stderr)) return source.protocol === 'file' ? unreadable(source) : refusedError(source)
+  if (redirected.test(stderr)) {
+    const problem = `${source.url} redirects elsewhere, which is not followed.`
+    return error('repository_unreachable', problem, 'Use the address that it leads to.')
   }
+  const obstacle = obstacles.find(([pattern]) => pattern.test(stderr))?.[1]
+  if (source.protocol === 'file') {
+    if (/dubious ownership/i.test(stderr)) return unreadable(source)
+    // The repository was found before. Git says the same of files that it may not read and of files that are damaged.
+    if (/not appear to be a git repository/i.test(stderr)) return unreadableOrDamaged(source)
+    return error('repository_unreachable', `${source.url} cannot be fetched: ${damaged}`)
+  }
+  const reason = obstacle ?? (broken.test(stderr) ? damaged : 'git says no more')
   return error(
     'repository_unreachable',
-    redirected.test(result.stderr)
-      ? `${source.url} redirects elsewhere, which is not followed. Use the address that it leads to.`
-      : `${source.url} cannot be fetched (${lastLine(result)}). Check git_url, and that the server reaches that host.`,
+    `${source.url} cannot be fetched (${reason}).`,
+    'Check git_url, and that the server reaches that host.',
   )
+}
+
+const damaged = 'it is incomplete or damaged. Run git fsck in it.'
+
+const hostKeyError = ({ url }: GitSource): SourceError =>
+  new SourceError(
+    'host_key_changed',
+    `The host of ${url} has another ssh key than the one that this app knows: its owner has changed it, or somebody is in between.`,
+    'Ask its owner. If it is right, forget the one that is known: fairlead git forget APP, or Settings of the app in the dashboard.',
+  )
+
+const refusedError = ({ url }: GitSource): SourceError =>
+  new SourceError(
+    'repository_refused',
+    `${url} does not exist or cannot be read with the credentials given.`,
+    'Check git_url, and git_token or the stored credentials of the app.',
+  )
+
+const unreadable = ({ url }: GitSource): SourceError =>
+  new SourceError(
+    'repository_refused',
+    `${url} has files that other users may not read, and git runs as one. Run chmod -R go+rX in its git folder.`,
+  )
+
+const unreadableOrDamaged = ({ url }: GitSource): SourceError =>
+  new SourceError(
+    'repository_refused',
+    `Git cannot read the files of ${url}. Where the server is root, git runs as another user, who must be allowed to read ` +
+      'them: run chmod -R go+rX in its git folder. Otherwise they are damaged: run git fsck in it.',
+  )
+
+export const largeError = (): SourceError =>
+  new SourceError(
+    'too_large',
+    'The repository needs more memory or larger files than git may use here. Leave out large files that the app does not need.',
+  )
+
+export function isTooLarge({ exceeded, code, stderr }: GitResult): boolean {
+  return exceeded || (code !== 0 && tooLarge.test(stderr))
 }
 
 /** Returns the error for a hash that is no commit's; `commit` is the commit that it stands for, or empty. */
@@ -47,12 +137,11 @@ export function notCommit(source: GitSource, hash: string, commit: string): Sour
 export async function succeed(running: Promise<GitResult>): Promise<GitResult> {
   const result = await running
   if (result.code === 0) return result
-  throw new SourceError('checkout_failed', `git could not check the commit out (${lastLine(result)}).`)
-}
-
-function lastLine(result: GitResult): string {
-  const lines = result.stderr.split('\n').map((line) => line.trim())
-  return (
-    lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.findLast((line) => line !== '') ?? 'no reason given'
-  )
+  if (isTooLarge(result)) throw largeError()
+  const reason = full.test(result.stderr)
+    ? 'the disk of the server is full. Tell its operator.'
+    : broken.test(result.stderr)
+      ? 'objects of the commit are missing or damaged. Run git fsck in the repository, and push again.'
+      : 'it has files that cannot be written here, such as names of more than 255 bytes.'
+  throw new SourceError('checkout_failed', `git could not check the commit out: ${reason}`)
 }

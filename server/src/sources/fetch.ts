@@ -1,19 +1,22 @@
 import { join } from 'node:path'
 import type { Outbound } from '../platform/outbound.ts'
-import { checkOut, isEmptyFolderIn, type PinnedSubmodule } from './check-out.ts'
+import { type CheckOutOptions, checkOut, isEmptyFolderIn, type PinnedSubmodule } from './check-out.ts'
+import type { CommitInfo } from './commit-info.ts'
 import { fetchInto, type Revision } from './fetch-into.ts'
 import type { Git } from './git.ts'
 import type { GitCache } from './git-cache.ts'
-import { connect, type Remote } from './remote.ts'
-import { SourceError } from './source-error.ts'
+import type { FileRule } from './local-repository.ts'
+import { connect, noCredentials, type Remote, type RepositoryCredentials } from './remote.ts'
+import { namingSubmodule, SourceError } from './source-error.ts'
+import type { HostKeys } from './ssh-access.ts'
 import { submoduleUrl } from './submodules.ts'
+import { checkOutUploaded, type UploadedPack } from './uploaded.ts'
 
 export interface FetchDependencies {
   readonly git: Git
   readonly cache: GitCache
   readonly outbound: Outbound
-  /** True in local mode alone: `file:` addresses may be fetched. */
-  readonly allowFile: boolean
+  readonly checkOut: CheckOutOptions
 }
 
 export interface FetchRequest {
@@ -22,15 +25,26 @@ export interface FetchRequest {
   readonly branch: string | null
   /** The full hash of the commit; null for the tip of the branch. */
   readonly commit: string | null
-  readonly token: string | null
+  readonly credentials: RepositoryCredentials
+  readonly hostKeys: HostKeys
+  /** The repositories of this machine that may be read. */
+  readonly files: FileRule
+  /** True when ssh may use the operator's keys. */
+  readonly useAgent: boolean
   /** The folder that the files are written to. */
   readonly directory: string
+}
+
+export interface UploadRequest extends Pick<FetchRequest, 'projectId' | 'files' | 'directory' | 'hostKeys'> {
+  readonly pack: UploadedPack
 }
 
 export interface FetchedSource {
   /** Null when a commit was requested without a branch. */
   readonly branch: string | null
   readonly commit: string
+  /** Null when it could not be read. */
+  readonly info: CommitInfo | null
 }
 
 /** Limits on submodules: more is a mistake, or meant to keep the server busy. */
@@ -46,62 +60,124 @@ export async function fetchSource(
   request: FetchRequest,
   signal: AbortSignal,
 ): Promise<FetchedSource> {
+  const { projectId, files, useAgent, hostKeys } = request
   const remote = await connect(dependencies, request, signal)
-  const { branch, ref } = await findRef(remote, request)
-  const context: FetchContext = {
-    ...dependencies,
-    projectId: request.projectId,
-    budget: { submodules: mostSubmodules },
-    signal,
+  try {
+    const context: FetchContext = {
+      ...dependencies,
+      projectId,
+      files: remote.source.protocol === 'file' ? files : noFiles(files),
+      useAgent,
+      hostKeys,
+      budget: { submodules: mostSubmodules },
+      signal,
+    }
+    const tree = { directory: request.directory, depth: 0, submodule: null }
+    const { branch, commit: hash } = request
+    if (branch === null && hash === null) return await fetchTree(context, remote, { ...tree, ref: null, hash: null })
+    const ref = await findRef(remote, branch, hash)
+    const { commit, info } = await fetchTree(context, remote, { ...tree, ref, hash })
+    return { branch, commit, info }
+  } finally {
+    await remote.close()
   }
-  const tree: Tree = { ref, hash: request.commit, directory: request.directory, depth: 0 }
-  return { branch, commit: await fetchTree(context, remote, tree) }
+}
+
+/**
+ * Writes the files of an uploaded source into the request's directory, submodules included, and returns what its commit says.
+ * Rejects with a `SourceError`.
+ */
+export async function fetchUploaded(
+  dependencies: FetchDependencies,
+  request: UploadRequest,
+  signal: AbortSignal,
+): Promise<CommitInfo | null> {
+  const { projectId, files, directory, hostKeys } = request
+  const { submodules, info } = await checkOutUploaded(dependencies, request, signal)
+  const budget = { submodules: mostSubmodules }
+  const context = { ...dependencies, projectId, files: noFiles(files), useAgent: false, hostKeys, budget, signal }
+  for (const submodule of submodules) await fetchSubmodule(context, nowhere, { directory, depth: 0 }, submodule)
+  return info
 }
 
 /**
  * Finds the reference whose tip is the desired commit, if there is one. The remote is asked in any case: a commit that is
  * in the cache and no longer at the remote must not be found.
  */
-async function findRef(
-  remote: Remote,
-  { branch, commit }: FetchRequest,
-): Promise<{ branch: string | null; ref: string | null }> {
-  if (commit === null) {
-    const name = branch ?? (await remote.defaultBranch())
-    return { branch: name, ref: `refs/heads/${name}` }
-  }
-  const tip = branch === null ? 'HEAD' : `refs/heads/${branch}`
-  return { branch, ref: (await remote.tipOf(tip)) === commit ? tip : null }
+async function findRef(remote: Remote, branch: string | null, commit: string | null): Promise<string | null> {
+  const tip = branch === null ? 'HEAD' : headOf(branch)
+  return commit === null || (await remote.tipOf(tip)) === commit ? tip : null
 }
 
-interface FetchContext extends FetchDependencies {
-  readonly projectId: string
+const headOf = (branch: string): string => `refs/heads/${branch}`
+
+interface FetchContext extends FetchDependencies, Pick<FetchRequest, 'projectId' | 'files' | 'useAgent' | 'hostKeys'> {
   /** Counts down over all submodules of the repository. */
   readonly budget: { submodules: number }
   readonly signal: AbortSignal
 }
 
-/** A revision of a repository, to be checked out into a folder. */
+/** A revision of a repository, to be checked out into a folder; the default branch where it names nothing. */
 interface Tree extends Revision {
   readonly directory: string
   readonly depth: number
+  /** Its path in its parent; `null` for the repository itself. */
+  readonly submodule: string | null
 }
 
-/** Fetches and checks out a tree with its submodules, and returns its commit. */
-async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<string> {
+/**
+ * Fetches and checks out a tree with its submodules. Returns its commit, its branch where that is the default one, and what
+ * the commit says, for the repository itself.
+ */
+async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<FetchedSource> {
   const { git, cache, projectId, signal } = context
-  const { commit, submodules } = await cache.use(projectId, remote.source.url, signal, async (folder) => {
-    const commit = await fetchInto(git, folder, remote, tree, signal)
-    return { commit, submodules: await checkOut(git, folder, commit, tree.directory, signal) }
+  const cached = { url: remote.source.url, format: tree.hash?.length === 64 ? 'sha256' : 'sha1' } as const
+  const fetched = cache.use(projectId, cached, signal, async (folder) => {
+    const isNamed = tree.ref !== null || tree.hash !== null
+    const into = (revision: Revision) => fetchInto(git, folder, remote, revision, signal)
+    const source = isNamed ? { branch: null, commit: await into(tree) } : await fetchDefaultBranch(remote, into)
+    const { submodules, info } = await checkOut(git, folder, source.commit, tree.directory, {
+      ...context.checkOut,
+      signal,
+    })
+    return { source: { ...source, info }, submodules }
   })
-  for (const submodule of submodules) await fetchSubmodule(context, remote, tree, submodule)
-  return commit
+  const { source, submodules } = await fetched.catch(namingSubmodule(tree.submodule))
+  const parent = { url: remote.source.url, credentialsFor: remote.credentialsFor }
+  for (const submodule of submodules) await fetchSubmodule(context, parent, tree, submodule)
+  return source
 }
+
+/** Fetches the tip of the default branch while the remote is asked for its name. */
+async function fetchDefaultBranch(
+  remote: Remote,
+  into: (revision: Revision) => Promise<string>,
+): Promise<{ branch: string; commit: string }> {
+  const [asked, fetched] = await Promise.allSettled([remote.defaultBranch(), into({ ref: 'HEAD', hash: null })])
+  // The answer tells more about a repository that cannot be fetched.
+  if (asked.status === 'rejected') throw asked.reason
+  if (fetched.status === 'rejected') throw fetched.reason
+  const { name: branch, commit } = asked.value
+  if (fetched.value === commit) return { branch, commit }
+  // A push, or another default branch, came in between.
+  return { branch, commit: await into({ ref: headOf(branch), hash: null }) }
+}
+
+/** A repository of the network names none of this machine as its submodule. */
+const noFiles = (files: FileRule): FileRule => ({ ...files, everywhere: false, below: [] })
+
+/** The repository that a submodule belongs to. */
+interface Parent extends Pick<Remote, 'credentialsFor'> {
+  /** Null when it has no address, as that of an uploaded source. */
+  readonly url: string | null
+}
+
+const nowhere: Parent = { url: null, credentialsFor: () => noCredentials }
 
 async function fetchSubmodule(
   context: FetchContext,
-  parent: Remote,
-  within: Tree,
+  parent: Parent,
+  within: Pick<Tree, 'directory' | 'depth'>,
   { path, url, hash }: PinnedSubmodule,
 ): Promise<void> {
   context.budget.submodules -= 1
@@ -115,7 +191,22 @@ async function fetchSubmodule(
   if (!(await isEmptyFolderIn(within.directory, directory))) {
     throw new SourceError('submodule_refused', `The submodule ${path} does not lie in a folder of its own.`)
   }
-  const gitUrl = submoduleUrl(parent.source.url, url)
-  const remote = await connect(context, { gitUrl, token: parent.tokenFor(gitUrl), submodule: path }, context.signal)
-  await fetchTree(context, remote, { ref: null, hash, directory, depth: within.depth + 1 })
+  const gitUrl = submoduleUrl(parent.url, url)
+  if (gitUrl === null) {
+    throw new SourceError(
+      'submodule_refused',
+      `The address of the submodule ${path} is relative to that of its repository, which an uploaded source does not ` +
+        'have. Give its full address in .gitmodules.',
+    )
+  }
+  const { files, useAgent, hostKeys, signal } = context
+  const credentials = parent.credentialsFor(gitUrl)
+  const request = { gitUrl, credentials, files, useAgent, hostKeys, submodule: path }
+  const remote = await connect(context, request, signal).catch(namingSubmodule(path))
+  try {
+    const below = remote.source.protocol === 'file' ? context : { ...context, files: noFiles(files) }
+    await fetchTree(below, remote, { ref: null, hash, directory, depth: within.depth + 1, submodule: path })
+  } finally {
+    await remote.close()
+  }
 }

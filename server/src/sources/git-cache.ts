@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { chmod, chown, constants, copyFile, lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sizeOf } from '../platform/disk/tree-size.ts'
-import { exists } from '../platform/files.ts'
+import type { OsUser } from '../platform/users.ts'
 
 /**
  * Bare repositories, one for each project and address, so that a second fetch downloads only new objects. The remote is
@@ -10,43 +10,72 @@ import { exists } from '../platform/files.ts'
  */
 export interface GitCache {
   /** Runs `work` with the folder of the repository, which nobody else uses meanwhile. */
-  use<T>(projectId: string, url: string, signal: AbortSignal, work: (folder: CacheFolder) => Promise<T>): Promise<T>
+  use<T>(
+    projectId: string,
+    remote: CachedRemote,
+    signal: AbortSignal,
+    work: (folder: CacheFolder) => Promise<T>,
+  ): Promise<T>
   /** Returns the bytes of all repositories of a project; some number above `enough` as soon as there are more. */
   size(projectId: string, enough?: number): Promise<number>
   removeProject(projectId: string): Promise<void>
 }
 
+export interface CachedRemote {
+  readonly url: string
+  /** The format of its objects' names. */
+  readonly format: ObjectFormat
+}
+
+export type ObjectFormat = 'sha1' | 'sha256'
+
+/** The objects of one commit. */
+export interface PackContent {
+  /** The path of a pack, which is copied. */
+  readonly pack: string
+  /** The commit, whose parents need not be in the pack. */
+  readonly commit: string
+}
+
+/** The path of the pack in a repository that was filled. */
+export const packIn = ({ path }: Pick<CacheFolder, 'path'>): string => join(path, 'objects', 'pack', 'pack-source.pack')
+
+/** A bare repository. */
 export interface CacheFolder {
   readonly path: string
   /** True when something was fetched into it before. */
   readonly used: boolean
-  /** Empties it. */
+  /** Makes it an empty repository. */
   clear(): Promise<void>
+  /** Makes it a repository with this content alone. */
+  fill(content: PackContent): Promise<void>
 }
 
 /** Every fetch leaves a pack. A repository with more of them is emptied, which also drops objects that are not needed. */
 const mostPacks = 50
 
+/** @param options.user the user that git runs as; `null` for the server's own */
 export function createGitCache(options: {
   readonly directory: string
+  readonly user: OsUser | null
   readonly caches: { use<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> }
 }): GitCache {
-  const folderOf = (projectId: string): string => join(options.directory, projectId)
+  const { directory, user, caches } = options
+  const folderOf = (projectId: string): string => join(directory, projectId)
 
   return {
-    use: (projectId, url, signal, work) => {
-      const name = createHash('sha256').update(url).digest('hex').slice(0, 32)
-      const path = join(folderOf(projectId), name)
-      return options.caches.use(path, signal, async () => {
-        const clear = async () => {
-          await rm(path, { recursive: true, force: true })
-          await mkdir(path, { recursive: true, mode: 0o700 })
+    use: (projectId, { url, format }, signal, work) => {
+      const key = format === 'sha1' ? url : `${format} ${url}`
+      const path = join(folderOf(projectId), createHash('sha256').update(key).digest('hex').slice(0, 32))
+      return caches.use(path, signal, async () => {
+        const clear = () => makeRepository(path, format, user)
+        const used = await isUsable(path, user)
+        if (!used) {
+          await passThrough([directory, folderOf(projectId)], user)
+          await clear()
         }
-        const packs = await readdir(join(path, 'objects', 'pack')).catch(() => [])
-        const used = await exists(join(path, 'HEAD'))
-        const full = packs.filter((file) => file.endsWith('.pack')).length > mostPacks
-        if (!used || full) await clear()
-        return work({ path, used: used && !full, clear })
+        const fill = (content: PackContent) => makeRepository(path, format, user, content)
+        return work({ path, used, clear, fill })
       })
     },
     size: (projectId, enough) => sizeOf([folderOf(projectId)], enough),
@@ -59,4 +88,47 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
   const inside = async (folder: string): Promise<string[]> =>
     (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
   return (await Promise.all((await inside(directory)).map(inside))).flat()
+}
+
+/** False for one that is missing, was made by another user, as older versions did as root, or has too many packs. */
+async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
+  const head = await lstat(join(path, 'HEAD')).catch(() => null)
+  if (head === null || (user !== null && head.uid !== user.uid)) return false
+  const packs = await readdir(join(path, 'objects', 'pack')).catch(() => [])
+  return packs.filter((file) => file.endsWith('.pack')).length <= mostPacks
+}
+
+/** Makes a bare repository (gitrepository-layout(5)), by default an empty one, in place of whatever is there. */
+async function makeRepository(
+  path: string,
+  format: ObjectFormat,
+  user: OsUser | null,
+  content?: PackContent,
+): Promise<void> {
+  await rm(path, { recursive: true, force: true })
+  const extension = format === 'sha1' ? '' : `[extensions]\n\tobjectFormat = ${format}\n`
+  const version = format === 'sha1' ? 0 : 1
+  const files = {
+    HEAD: 'ref: refs/heads/main\n',
+    config: `[core]\n\trepositoryFormatVersion = ${version}\n\tbare = true\n${extension}`,
+    ...(content === undefined ? {} : { shallow: `${content.commit}\n` }),
+  }
+  const folders = [path, join(path, 'objects'), join(path, 'objects', 'pack'), join(path, 'refs')]
+  for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const [name, content] of Object.entries(files)) await writeFile(join(path, name), content)
+  const pack = packIn({ path })
+  if (content !== undefined) await copyFile(content.pack, pack, constants.COPYFILE_FICLONE)
+  if (user === null) return
+  // The folder itself comes last: until then git's user can change nothing in it.
+  const names = Object.keys(files).map((name) => join(path, name))
+  const made = [...(content === undefined ? [] : [pack]), ...names, ...folders.toReversed()]
+  for (const each of made) await chown(each, user.uid, user.gid)
+}
+
+/** Makes folders that git's own user passes through, and cannot list. */
+async function passThrough(folders: readonly string[], user: OsUser | null): Promise<void> {
+  for (const folder of folders) {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    if (user !== null) await chmod(folder, 0o711)
+  }
 }

@@ -1,6 +1,3 @@
-import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { FieldProblem } from '../contract/errors.ts'
 
 /** A git address that was parsed and accepted. */
@@ -18,7 +15,7 @@ const hostForm = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+
 const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
 
 /**
- * Parses a git address: `https`, `http`, `ssh`, the scp form, and in local mode `file:///absolute/path`.
+ * Parses a git address: `https`, `http`, `ssh`, the scp form, and `file:///absolute/path` where it is allowed.
  * Everything else is refused, git's helpers (`ext::…`) and what looks like an option included.
  */
 export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSource | FieldProblem {
@@ -48,33 +45,28 @@ export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSo
   return { url: parsed.href, protocol, host: parsed.hostname, port }
 }
 
+/** True when two addresses name the same repository. An ending in `.git` makes no difference, as hosts see it. */
+export function sameRepository(one: string, other: string): boolean {
+  const [first, second] = [one, other].map((url) => {
+    const source = parseGitUrl(url, { allowFile: true })
+    return 'field' in source ? null : source.url.replace(/\/+$/, '').replace(/\.git$/, '')
+  })
+  return first != null && first === second
+}
+
+/** Returns the address for ssh of a repository that has one for https, as the usual hosts name it; null for others. */
+export function sshUrlOf(url: string): string | null {
+  const source = parseGitUrl(url, { allowFile: false })
+  if ('field' in source || source.protocol !== 'https' || source.port !== defaultPorts.https) return null
+  return `git@${source.host}:${new URL(source.url).pathname.slice(1)}`
+}
+
 function readFileUrl(url: string, parsed: URL, options: { allowFile: boolean }): GitSource | FieldProblem {
   if (!options.allowFile) return problem(accepted(options))
   if (parsed.hostname !== '' || !url.startsWith('file:///') || parsed.search !== '' || parsed.hash !== '') {
     return problem('must have the form file:///absolute/path')
   }
   return { url, protocol: 'file', host: null, port: null }
-}
-
-/** True when a local address leads to a git repository, bare or not. */
-export async function isLocalRepository(source: GitSource): Promise<boolean> {
-  try {
-    const path = fileURLToPath(source.url)
-    const candidates = [path, join(path, '.git')]
-    const found = await Promise.all(candidates.map((folder) => isGitFolder(folder)))
-    return found.includes(true)
-  } catch {
-    return false
-  }
-}
-
-async function isGitFolder(folder: string): Promise<boolean> {
-  try {
-    const [head, objects] = await Promise.all([stat(join(folder, 'HEAD')), stat(join(folder, 'objects'))])
-    return head.isFile() && objects.isDirectory()
-  } catch {
-    return false
-  }
 }
 
 /** Checks a name by the rules of `git check-ref-format --branch`. Returns the problem, or undefined. */

@@ -1,24 +1,60 @@
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, mkdir, open, unlink, writeFile } from 'node:fs/promises'
+import { chmod, type FileHandle, mkdir, open, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ensurePrivateFolder } from '../platform/disk/folders.ts'
+import { type Confined, type ConfinedExit, inheritedDescriptor } from '../platform/machine/confined.ts'
+import type { DeployKey } from './deploy-key.ts'
+import type { OpenedRepository } from './local-repository.ts'
+import { SourceError } from './source-error.ts'
+import { type HostKeys, hostAlias, openSshAccess, type SshAccess } from './ssh-access.ts'
 
-export interface GitResult {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
+export type GitResult = ConfinedExit
+
+/** Runs git with an argument array, confined, without the server's environment and without password prompts. */
+export interface Git {
+  run(args: readonly string[], options: GitRun): Promise<GitResult>
+  /**
+   * Runs a shell script that uses git several times on files of this machine: making a sandbox takes longer than git does in
+   * it. The script is constant text; its arguments, and what it reads, are its only input.
+   */
+  script(script: string, args: readonly string[], options: Omit<GitRun, 'remote'>): Promise<GitResult>
+  /** The address at which git finds a repository of this machine. */
+  urlOf(opened: OpenedRepository): string
+  /** True when git sees nothing of the machine besides the repository. */
+  readonly isSandboxed: boolean
 }
 
-/** Runs git with an argument array, without the server's environment and without password prompts. */
-export type Git = (
-  args: readonly string[],
-  options: {
-    readonly cwd: string
-    readonly signal: AbortSignal
-    readonly pin?: Pin | undefined
-    readonly credentials?: Credentials | undefined
-  },
-) => Promise<GitResult>
+export interface GitRun {
+  readonly signal: AbortSignal
+  /** Folders that git may write; nothing else is kept. */
+  readonly writable: readonly string[]
+  /** A repository to reach; none for work on files of this machine. */
+  readonly remote?: RemoteAccess
+  /** Receives standard output in place of the result; ends git when it throws. */
+  readonly onOutput?: (chunk: Buffer) => void
+  /** Written to standard input once it is there. */
+  readonly input?: Promise<string>
+}
+
+export interface RemoteAccess {
+  readonly pin: Pin | undefined
+  readonly credentials: Credentials | undefined
+  /** Set for a repository of this machine, which is reached without a network. */
+  readonly opened: OpenedRepository | null
+  /** Set for a repository that is reached by ssh. */
+  readonly ssh: SshRemote | null
+}
+
+/** How ssh reaches a repository. */
+export interface SshRemote {
+  /** With the port, such as `example.com:22`. */
+  readonly host: string
+  /** The key of the app for this host; null without one. */
+  readonly key: DeployKey | null
+  /** True when ssh may use the keys in the agent of the user who runs the server. */
+  readonly useAgent: boolean
+  readonly hostKeys: HostKeys
+}
 
 /** The credentials of a private repository, for one origin alone. */
 export interface Credentials {
@@ -38,23 +74,43 @@ export interface Pin {
 export interface GitOptions {
   /** A folder of git's own, for its configuration and the hosts it knows. */
   readonly directory: string
-  readonly path: string
-  readonly allowFile: boolean
-  /** True when ssh may use the keys of the user who runs the server: in local mode. */
-  readonly useOwnSshKeys: boolean
+  readonly confined: Confined
   /** The operator's variables, such as a proxy or a certificate bundle. */
   readonly environment: Readonly<Record<string, string>>
+  /** The socket of the operator's ssh agent, if there is one. */
+  readonly sshAgent: string | null
+  /** The largest file that git may write, in bytes. */
+  readonly mostFileBytes: number
 }
 
-const outputLimit = 64 * 1024
+/** The place of a repository of this machine in the sandbox. */
+const repositoryPath = '/repository'
 
-// Other users' repositories are read on purpose: only the address decides (see `parseGitUrl`).
-// No hook, no helper and no protocol besides those named in the environment. A redirect could lead to a host that was not
-// checked, with credentials that are meant for another.
-const configuration = `[safe]
-	directory = *
-[core]
+/** Faults of objects that are let pass (git-fsck(1)). */
+export const harmlessFaults = [
+  'zeroPaddedFilemode',
+  'badTimezone',
+  'missingSpaceBeforeDate',
+  'missingEmail',
+  'missingNameBeforeEmail',
+  'missingSpaceBeforeEmail',
+  'badEmail',
+  'zeroPaddedDate',
+  'badDateOverflow',
+  'gitmodulesUrl',
+  'gitmodulesParse',
+]
+
+// Git uses no hook, no helper and no protocol besides those named in the environment. A redirect could lead to a host that
+// was not checked, with credentials that are meant for another. Objects are checked as they arrive, except for harmless
+// faults of old programs, and for .gitmodules, whose addresses are checked before they are used. Large files pass through
+// without being held in memory, and one thread works at a time.
+const configuration = `[core]
 	hooksPath = /dev/null
+	bigFileThreshold = 16m
+	packedGitLimit = 128m
+	deltaBaseCacheLimit = 32m
+	fsmonitor = false
 [credential]
 	helper =
 [advice]
@@ -63,8 +119,18 @@ const configuration = `[safe]
 	auto = 0
 [maintenance]
 	auto = false
+[pack]
+	threads = 1
+	windowMemory = 64m
+[index]
+	threads = 1
+[checkout]
+	workers = 1
 [transfer]
 	unpackLimit = 1
+	fsckObjects = true
+[fetch "fsck"]
+${harmlessFaults.map((fault) => `\t${fault} = ignore`).join('\n')}
 [http]
 	followRedirects = false
 [init]
@@ -72,66 +138,96 @@ const configuration = `[safe]
 `
 
 export async function createGit(options: GitOptions): Promise<Git> {
-  await mkdir(options.directory, { recursive: true, mode: 0o700 })
-  const configFile = join(options.directory, 'config')
-  await writeFile(configFile, configuration, { mode: 0o600 })
-  const environment = {
-    ...options.environment,
-    PATH: options.path,
-    HOME: options.directory,
-    LC_ALL: 'C',
-    GIT_CONFIG_GLOBAL: configFile,
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_ALLOW_PROTOCOL: options.allowFile ? 'https:http:ssh:file' : 'https:http:ssh',
-    GIT_SSH_VARIANT: 'ssh',
+  const { directory, confined } = options
+  const files = await prepareFiles(directory, confined)
+
+  const run = async (argv: Argv, given: GitRun, secret: FileHandle | null): Promise<GitResult> => {
+    const { remote, signal } = given
+    const isRemote = remote !== undefined && remote.opened === null
+    const ssh = remote?.ssh == null ? null : await openSsh(remote.ssh, options, files)
+    try {
+      const result = await confined.run(
+        {
+          argv,
+          env: environmentOf(options, files, remote, ssh),
+          writable: [...given.writable, ...(isRemote ? [files.home] : []), ...(ssh === null ? [] : [ssh.folder])],
+          readable: [files.configuration, ...certificates(options.environment)],
+          mounted: [{ from: files.passwd, at: '/etc/passwd' }],
+          opened: remote?.opened ? { ...remote.opened, at: repositoryPath } : null,
+          network: isRemote,
+          inherited: secret,
+          mostFileBytes: options.mostFileBytes,
+          ...(given.onOutput === undefined ? {} : { onOutput: given.onOutput }),
+          ...(given.input === undefined ? {} : { input: given.input }),
+        },
+        signal,
+      )
+      if (ssh !== null && remote?.ssh != null) await keepHostKey(remote.ssh, ssh)
+      return result
+    } finally {
+      await ssh?.close()
+    }
   }
 
-  const spawnGit = (
-    args: readonly string[],
-    { cwd, signal, pin }: { cwd: string; signal: AbortSignal; pin?: Pin | undefined },
-    secret: FileHandle | undefined,
-  ): Promise<GitResult> =>
-    new Promise((done, fail) => {
-      signal.throwIfAborted()
-      const child = spawn('git', [...settingsOf(pin, secret), ...args], {
-        cwd,
-        env: { ...environment, GIT_SSH_COMMAND: sshCommand(options, pin) },
-        stdio: ['ignore', 'pipe', 'pipe', secret?.fd ?? 'ignore'],
-        detached: true,
-      })
-      const output = { stdout: '', stderr: '' }
-      const keep = (name: keyof typeof output) => (chunk: Buffer) => {
-        output[name] = (output[name] + chunk.toString('utf8')).slice(-outputLimit)
+  return {
+    isSandboxed: confined.isSandboxed,
+    urlOf: ({ realPath }) => `file://${confined.isSandboxed ? repositoryPath : encodeURI(realPath)}`,
+    async run(args, given) {
+      const { remote } = given
+      const argvOf = (secret: FileHandle | null): Argv => ['git', ...settingsOf(remote, secret), ...args]
+      if (remote?.credentials === undefined) return run(argvOf(null), given, null)
+      const secret = await writeSecret(directory, remote.credentials)
+      try {
+        return await run(argvOf(secret), given, secret)
+      } finally {
+        await secret.close()
       }
-      child.stdout?.on('data', keep('stdout'))
-      child.stderr?.on('data', keep('stderr'))
-      const abort = () => killGroup(child.pid)
-      signal.addEventListener('abort', abort, { once: true })
-      child.on('error', (error) => {
-        signal.removeEventListener('abort', abort)
-        fail(new Error('git could not be run. Install it, and see that it is on the PATH.', { cause: error }))
-      })
-      child.on('close', (code) => {
-        signal.removeEventListener('abort', abort)
-        if (signal.aborted) fail(signal.reason)
-        else done({ code, ...output })
-      })
-    })
-
-  return async (args, { credentials, ...rest }) => {
-    if (credentials === undefined) return spawnGit(args, rest, undefined)
-    const secret = await writeSecret(options.directory, credentials)
-    try {
-      return await spawnGit(args, rest, secret)
-    } finally {
-      await secret.close()
-    }
+    },
+    script: (script, args, given) => run(['/bin/sh', '-c', script, 'sh', ...args], given, null),
   }
 }
 
-/** The path of the file behind git's descriptor 3, in every process that it starts. */
-const secretPath = '/proc/self/fd/3'
+type Argv = readonly [string, ...string[]]
+
+/** Files that git reads; it writes only to `home`. */
+interface Files {
+  readonly home: string
+  readonly configuration: string
+  /** Names git's user, because ssh refuses to work for a user without a name. */
+  readonly passwd: string
+  readonly user: Confined['user']
+}
+
+async function prepareFiles(directory: string, { user, isSandboxed }: Confined): Promise<Files> {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  // A user of git's own passes through it.
+  if (user !== null) await chmod(directory, 0o711)
+  const files = {
+    home: join(directory, 'home'),
+    configuration: join(directory, 'config'),
+    passwd: join(directory, 'passwd'),
+    user,
+  }
+  await ensurePrivateFolder(files.home, user)
+  // Older versions knew hosts for all apps together.
+  for (const folder of [directory, files.home]) await rm(join(folder, 'known_hosts'), { force: true })
+  // Git reads a repository of another user only when it is named here; without a sandbox its path is known too late.
+  const safe = `[safe]\n\tdirectory = ${isSandboxed ? repositoryPath : '*'}\n`
+  const ids = user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
+  await writeReadable(files.configuration, `${configuration}${safe}`)
+  await writeReadable(files.passwd, `git:x:${ids.uid}:${ids.gid}::${files.home}:/bin/false\n`)
+  return files
+}
+
+/** Writes a file that holds no secret. */
+async function writeReadable(path: string, content: string): Promise<void> {
+  await writeFile(path, content, { mode: 0o644 })
+  // The mode above counts for a new file alone.
+  await chmod(path, 0o644)
+}
+
+/** The path of the file behind the inherited descriptor, in git and in every process that it starts. */
+const secretPath = `/proc/self/fd/${inheritedDescriptor}`
 
 /**
  * Writes the header with the credentials as git's configuration into a file without a name: only processes that inherit
@@ -145,6 +241,8 @@ async function writeSecret(directory: string, { origin, token }: Credentials): P
     const pair = token.includes(':') ? token : `${tokenUser}:${token}`
     const header = `Authorization: Basic ${Buffer.from(pair).toString('base64')}`
     await file.writeFile(`[http "${origin}/"]\n\textraHeader = "${header}"\n`)
+    // Git opens it by the descriptor, as another user where it has one.
+    await file.chmod(0o644)
     return file
   } catch (error) {
     await file.close()
@@ -155,31 +253,70 @@ async function writeSecret(directory: string, { origin, token }: Credentials): P
 /** The user name that hosts expect beside a token, or that they do not look at. */
 const tokenUser = 'x-access-token'
 
-// git has helpers (git-remote-https, ssh) that must end with it.
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // It has ended by itself.
-  }
-}
-
-function settingsOf(pin: Pin | undefined, secret: FileHandle | undefined): string[] {
-  const settings = secret === undefined ? [] : ['-c', `include.path=${secretPath}`]
+function settingsOf(remote: RemoteAccess | undefined, secret: FileHandle | null): string[] {
+  const settings = secret === null ? [] : ['-c', `include.path=${secretPath}`]
+  const pin = remote?.pin
   if (pin === undefined) return settings
   const address = pin.address.includes(':') ? `[${pin.address}]` : pin.address
   return [...settings, '-c', `http.curloptResolve=${pin.host}:${pin.port}:${address}`]
 }
 
+function environmentOf(
+  { environment }: GitOptions,
+  { home, configuration }: Files,
+  remote: RemoteAccess | undefined,
+  ssh: SshAccess | null,
+): Record<string, string> {
+  return {
+    ...environment,
+    HOME: home,
+    LC_ALL: 'C',
+    GIT_CONFIG_GLOBAL: configuration,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ALLOW_PROTOCOL: remote?.opened ? 'file' : ssh === null ? 'https:http' : 'ssh',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_SSH_VARIANT: 'ssh',
+    ...(ssh === null ? {} : { GIT_SSH_COMMAND: sshCommand(ssh, remote) }),
+    ...(ssh === null || ssh.agent === null ? {} : { SSH_AUTH_SOCK: ssh.agent }),
+  }
+}
+
 // git splits this by the shell's rules, so the one path in it is quoted by them.
-function sshCommand(options: GitOptions, pin: Pin | undefined): string {
-  const knownHosts = join(options.directory, 'known_hosts').replaceAll("'", "'\\''")
+function sshCommand({ knownHosts, agent }: SshAccess, remote: RemoteAccess | undefined): string {
   const words = [
-    'ssh -F none -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=accept-new',
-    `-o 'UserKnownHostsFile="${knownHosts}"'`,
+    'ssh -F none -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=accept-new -o UpdateHostKeys=no',
+    `-o 'UserKnownHostsFile="${knownHosts.replaceAll("'", "'\\''")}"' -o GlobalKnownHostsFile=none -o HostKeyAlias=${hostAlias}`,
+    '-o IdentityFile=none',
   ]
-  if (!options.useOwnSshKeys) words.push('-o IdentityFile=none -o IdentityAgent=none')
-  if (pin !== undefined) words.push(`-o HostName=${pin.address} -o HostKeyAlias=${pin.host}`)
+  if (agent === null) words.push('-o IdentityAgent=none')
+  const pin = remote?.pin
+  if (pin !== undefined) words.push(`-o HostName=${pin.address}`)
   return words.join(' ')
 }
+
+/** Prepares ssh for one run: with the key of the app, or else with the operator's agent where that may be used. */
+async function openSsh(
+  { key, useAgent, host, hostKeys }: SshRemote,
+  { sshAgent }: GitOptions,
+  files: Files,
+): Promise<SshAccess> {
+  return openSshAccess({ agent: key ?? (useAgent ? sshAgent : null), hostKey: await hostKeys.keyOf(host) }, files)
+}
+
+/** Keeps the key of a host that was met. Rejects with a `SourceError` when it has shown two keys at the same time. */
+async function keepHostKey({ host, hostKeys }: SshRemote, ssh: SshAccess): Promise<void> {
+  const met = await ssh.metKey()
+  if (met === null || (await hostKeys.keep(host, met))) return
+  throw new SourceError(
+    'host_key_changed',
+    `The ssh host ${host} shows different keys.`,
+    'Ask its owner which one is right.',
+  )
+}
+
+/** The operator's variables may name files with certificates, which git and its libraries read. */
+const certificates = (environment: Readonly<Record<string, string>>): string[] =>
+  Object.entries(environment).flatMap(([name, value]) =>
+    /^(GIT_SSL|SSL_CERT|CURL_CA)_/.test(name) && value.startsWith('/') ? [value] : [],
+  )

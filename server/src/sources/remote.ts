@@ -1,57 +1,86 @@
 import type { Outbound } from '../platform/outbound.ts'
 import { OutboundError } from '../platform/outbound.ts'
+import type { DeployKey } from './deploy-key.ts'
 import { fetchError } from './fetch-errors.ts'
-import type { Credentials, Git, GitResult, Pin } from './git.ts'
+import type { Credentials, Git, GitResult, Pin, SshRemote } from './git.ts'
 import { type GitSource, parseGitUrl } from './git-url.ts'
+import { allowsFiles, type FileRule, openRepository } from './local-repository.ts'
 import { SourceError } from './source-error.ts'
+import type { HostKeys } from './ssh-access.ts'
 
 /** A remote repository, with the address that its host resolved to and the credentials for it. */
 export interface Remote {
   readonly source: GitSource
-  /** Runs git with the connection's settings. */
-  git(args: readonly string[], cwd: string): Promise<GitResult>
-  defaultBranch(): Promise<string>
+  /** The address for git. */
+  readonly url: string
+  /** Runs git with the connection's settings and folders that it may write. */
+  git(args: readonly string[], writable: readonly string[]): Promise<GitResult>
+  /** Returns the name of the default branch, and the commit at its tip. */
+  defaultBranch(): Promise<{ readonly name: string; readonly commit: string }>
   /** Returns the commit that a reference of the remote names; null when it has no such reference. */
   tipOf(ref: string): Promise<string | null>
-  /** Returns the token for addresses of the very same origin, and null for others. */
-  tokenFor(url: string): string | null
+  /** Returns the credentials for addresses of the very same origin, and none for others. */
+  credentialsFor(url: string): RepositoryCredentials
+  close(): Promise<void>
 }
+
+/** Credentials that open a private repository. */
+export interface RepositoryCredentials {
+  /** A token, or `user:password`, for https. */
+  readonly token: string | null
+  /** A key for ssh. */
+  readonly sshKey: DeployKey | null
+}
+
+export const noCredentials: RepositoryCredentials = { token: null, sshKey: null }
 
 export interface RemoteDependencies {
   readonly git: Git
   readonly outbound: Outbound
-  readonly allowFile: boolean
 }
 
-/** Reads the address and checks the host that it leads to. Rejects with a `SourceError`. */
+export interface RemoteRequest {
+  readonly gitUrl: string
+  readonly credentials: RepositoryCredentials
+  readonly hostKeys: HostKeys
+  /** The repositories of this machine that may be read. */
+  readonly files: FileRule
+  /** True when ssh may use the operator's keys. */
+  readonly useAgent: boolean
+  /** The path of the submodule that the repository is fetched for. */
+  readonly submodule?: string
+}
+
+/** Reads the address and checks the host or the folder that it leads to. Rejects with a `SourceError`. */
 export async function connect(
   dependencies: RemoteDependencies,
-  request: { readonly gitUrl: string; readonly token: string | null; readonly submodule?: string },
+  request: RemoteRequest,
   signal: AbortSignal,
 ): Promise<Remote> {
-  const source = parseGitUrl(request.gitUrl, dependencies)
-  if ('field' in source) {
-    if (request.submodule === undefined) {
-      throw new SourceError('git_url_refused', `git_url ${source.message}.`)
-    }
-    const message = `The address of the submodule ${request.submodule} ${source.message}.`
-    throw new SourceError('submodule_refused', message)
-  }
+  const allowFile = allowsFiles(request.files)
+  const source = parseGitUrl(request.gitUrl, { allowFile })
+  if ('field' in source) throw refused(request, source.message)
   const pin = await pinnedAddress(dependencies.outbound, source)
-  const credentials = credentialsFor(source, request.token)
-  const git = (args: readonly string[], cwd: string) => dependencies.git(args, { cwd, signal, pin, credentials })
-  // Run outside of any repository: `ls-remote` needs none.
-  const list = (...args: string[]) => git(['ls-remote', ...args], '/')
+  const opened = source.protocol === 'file' ? await openRepository(source, request.files) : null
+  if (typeof opened === 'string') throw refused(request, opened)
+  const { credentials } = request
+  const access = { pin, credentials: credentialsFor(source, credentials.token), opened, ssh: sshOf(source, request) }
+  const git: Remote['git'] = (args, writable) => dependencies.git.run(args, { writable, signal, remote: access })
+  const url = opened === null ? source.url : dependencies.git.urlOf(opened)
+  const list = (...args: string[]) => git(['ls-remote', ...args], [])
 
   return {
     source,
+    url,
     git,
+    close: async () => opened?.folder.close(),
 
     async defaultBranch() {
-      const listed = await list('--symref', '--', source.url, 'HEAD')
+      const listed = await list('--symref', '--', url, 'HEAD')
       if (listed.code !== 0) throw fetchError(listed, source, 'HEAD')
-      const branch = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed.stdout)?.[1]
-      if (branch !== undefined) return branch
+      const name = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed.stdout)?.[1]
+      const commit = /^([0-9a-f]+)\tHEAD$/m.exec(listed.stdout)?.[1]
+      if (name !== undefined && commit !== undefined) return { name, commit }
       throw new SourceError(
         'no_default_branch',
         `${source.url} has no default branch; it may be empty. Push a commit, or name the branch.`,
@@ -59,17 +88,22 @@ export async function connect(
     },
 
     async tipOf(ref) {
-      const listed = await list('--', source.url, ref)
+      const listed = await list('--', url, ref)
       if (listed.code !== 0) throw fetchError(listed, source, ref)
       const lines = listed.stdout.split('\n').map((line) => line.split('\t'))
       return lines.find(([, name]) => name === ref)?.[0] ?? null
     },
 
-    tokenFor(url) {
-      const other = parseGitUrl(url, dependencies)
-      return !('field' in other) && originOf(other) === originOf(source) ? request.token : null
+    credentialsFor(address) {
+      const other = parseGitUrl(address, { allowFile })
+      return !('field' in other) && originOf(other) === originOf(source) ? credentials : noCredentials
     },
   }
+}
+
+function refused({ submodule }: RemoteRequest, problem: string): SourceError {
+  if (submodule === undefined) return new SourceError('git_url_refused', `git_url ${problem}.`)
+  return new SourceError('submodule_refused', `The address of the submodule ${submodule} ${problem}.`)
 }
 
 /** True when a token can be sent with an address: over https, and in local mode over http, too. */
@@ -78,12 +112,22 @@ export function takesToken(source: GitSource, options: { readonly allowHttp: boo
 }
 
 function credentialsFor(source: GitSource, token: string | null): Credentials | undefined {
-  const origin = originOf(source)
+  const origin = source.protocol === 'ssh' ? null : originOf(source)
   return token === null || origin === null ? undefined : { origin, token }
 }
 
-function originOf({ protocol, url }: GitSource): string | null {
-  return protocol === 'https' || protocol === 'http' ? new URL(url).origin : null
+function originOf(source: GitSource): string | null {
+  const { protocol, url } = source
+  if (protocol === 'ssh') return `ssh://${sshHost(source)}`
+  return protocol === 'file' ? null : new URL(url).origin
+}
+
+/** Returns the host of an address with its port. */
+const sshHost = ({ host, port }: Pick<GitSource, 'host' | 'port'>): string => `${host?.toLowerCase()}:${port}`
+
+function sshOf(source: GitSource, { credentials, useAgent, hostKeys }: RemoteRequest): SshRemote | null {
+  if (source.protocol !== 'ssh') return null
+  return { host: sshHost(source), key: credentials.sshKey, useAgent, hostKeys }
 }
 
 async function pinnedAddress(outbound: Outbound, source: GitSource): Promise<Pin | undefined> {
@@ -94,6 +138,6 @@ async function pinnedAddress(outbound: Outbound, source: GitSource): Promise<Pin
     return { host: source.host, port: source.port, address: first.address }
   } catch (error) {
     if (error instanceof OutboundError) throw new SourceError(error.code, error.message)
-    throw new SourceError('repository_unreachable', `The host ${source.host} of git_url cannot be found.`)
+    throw new SourceError('repository_unreachable', `The host ${source.host} cannot be found.`, 'Check git_url.')
   }
 }

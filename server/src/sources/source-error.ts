@@ -3,9 +3,37 @@ export class SourceError extends Error {
   override readonly name = 'SourceError'
   /** Stable and machine-readable, such as `unknown_branch`. */
   readonly code: string
+  /** The message without the advice, which names fields of the request. */
+  readonly problem: string
 
-  constructor(code: string, message: string) {
-    super(message)
+  constructor(code: string, problem: string, advice = '') {
+    super(`${problem} ${advice}`.trim())
     this.code = code
+    this.problem = problem
+  }
+}
+
+/** The failures whose words fit a submodule as they are. */
+const named = new Set(['submodule_refused', 'host_key_changed', 'too_many_hosts'])
+
+/** The advice for a submodule, by the code of its failure. A submodule has its address and its commit from its parent. */
+const advice: Readonly<Record<string, string>> = {
+  repository_refused:
+    'Check its address in .gitmodules. git_token and stored credentials are for the host of git_url alone: elsewhere it must be ' +
+    'public.',
+  unknown_commit: 'Push that commit there, or pin one that it has.',
+}
+
+/**
+ * Rethrows a failure in the words of the parent's owner, who has given neither the address of a submodule nor its commit;
+ * any other one as it is.
+ *
+ * @param path of the submodule; `null` for the repository itself
+ */
+export function namingSubmodule(path: string | null): (error: unknown) => never {
+  return (error) => {
+    if (path === null || !(error instanceof SourceError) || named.has(error.code)) throw error
+    const problem = `The submodule ${path} cannot be fetched: ${error.problem}`
+    throw new SourceError(error.code, problem, advice[error.code] ?? 'Check its address in .gitmodules.')
   }
 }

@@ -17,9 +17,15 @@ export function parseGitmodules(listed: string): Submodule[] {
   )
 }
 
-/** Returns the address of a submodule; one that begins with `./` or `../` is relative to its parent's (gitmodules(5)). */
-export function submoduleUrl(parent: string, url: string): string {
+/**
+ * Returns the address of a submodule; one that begins with `./` or `../` is relative to its parent's (gitmodules(5)), and
+ * null when that has none.
+ */
+export function submoduleUrl(parent: string, url: string): string
+export function submoduleUrl(parent: string | null, url: string): string | null
+export function submoduleUrl(parent: string | null, url: string): string | null {
   if (!/^\.\.?\//.test(url)) return url
+  if (parent === null) return null
   let base = parent.replace(/\/+$/, '')
   let rest = url
   for (let step = /^\.\.?\/+/.exec(rest)?.[0]; step !== undefined; step = /^\.\.?\/+/.exec(rest)?.[0]) {

@@ -17,7 +17,7 @@ export function limitsOf(plans: Plans, plan: string): Limits {
 /** Returns the error for a file that is too large: `invalid_request`, with the largest size possible now in `details.max_bytes`. */
 export function tooLarge(maxBytes: number): ApiError {
   const most = Math.max(0, Math.floor(maxBytes))
-  const message = `is too large: the project's plan leaves room for ${most} bytes`
+  const message = `is too large: the plan of the project and the limits of the account leave room for ${most} bytes`
   return new ApiError('invalid_request', `file: ${message}`, {
     field: 'file',
     max_bytes: most,
@@ -25,12 +25,11 @@ export function tooLarge(maxBytes: number): ApiError {
   })
 }
 
-/** Returns an error that tells the client of a full disk in place of the system's own; any other error unchanged. */
-export function describeDiskError(error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException | null)?.code
-  if (code !== 'ENOSPC' && code !== 'EDQUOT') return error
+/** Returns the error for an upload beyond those that an account may have at once. */
+export function tooManyUploads(most: number): ApiError {
   return new ApiError(
-    'server_error',
-    "The server's disk is full: nothing was stored. Its operator must make room first.",
+    'invalid_request',
+    `The account has ${most} uploads under way, as many as it may have at once. Wait until one has ended.`,
+    { limit: 'uploads', most },
   )
 }

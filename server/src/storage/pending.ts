@@ -1,7 +1,14 @@
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
-import { createReservations, leaseEnd, type ServerStart, type Uploading, type Wanted } from './reservations.ts'
+import {
+  type AccountSpace,
+  createReservations,
+  leaseEnd,
+  type ServerStart,
+  type Uploading,
+  type Wanted,
+} from './reservations.ts'
 import type { FileStore } from './store.ts'
 import type { StorageTables } from './tables.ts'
 
@@ -43,6 +50,8 @@ export interface PendingFilesDependencies {
   readonly database: Database
   readonly store: FileStore
   readonly server: ServerStart
+  /** The space that all projects of an account may use together. Throws when the disk is nearly full. */
+  readonly spaceOf: (transaction: Transaction, accountId: string) => Promise<AccountSpace>
   /** True when it is certain that the process of a trace has ended. */
   readonly hasEnded: (trace: string) => boolean
   readonly logger: Logger
@@ -54,7 +63,7 @@ const expired = sql<boolean>`lease_until <= now()`
 export function createPendingFiles(dependencies: PendingFilesDependencies): PendingFiles {
   const { database, store, server, logger } = dependencies
   const underWay = new Set<string>()
-  const reserve = createReservations({ database, server })
+  const reserve = createReservations({ database, server, spaceOf: dependencies.spaceOf })
 
   const recover = async (signal?: AbortSignal): Promise<void> => {
     const ended = await endedProcesses(dependencies)

@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
+import { ApiError } from '../contract/errors.ts'
 import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
+import { tooManyUploads } from './limits.ts'
 
 /** The space that an upload needs. */
 export interface Wanted {
@@ -23,6 +25,15 @@ export interface Uploading {
   readonly id: string
   readonly projectId: string
   readonly quotaBytes: number
+  readonly accountId: string
+}
+
+/** The space that all projects of an account may use together. */
+export interface AccountSpace {
+  readonly projectIds: readonly string[]
+  readonly quotaBytes: number
+  /** The most uploads at once. */
+  readonly uploads: number
 }
 
 interface Question extends Uploading, Wanted {
@@ -55,13 +66,15 @@ const spareShare = 1 / 16
 export function createReservations(options: {
   readonly database: Database
   readonly server: ServerStart
+  readonly spaceOf: (transaction: Transaction, accountId: string) => Promise<AccountSpace>
 }): (upload: Uploading, held: number | undefined, wanted: Wanted) => Promise<number> {
-  const { database, server } = options
+  const { database, server, spaceOf } = options
   const ask = createBatcher((questions: readonly Question[]) =>
-    database.transaction().execute((transaction) => reserve(transaction, server, questions)),
+    database.transaction().execute((transaction) => reserve(transaction, { server, spaceOf }, questions)),
   )
   return async (upload, held, wanted) => {
     const granted = await ask({ ...upload, ...wanted, held })
+    if (granted instanceof ApiError) throw granted
     if (granted === undefined)
       throw new Error('The lease of the upload had expired, and another server removed its bytes.')
     return granted
@@ -81,22 +94,21 @@ export async function usageOf(database: Database | Transaction, projectIds: read
 
 async function reserve(
   transaction: Transaction,
-  server: ServerStart,
+  { server, spaceOf }: Pick<Parameters<typeof createReservations>[0], 'server' | 'spaceOf'>,
   questions: readonly Question[],
-): Promise<(number | undefined)[]> {
-  const projectIds = [...new Set(questions.map(({ projectId }) => projectId))].sort()
+): Promise<(number | ApiError | undefined)[]> {
+  const accountIds = [...new Set(questions.map(({ accountId }) => accountId))].sort()
   // One statement waits for the locks, the next one sees what their holders have reserved.
   await sql`select pg_advisory_xact_lock(hashtextextended('storage of ' || id, 0))
-    from unnest(${projectIds}::text[]) as project (id)`.execute(transaction)
-  const usage = await usageOf(transaction, projectIds)
-  const used = new Map(projectIds.map((id, at) => [id, (usage[at]?.stored ?? 0) + (usage[at]?.reserved ?? 0)]))
+    from unnest(${accountIds}::text[]) as account (id)`.execute(transaction)
+  const accounts = new Map<string, AccountUsage>()
+  for (const id of accountIds) accounts.set(id, await accountUsage(transaction, await spaceOf(transaction, id)))
   const answers = questions.map((question) => {
-    const before = used.get(question.projectId) ?? 0
-    const granted = grant(question, question.quotaBytes - before)
-    if (granted >= question.least) used.set(question.projectId, before + granted - (question.held ?? 0))
-    return { ...question, granted }
+    const account = accounts.get(question.accountId)
+    const granted = account === undefined ? 0 : decide(question, account)
+    return { ...question, granted: granted ?? 0, isRefused: granted === null }
   })
-  const given = answers.filter(({ granted, least }) => granted >= least)
+  const given = answers.filter(({ granted, least, isRefused }) => !isRefused && granted >= least)
   await insertRows(
     transaction,
     server,
@@ -107,9 +119,45 @@ async function reserve(
     server,
     given.filter(({ held }) => held !== undefined),
   )
-  return answers.map(({ id, held, granted, least }) =>
-    held === undefined || granted < least || grown.has(id) ? granted : undefined,
-  )
+  return answers.map(({ id, accountId, held, granted, least, isRefused }) => {
+    if (isRefused) return tooManyUploads(accounts.get(accountId)?.space.uploads ?? 0)
+    return held === undefined || granted < least || grown.has(id) ? granted : undefined
+  })
+}
+
+/** The use of space by the projects of an account, as the questions of one statement are answered. */
+interface AccountUsage {
+  readonly space: AccountSpace
+  /** The bytes by project. */
+  readonly used: Map<string, number>
+  total: number
+  uploads: number
+}
+
+async function accountUsage(transaction: Transaction, space: AccountSpace): Promise<AccountUsage> {
+  const usage = await usageOf(transaction, space.projectIds)
+  const bytes = usage.map(({ stored, reserved }) => stored + reserved)
+  const { rows } = await sql<{ uploads: number }>`select count(*)::int as uploads from pending_files
+    where project_id = any(${space.projectIds}::text[])`.execute(transaction)
+  return {
+    space,
+    used: new Map(space.projectIds.map((id, at) => [id, bytes[at] ?? 0])),
+    total: bytes.reduce((sum, each) => sum + each, 0),
+    uploads: rows[0]?.uploads ?? 0,
+  }
+}
+
+/** Returns the bytes that an upload gets, and counts them; `null` when it is one upload too many. */
+function decide(question: Question, account: AccountUsage): number | null {
+  const { held = 0, projectId, quotaBytes, least } = question
+  if (question.held === undefined && account.uploads >= account.space.uploads) return null
+  const before = account.used.get(projectId) ?? 0
+  const granted = grant(question, Math.min(quotaBytes - before, account.space.quotaBytes - account.total))
+  if (granted < least) return granted
+  account.used.set(projectId, before + granted - held)
+  account.total += granted - held
+  if (question.held === undefined) account.uploads += 1
+  return granted
 }
 
 /** Returns the bytes that an upload gets when `free` bytes are not in use; less than `least` when it cannot go on. */

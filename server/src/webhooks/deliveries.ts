@@ -5,6 +5,7 @@ import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Principal } from '../http/principal.ts'
 import { notify } from '../platform/database/notifications.ts'
 import type { Database, Transaction } from '../platform/database.ts'
+import type { Totals } from '../platform/plans/totals.ts'
 import { announcePing, dueChannel } from './outbox.ts'
 import type { WebhooksTables } from './tables.ts'
 import { findWebhook } from './visible.ts'
@@ -18,7 +19,10 @@ export interface Deliveries {
     page: PageRequest,
   ): Promise<Page<ResponseBody<'deliveries.list'>>>
   get(principal: Principal, webhookId: string, id: string): Promise<ResponseBody<'deliveries.get'>>
-  /** Throws `invalid_request` when the webhook is disabled, as `recover` and `test` do. */
+  /**
+   * Throws `invalid_request` when the webhook is disabled, or the account has done this too often within an hour, as
+   * `recover` and `test` do.
+   */
   redeliver(
     transaction: Transaction,
     principal: Principal,
@@ -36,7 +40,13 @@ export interface Deliveries {
 
 const maxAttemptsShown = 50
 
-export function createDeliveries({ database }: { database: Database }): Deliveries {
+export function createDeliveries(dependencies: {
+  readonly database: Database
+  readonly totals: Pick<Totals, 'takeOne'>
+}): Deliveries {
+  const { database, totals } = dependencies
+  const takeOne = (transaction: Transaction, { accountId }: Principal) =>
+    totals.takeOne(transaction, accountId, 'webhook_tests_per_hour')
   return {
     async list(principal, webhookId, query, page) {
       await findWebhook(database, principal, webhookId)
@@ -59,6 +69,7 @@ export function createDeliveries({ database }: { database: Database }): Deliveri
 
     async redeliver(transaction, principal, webhookId, id) {
       await requireEnabled(transaction, principal, webhookId)
+      await takeOne(transaction, principal)
       const { numUpdatedRows } = await restartSchedule(transaction, webhookId)
         .where('id', '=', id)
         .executeTakeFirstOrThrow()
@@ -69,6 +80,7 @@ export function createDeliveries({ database }: { database: Database }): Deliveri
 
     async recover(transaction, principal, webhookId, input) {
       const webhook = await requireEnabled(transaction, principal, webhookId)
+      await takeOne(transaction, principal)
       const { numUpdatedRows } = await restartSchedule(transaction, webhookId)
         .where('status', '=', 'failed')
         .where('finished_at', '>=', new Date(input.since))
@@ -79,6 +91,7 @@ export function createDeliveries({ database }: { database: Database }): Deliveri
 
     async test(transaction, principal, webhookId) {
       const webhook = await requireEnabled(transaction, principal, webhookId)
+      await takeOne(transaction, principal)
       const { accountId } = principal
       const id = await announcePing(transaction, { id: webhookId, accountId, projectId: webhook.project_id })
       return readOne(transaction, webhookId, id)

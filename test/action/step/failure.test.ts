@@ -19,7 +19,7 @@ describe.concurrent('a deployment that does not run', () => {
     expect(result.stdout).toContain('\nerror: no such file\n')
     expect(result.stdout).toContain(`\nSee ${result.url}/projects/${PROJECT}/deployments/${DEPLOYMENT}\n`)
     expect(result.summary).toContain('Not deployed: shop')
-    expect(result.summary).toContain('<pre>error: no such file</pre>')
+    expect(result.summary).toContain('<pre><code>error: no such file</code></pre>')
   })
 
   test('cannot inject commands for the runner or markup of the summary by its output', async ({ expect, signal }) => {
@@ -68,7 +68,7 @@ describe.concurrent('a deployment that does not run', () => {
     const lines = Array.from({ length: 40 }, (_, at) => `line ${at}`)
     const tail: Answer = { status: 200, body: `${lines.join('\n')}\n`, headers: { 'content-type': 'text/plain' } }
     const result = await run({ create: created, polls: [seen('failed', failure)], tail }, { signal })
-    expect(result.summary).toContain(`<pre>${lines.slice(-30).join('\n')}</pre>`)
+    expect(result.summary).toContain(`<pre><code>${lines.slice(-30).join('\n')}</code></pre>`)
     expect(result.stdout).toContain(`\n${lines.slice(-30).join('\n')}\n`)
     expect(result.stdout).not.toContain('line 9\n')
   })

@@ -24,10 +24,37 @@ describe.concurrent('a deployment that succeeds', () => {
     expect(result.stdout).toMatch(/^running · \d+ s$/m)
     expect(result.stdout.match(/^building · /gm)).toHaveLength(1)
     expect(result.summary).toContain('Deployed shop')
-    expect(result.summary).toContain(`| Address | ${APP} |`)
+    expect(result.summary).toContain(`<th>Address</th><td><a href="${APP}">${APP}</a></td>`)
     const link = `${result.url}/projects/${PROJECT}/deployments/${DEPLOYMENT}`
     expect(result.summary).toContain(`<a href="${link}">${DEPLOYMENT}</a>`)
     expect(result.stdout).toContain(`\nSee ${link}\n`)
+  })
+
+  test('has a summary with the steps and their times, as the server tells them', async ({ expect, signal }) => {
+    const at = (ms: number) => new Date(1_760_000_000_000 + ms).toISOString()
+    const steps = [
+      { name: 'queued', started_at: at(0), finished_at: at(200) },
+      { name: 'fetch', started_at: at(200), finished_at: at(1_500) },
+      { name: 'build', started_at: at(1_500), finished_at: at(66_500) },
+      { name: '<b>later</b>', started_at: at(66_500), finished_at: at(67_000) },
+      { name: 'switch', started_at: 'no time', finished_at: null },
+      null,
+      'text',
+    ]
+    const answer = seen('running')
+    const told =
+      typeof answer === 'object' && 'body' in answer ? { ...answer, body: { ...Object(answer.body), steps } } : answer
+    const { code, summary } = await run({ create: created, polls: [told] }, { signal })
+    expect(code).toBe(0)
+    for (const row of [
+      'Queued</td><td>0.2 s',
+      'Fetch</td><td>1.3 s',
+      'Build</td><td>1 min 5 s',
+      'Whole step</td><td>',
+    ]) {
+      expect(summary).toContain(row)
+    }
+    expect(summary).not.toMatch(/later|Switch|Waited/)
   })
 
   test('is created with the key, the workflow’s source and the variables', async ({ expect, signal }) => {
@@ -49,6 +76,25 @@ describe.concurrent('a deployment that succeeds', () => {
       env_vars: { A: '1', B: 'x\ny' },
     })
     expect(poll).toMatchObject({ method: 'GET', path: `/v1/projects/${PROJECT}/deployments/${DEPLOYMENT}` })
+  })
+
+  test('is created from another deployment, without a commit', async ({ expect, signal }) => {
+    const { requests, stdout, code } = await run(running, { signal, inputs: { 'from-deployment': 'dep_tested' } })
+    expect(code).toBe(0)
+    expect(JSON.parse(requests[0]?.body ?? '')).toEqual({
+      name: 'shop',
+      from_deployment_id: 'dep_tested',
+      env_vars: {},
+    })
+    expect(stdout).toContain('Deploying shop: the release of dep_tested')
+  })
+
+  test('is created from an image, without a commit', async ({ expect, signal }) => {
+    const image = 'registry.example/shop:1'
+    const { requests, stdout, code } = await run(running, { signal, inputs: { image } })
+    expect(code).toBe(0)
+    expect(JSON.parse(requests[0]?.body ?? '')).toEqual({ name: 'shop', image, env_vars: {} })
+    expect(stdout).toContain('Deploying shop: the image registry.example/shop:1')
   })
 
   test('takes the branch and the commit that a pull request comes from, and a name for it', async ({

@@ -36,6 +36,7 @@ describe('GET /audit-log', () => {
       operation: 'projects.create',
       project_id: null,
       resource_id: id,
+      details: null,
     })
     // The entry is written in the transaction of the change, so both have the same time.
     expect(entry?.at).toBe(created_at)

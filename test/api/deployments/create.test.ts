@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
@@ -89,17 +91,31 @@ describe('POST /projects/:project_id/deployments', () => {
     ).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'git_url' } })
   })
 
-  it('refuses one app more than the plan of the project allows', async () => {
+  it('refuses one app more than the plan of the project allows; one that never ran does not count', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'small' } })
-    const create = (name: string) =>
-      server.client.deployments.create({ params: { project_id: id }, body: { name, git_url: 'https://127.0.0.1:1/a' } })
-    for (const name of ['a', 'b', 'c', 'd', 'e']) await create(name)
-    await expect(create('f')).rejects.toMatchObject({
-      code: 'invalid_request',
-      details: { field: 'name', most_apps: 5 },
-    })
+    const create = (name: string, git_url: string) =>
+      server.client.deployments.create({ params: { project_id: id }, body: { name, git_url } })
+    const refused = { code: 'invalid_request', details: { field: 'name', most_apps: 5 } }
+    await deployAndSettle(server.client, id, { name: 'broken', git_url: 'http://127.0.0.1:9/a.git' })
+    // A host that never answers keeps them building until the end of the test.
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const slow = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/a.git`
+    // All at the same time, so that none of them sees the others.
+    const tries = await Promise.allSettled(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => create(name, slow)))
+    const made = tries.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+    const errors = tries.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    expect(made).toHaveLength(5)
+    expect(errors).toMatchObject([refused, refused])
+    // It would be the sixth from now on.
+    await expect(create('broken', slow)).rejects.toMatchObject(refused)
     // Another release of an app adds no app.
-    await create('a')
+    made.push(await create(String(made[0]?.name), slow))
+    for (const each of made) {
+      await server.client.deployments.cancel({ params: { project_id: id, id: each.id } }).catch(() => undefined)
+    }
+    await create('broken', 'http://127.0.0.1:9/a.git')
+    silent.close()
   })
 
   it('answers 404 with the body of a project that never existed', () =>

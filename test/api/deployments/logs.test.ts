@@ -134,6 +134,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(seen.data).toEqual({
       at: expect.stringMatching(/^[\d-]{10}T[\d:]{8}\.\d{3}Z$/),
       stream: 'runtime',
+      process: 'web.1',
       text: 'asked for /one',
     })
     first.close()

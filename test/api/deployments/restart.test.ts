@@ -3,12 +3,23 @@ import { expectNotFound } from '../../harness/conformance.ts'
 import { hangingBuild, processesOf } from '../../harness/deployments.ts'
 import { processesGone, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
+import { plansFile } from '../../harness/storage.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
   given = await serverWithProject()
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
+
+/** An app that answers at its first start, and never again. */
+const startsOnce = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': `const { existsSync, writeFileSync } = require('node:fs')
+    const mark = process.env.HOME + '/started'
+    if (existsSync(mark)) setInterval(() => {}, 1000)
+    else require('node:http').createServer((_, response) => response.end('here')).listen(process.env.PORT)
+    writeFileSync(mark, '')\n`,
+}
 
 describe('POST /projects/:project_id/deployments/:id/restart', () => {
   it('starts the same release as a new process', async () => {
@@ -50,6 +61,21 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
     await processesGone(id)
     expect((await fetch(url)).status).toBe(503)
     expect((await given.client.deployments.get(given.paramsOf(id))).status).toBe('stopped')
+  })
+
+  it('neither waits for a place among the builds of the account nor takes one', async () => {
+    await using plans = await plansFile({ account: { building: 1 } })
+    await using limited = await serverWithProject({ FAIRLEAD_PLANS_FILE: plans.path })
+    await using once = await repository(startsOnce)
+    await using hanging = await repository(hangingBuild)
+    const { id } = await limited.deploy('once', once.url)
+    const building = await limited.create('other', hanging.url)
+    await limited.client.deployments.restart(limited.paramsOf(id))
+    const refusal = { code: 'invalid_request', details: { limit: 'building', most: 1 } }
+    await expect(limited.create('third', hanging.url)).rejects.toMatchObject(refusal)
+    await limited.client.deployments.cancel(limited.paramsOf(building.id))
+    expect((await limited.client.deployments.get(limited.paramsOf(id))).status).toBe('building')
+    await expect(limited.create('third', hanging.url)).resolves.toMatchObject({ status: 'building' })
   })
 
   it('answers 404 with the body of an id that never existed', async () => {

@@ -1,49 +1,38 @@
 import type { ResponseBody } from '@fairlead/server/client'
 
-export type DeploymentItem = ResponseBody<'deployments.list'>['deployments'][number]
 export type Deployment = ResponseBody<'deployments.get'>
+export type App = ResponseBody<'apps.get'>
+export type AppVariables = ResponseBody<'variables.list'>
+export type Release = ResponseBody<'activity.list'>['releases'][number]
+/** A release in the list of its app. */
+export type AppRelease = ResponseBody<'releases.list'>['releases'][number]
+/** The states to filter releases by. */
+export const statuses = [
+  'building',
+  'running',
+  'failed',
+  'canceled',
+  'superseded',
+  'stopped',
+] as const satisfies readonly AppRelease['status'][]
+export type Step = Deployment['steps'][number]
+type Outcome = ResponseBody<'activity.outcomes'>['outcomes'][number]
 
-export interface AppSummary {
-  readonly name: string
-  readonly url: string
-  /** The newest deployment. */
-  readonly latest: DeploymentItem
-  /** The deployment that answers requests to the URL. */
-  readonly serving: DeploymentItem | undefined
-}
-
-/** Groups deployments by app. Both the list and the result have the newest first. */
-export function latestByApp(deployments: readonly DeploymentItem[]): AppSummary[] {
-  const byName = Map.groupBy(deployments, ({ name }) => name)
-  return [...byName].flatMap(([name, releases]) => {
-    const [latest] = releases
-    if (latest === undefined) return []
-    return [{ name, url: latest.url, latest, serving: releases.find(({ status }) => status === 'running') }]
-  })
-}
-
-const dayMs = 86_400_000
-
-export interface Day {
+export interface Day extends Omit<Outcome, 'at'> {
   /** The date, such as `Nov 21`. */
   readonly label: string
-  readonly succeeded: number
-  readonly failed: number
-  readonly other: number
 }
 
-/** Counts the outcomes of the deployments of the last `days` days in the browser's time zone, oldest day first. */
-export function outcomesByDay(deployments: readonly DeploymentItem[], days: number, now: Date): Day[] {
-  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime()
+/** Adds up the outcomes of the last `days` days in the browser's time zone, oldest day first. */
+export function outcomesByDay(outcomes: readonly Outcome[], days: number, now: Date): Day[] {
   const format = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' })
   return Array.from({ length: days }, (_, index) => {
-    const from = midnight - (days - 1 - index) * dayMs
-    const ofDay = deployments.filter(({ created_at }) => {
-      const at = Date.parse(created_at)
-      return at >= from && at < from + dayMs
-    })
-    const failed = ofDay.filter(({ status }) => status === 'failed').length
-    const succeeded = ofDay.filter(({ status }) => ['running', 'superseded', 'stopped'].includes(status)).length
-    return { label: format.format(from), succeeded, failed, other: ofDay.length - failed - succeeded }
+    // Not a number of hours: some days have 23 or 25.
+    const midnight = (after: number) =>
+      new Date(now.getFullYear(), now.getMonth(), now.getDate() - (days - 1 - index) + after).getTime()
+    const [from, to] = [midnight(0), midnight(1)]
+    const ofDay = outcomes.filter(({ at }) => Date.parse(at) >= from && Date.parse(at) < to)
+    const sum = (part: 'succeeded' | 'failed' | 'other') => ofDay.reduce((total, each) => total + each[part], 0)
+    return { label: format.format(from), succeeded: sum('succeeded'), failed: sum('failed'), other: sum('other') }
   })
 }

@@ -1,4 +1,5 @@
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import type { QueryInput, ResponseBody } from '@fairlead/server/client'
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { api, dashboardApi, isClientError } from './client.ts'
 
 /*
@@ -9,7 +10,13 @@ import { api, dashboardApi, isClientError } from './client.ts'
 /** Polling intervals: while a resource is changing, and otherwise. */
 const activePollMs = 2_000
 const idlePollMs = 10_000
-const pageSize = 100
+const pageSize = 50
+
+/** The query of the page after a cursor, or of the first page when that is empty. */
+const pageAfter = (cursor: string) => ({ limit: pageSize, ...(cursor !== '' && { cursor }) })
+
+/** The cursor of the next page is the last id of this one. A page that is not full is the last. */
+const cursorAfter = (rows: readonly { readonly id: string }[]) => (rows.length < pageSize ? undefined : rows.at(-1)?.id)
 
 /** Stops polling after a 4xx response without data, or the page would flicker between the error and loading. */
 const pollUnlessRejected = (state: { readonly data: unknown; readonly error: unknown }, everyMs: number) =>
@@ -32,9 +39,36 @@ export const accountQuery = queryOptions({
   refetchInterval: idlePollMs,
 })
 
+export const accountUsageQuery = queryOptions({
+  queryKey: ['account', 'usage'],
+  queryFn: ({ signal }) => api.account.usage({ signal }),
+  refetchInterval: idlePollMs,
+})
+
+/** The plans and regions that the account may choose: the operator's configuration, which a restart alone changes. */
+export const plansQuery = queryOptions({
+  queryKey: ['account', 'plans'],
+  queryFn: ({ signal }) => api.account.plans({ signal }),
+  staleTime: 300_000,
+})
+
+/** Projects and what is in them, by the words of a text. */
+export const searchQuery = (text: string) =>
+  queryOptions({
+    queryKey: ['account', 'search', text],
+    queryFn: ({ signal }) => api.account.search({ query: { text }, signal }),
+    staleTime: 10_000,
+  })
+
 export const projectsQuery = queryOptions({
   queryKey: ['projects'],
   queryFn: ({ signal }) => api.projects.list({ signal }),
+  refetchInterval: idlePollMs,
+})
+
+export const usageQuery = queryOptions({
+  queryKey: ['projects', 'usage'],
+  queryFn: ({ signal }) => api.projects.usage({ signal }),
   refetchInterval: idlePollMs,
 })
 
@@ -52,13 +86,162 @@ export const trafficQuery = (projectId: string) =>
     refetchInterval: idlePollMs,
   })
 
-export const deploymentsQuery = (projectId: string) =>
+export const appsQuery = (projectId: string) =>
   queryOptions({
-    queryKey: ['projects', projectId, 'deployments'],
-    queryFn: ({ signal }) =>
-      api.deployments.list({ params: { project_id: projectId }, query: { limit: pageSize }, signal }),
+    queryKey: ['projects', projectId, 'apps'],
+    queryFn: ({ signal }) => api.apps.list({ params: { project_id: projectId }, signal }),
     refetchInterval: ({ state }) =>
-      state.data?.deployments.some(({ status }) => status === 'building') ? activePollMs : idlePollMs,
+      pollUnlessRejected(
+        state,
+        state.data?.apps.some(({ latest }) => latest.status === 'building') ? activePollMs : idlePollMs,
+      ),
+  })
+
+export const appQuery = (projectId: string, id: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', id],
+    queryFn: ({ signal }) => api.apps.get({ params: { project_id: projectId, id }, signal }),
+    refetchInterval: ({ state }) =>
+      pollUnlessRejected(state, state.data?.latest.status === 'building' ? activePollMs : idlePollMs),
+  })
+
+export const variablesQuery = (projectId: string, appId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'variables'],
+    queryFn: ({ signal }) => api.variables.list({ params: { project_id: projectId, app_id: appId }, signal }),
+    refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
+  })
+
+export const gitCredentialsQuery = (projectId: string, appId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'git-credentials'],
+    queryFn: ({ signal }) => api.gitCredentials.get({ params: { project_id: projectId, app_id: appId }, signal }),
+  })
+
+export const volumesQuery = (projectId: string, appId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'volumes'],
+    queryFn: ({ signal }) => api.volumes.list({ params: { project_id: projectId, app_id: appId }, signal }),
+  })
+
+/** The links between the apps and the databases of a project. */
+export const linksQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'links'],
+    queryFn: ({ signal }) => api.links.list({ params: { project_id: projectId }, signal }),
+  })
+
+/** Polled often while instances are missing or too many. */
+export const processesQuery = (projectId: string, appId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'processes'],
+    queryFn: ({ signal }) => api.processes.list({ params: { project_id: projectId, app_id: appId }, signal }),
+    refetchInterval: ({ state }) =>
+      pollUnlessRejected(
+        state,
+        state.data?.processes.every(
+          ({ instances, running }) => running.length === instances && running.every((each) => each.state === 'running'),
+        ) === true
+          ? idlePollMs
+          : activePollMs,
+      ),
+  })
+
+export type MetricsRange = ResponseBody<'metrics.get'>['range']
+
+/** Keeps the former range in view while another one is read. */
+export const metricsQuery = (projectId: string, appId: string, range: MetricsRange) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'metrics', range],
+    queryFn: ({ signal }) =>
+      api.metrics.get({ params: { project_id: projectId, app_id: appId }, query: { range }, signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
+  })
+
+/** The runs of an app, or those of one of its schedules. */
+export const runsQuery = (projectId: string, appId: string, scheduleId?: string) =>
+  infiniteQueryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'runs', scheduleId],
+    queryFn: ({ pageParam, signal }) =>
+      api.runs.list({
+        params: { project_id: projectId, app_id: appId },
+        query: { ...pageAfter(pageParam), ...(scheduleId && { schedule_id: scheduleId }) },
+        signal,
+      }),
+    initialPageParam: '',
+    getNextPageParam: ({ runs }) => cursorAfter(runs),
+    refetchInterval: ({ state }) =>
+      state.data?.pages.some(({ runs }) => runs.some(({ status }) => status === 'waiting' || status === 'running'))
+        ? activePollMs
+        : idlePollMs,
+  })
+
+export const runQuery = (projectId: string, appId: string, id: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'runs', 'one', id],
+    queryFn: ({ signal }) => api.runs.get({ params: { project_id: projectId, app_id: appId, id }, signal }),
+    refetchInterval: ({ state }) => (state.data?.finished_at === null ? activePollMs : false),
+  })
+
+export const schedulesQuery = (projectId: string, appId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'schedules'],
+    queryFn: ({ signal }) => api.schedules.list({ params: { project_id: projectId, app_id: appId }, signal }),
+    refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
+  })
+
+export const scheduleQuery = (projectId: string, appId: string, id: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'schedules', id],
+    queryFn: ({ signal }) => api.schedules.get({ params: { project_id: projectId, app_id: appId, id }, signal }),
+    refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
+  })
+
+/** The releases of an app that match a filter; an empty text matches all. */
+export type ReleaseFilter = Pick<QueryInput<'releases.list'>, 'status' | 'branch' | 'search'>
+
+export const appReleasesQuery = (projectId: string, appId: string, { status, branch, search }: ReleaseFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['projects', projectId, 'apps', appId, 'releases', status, branch, search],
+    queryFn: ({ pageParam, signal }) =>
+      api.releases.list({
+        params: { project_id: projectId, app_id: appId },
+        query: {
+          ...pageAfter(pageParam),
+          ...(status && { status }),
+          ...(branch && { branch }),
+          ...(search && { search }),
+        },
+        signal,
+      }),
+    initialPageParam: '',
+    getNextPageParam: ({ releases }) => cursorAfter(releases),
+    refetchInterval: ({ state }) =>
+      state.data?.pages.some(({ releases }) => releases.some(({ status }) => status === 'building'))
+        ? activePollMs
+        : idlePollMs,
+  })
+
+/** The newest releases of all apps of a project. */
+export const releasesQuery = (projectId: string) =>
+  infiniteQueryOptions({
+    queryKey: ['projects', projectId, 'releases'],
+    queryFn: ({ pageParam, signal }) =>
+      api.activity.list({ params: { project_id: projectId }, query: pageAfter(pageParam), signal }),
+    initialPageParam: '',
+    getNextPageParam: ({ releases }) => cursorAfter(releases),
+    refetchInterval: ({ state }) =>
+      state.data?.pages.some(({ releases }) => releases.some(({ status }) => status === 'building'))
+        ? activePollMs
+        : idlePollMs,
+  })
+
+export const outcomesQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'outcomes'],
+    queryFn: ({ signal }) => api.activity.outcomes({ params: { project_id: projectId }, signal }),
+    refetchInterval: idlePollMs,
   })
 
 export const deploymentQuery = (projectId: string, id: string) =>
@@ -68,12 +251,16 @@ export const deploymentQuery = (projectId: string, id: string) =>
     refetchInterval: ({ state }) => pollUnlessRejected(state, state.data?.status === 'building' ? 1_000 : idlePollMs),
   })
 
-/** A deployment's branch, commit and times. They are final once the build has ended, so polling stops then. */
-export const deploymentSummaryQuery = (projectId: string, id: string) =>
+export const trustQuery = (projectId: string) =>
   queryOptions({
-    ...deploymentQuery(projectId, id),
-    staleTime: ({ state }) => (state.data?.status === 'building' ? 1_000 : Number.POSITIVE_INFINITY),
-    refetchInterval: ({ state }) => (state.data?.status === 'building' ? activePollMs : false),
+    queryKey: ['projects', projectId, 'trust'],
+    queryFn: ({ signal }) => api.trust.list({ params: { project_id: projectId }, signal }),
+  })
+
+export const registriesQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'registries'],
+    queryFn: ({ signal }) => api.registries.list({ params: { project_id: projectId }, signal }),
   })
 
 export const databasesQuery = (projectId: string) =>
@@ -120,15 +307,18 @@ export const webhookQuery = (id: string) =>
   })
 
 export const deliveriesQuery = (webhookId: string, filter: 'pending' | 'succeeded' | 'failed' | undefined) =>
-  queryOptions({
+  infiniteQueryOptions({
     queryKey: ['webhooks', webhookId, 'deliveries', filter ?? 'all'],
-    queryFn: ({ signal }) =>
+    queryFn: ({ pageParam, signal }) =>
       api.deliveries.list({
         params: { webhook_id: webhookId },
-        query: { limit: pageSize, ...(filter && { status: filter }) },
+        query: { ...pageAfter(pageParam), ...(filter && { status: filter }) },
         signal,
       }),
-    refetchInterval: activePollMs,
+    initialPageParam: '',
+    getNextPageParam: ({ deliveries }) => cursorAfter(deliveries),
+    // The pages are read one after the other: many of them are read less often.
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 2 ? idlePollMs : activePollMs),
   })
 
 export const deliveryQuery = (webhookId: string, id: string) =>
@@ -145,9 +335,7 @@ export const apiKeysQuery = queryOptions({
 
 export const auditLogQuery = infiniteQueryOptions({
   queryKey: ['audit-log'],
-  queryFn: ({ pageParam, signal }) =>
-    api.auditLog.list({ query: { limit: pageSize, ...(pageParam !== '' && { cursor: pageParam }) }, signal }),
+  queryFn: ({ pageParam, signal }) => api.auditLog.list({ query: pageAfter(pageParam), signal }),
   initialPageParam: '',
-  // A page that is not full is the last. The cursor of the next page is the last id of this one.
-  getNextPageParam: ({ entries }) => (entries.length < pageSize ? undefined : entries.at(-1)?.id),
+  getNextPageParam: ({ entries }) => cursorAfter(entries),
 })

@@ -1,4 +1,5 @@
 import { ApiError, type ResponseBody } from '@fairlead/server/client'
+import { secretHeader, sessionSecret } from './session.ts'
 
 export interface UploadOptions {
   /** Called with the uploaded fraction, from 0 to 1. */
@@ -15,6 +16,7 @@ export function upload(
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
     request.open('POST', `/dashboard/api/projects/${projectId}/storage/upload`)
+    request.setRequestHeader(secretHeader, sessionSecret())
     request.responseType = 'json'
     request.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total)
     request.onload = () => {

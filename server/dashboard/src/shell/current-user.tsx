@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { LogOut } from 'lucide-react'
 import { dashboardApi } from '../data/client.ts'
 import { sessionQuery } from '../data/queries.ts'
+import { forgetSession } from '../data/session.ts'
 import { Button } from '../ui/controls/button.tsx'
 
 /** The signed-in user and the button to sign out. */
@@ -13,6 +14,7 @@ export function CurrentUser() {
   const signOut = useMutation({
     mutationFn: () => dashboardApi.session.delete(),
     onSuccess: async () => {
+      forgetSession()
       await navigate({ to: '/sign-in' })
       queryClient.clear()
     },

@@ -1,16 +1,33 @@
-import { Link, Outlet } from '@tanstack/react-router'
-import { Menu as MenuIcon } from 'lucide-react'
-import { useState } from 'react'
+import { Link, Outlet, useRouter } from '@tanstack/react-router'
+import { Menu as MenuIcon, Search } from 'lucide-react'
+import { useEffect, useRef, useState } from 'react'
 import { Button } from '../ui/controls/button.tsx'
+import { focusHeading } from '../ui/focus.ts'
 import { CurrentUser } from './current-user.tsx'
+import { LimitNotice } from './limit-notice.tsx'
 import { Logo } from './logo.tsx'
 import { Navigation } from './navigation.tsx'
 import { OfflineNotice } from './offline-notice.tsx'
+import { PaletteButtons, usePalette } from './palette/palette-button.tsx'
+import { SessionEnded } from './session-ended.tsx'
 import { ThemeChoice } from './theme-choice.tsx'
 
 /** The layout of every page for signed-in users: a sidebar, or a menu at the top on a phone. */
 export function Layout() {
   const [open, setOpen] = useState(false)
+  const { open: openPalette, palette } = usePalette()
+  const menuButton = useRef<HTMLButtonElement>(null)
+  useFocusAfterNavigation()
+  useEffect(() => {
+    if (!open) return
+    const closeByEscape = ({ key }: KeyboardEvent) => {
+      if (key !== 'Escape') return
+      setOpen(false)
+      menuButton.current?.focus()
+    }
+    addEventListener('keydown', closeByEscape)
+    return () => removeEventListener('keydown', closeByEscape)
+  }, [open])
   return (
     <div className="min-h-dvh md:grid md:grid-cols-[13.5rem_1fr]">
       <a
@@ -19,13 +36,23 @@ export function Layout() {
       >
         Skip to the content
       </a>
-      <div className="sticky top-0 z-30 border-line border-b bg-panel md:h-dvh md:border-r md:border-b-0">
+      <header className="sticky top-0 z-30 border-line border-b bg-panel md:h-dvh md:border-r md:border-b-0">
         <div className="flex h-12 items-center gap-2 px-4">
           <Link to="/projects" className="flex flex-1 items-center gap-2 font-semibold tracking-tight">
             <Logo />
             Fairlead
           </Link>
           <Button
+            variant="quiet"
+            size="icon"
+            className="md:hidden"
+            aria-label="Go to"
+            onClick={() => openPalette('all')}
+          >
+            <Search size={18} />
+          </Button>
+          <Button
+            ref={menuButton}
             variant="quiet"
             size="icon"
             className="md:hidden"
@@ -39,6 +66,12 @@ export function Layout() {
         <div
           className={`${open ? 'flex' : 'hidden'} absolute inset-x-0 flex-col gap-4 border-line border-b bg-panel px-2 pb-3 md:static md:flex md:h-[calc(100dvh-3rem)] md:border-b-0`}
         >
+          <PaletteButtons
+            onOpen={(what) => {
+              setOpen(false)
+              openPalette(what)
+            }}
+          />
           <Navigation onNavigate={() => setOpen(false)} />
           <div className="grid grid-cols-[minmax(0,1fr)] gap-3 px-2">
             <CurrentUser />
@@ -50,11 +83,30 @@ export function Layout() {
             </div>
           </div>
         </div>
-      </div>
+      </header>
       <div className="min-w-0">
-        <OfflineNotice />
+        <section aria-label="Notices">
+          <OfflineNotice />
+          <LimitNotice />
+        </section>
         <Outlet />
       </div>
+      {palette}
+      <SessionEnded />
     </div>
+  )
+}
+
+/** Moves the focus to the heading of a page that was opened by a link that is gone with the page before. */
+function useFocusAfterNavigation(): void {
+  const router = useRouter()
+  useEffect(
+    () =>
+      router.subscribe('onRendered', ({ fromLocation, pathChanged }) => {
+        // The first page begins at its top, where the link to the content is.
+        if (fromLocation === undefined || !pathChanged) return
+        if (document.activeElement === document.body) focusHeading()
+      }),
+    [router],
   )
 }

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Users } from '../users.ts'
-import type { CountAttempt } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import type { RecordFailure } from './failures.ts'
 import { type RecordEntry, userOf } from './record.ts'
 
@@ -13,7 +13,7 @@ export interface PasswordDependencies {
   readonly users: Pick<Users, 'byEmail' | 'setPassword'>
   readonly sessions: Pick<Sessions, 'endOthers'>
   readonly passwords: Passwords
-  readonly countAttempt: CountAttempt
+  readonly attempts: Pick<Attempts, 'changePassword'>
   readonly record: RecordEntry
   readonly recordFailure: RecordFailure
 }
@@ -24,7 +24,7 @@ export function passwordHandlers({
   users,
   sessions,
   passwords,
-  countAttempt,
+  attempts,
   record,
   recordFailure,
 }: PasswordDependencies): Pick<DashboardHandlers, 'password.change'> {
@@ -32,7 +32,7 @@ export function passwordHandlers({
     'password.change': async (call) => {
       const { signedIn, body, request } = call
       const user = userOf(signedIn)
-      const giveBack = await countAttempt(call, user.email)
+      const giveBack = await attempts.changePassword(call, user.id)
       const stored = await users.byEmail(user.email)
       if (stored === undefined || !(await passwords.verify(body.current_password, stored.passwordHash))) {
         await recordFailure(request, 'password.change_failed', stored)

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Users } from '../users.ts'
-import type { CountAttempt } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import type { RecordFailure } from './failures.ts'
 import type { NewSessions } from './new-session.ts'
 import { type RecordEntry, userOf } from './record.ts'
@@ -15,7 +15,7 @@ export interface SessionDependencies {
   readonly sessions: Pick<Sessions, 'end' | 'list'>
   readonly passwords: Pick<Passwords, 'verify'>
   readonly newSessions: NewSessions
-  readonly countAttempt: CountAttempt
+  readonly attempts: Pick<Attempts, 'signIn'>
   readonly record: RecordEntry
   readonly recordFailure: RecordFailure
 }
@@ -67,15 +67,15 @@ function signIn({
   users,
   passwords,
   newSessions,
-  countAttempt,
+  attempts,
   recordFailure,
 }: Omit<SessionDependencies, 'sessions' | 'record'>): DashboardHandlers['session.create'] {
   return async (call) => {
-    const { email, password } = call.body
-    const giveBack = await countAttempt(call, email)
+    const { email, password, device } = call.body
+    const giveBack = await attempts.signIn(call, { email, device })
     const user = await users.byEmail(email)
     const matches = await passwords.verify(password, user?.passwordHash)
-    const session =
+    const begun =
       matches && user !== undefined
         ? await database.transaction().execute(async (transaction) => {
             // A password change ends all sessions: none may begin afterwards with the old password.
@@ -83,12 +83,11 @@ function signIn({
             return current ? newSessions.begin(transaction, call, user, 'session.create') : undefined
           })
         : undefined
-    if (session === undefined || user === undefined) {
+    if (begun === undefined || user === undefined) {
       await recordFailure(call.request, 'session.create_failed', user)
       throw new ApiError('unauthorized', 'The e-mail address or the password is wrong.')
     }
     await giveBack()
-    call.setToken(session.token)
-    return newSessions.describe(user, session.id)
+    return newSessions.answer(call, user, begun)
   }
 }

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Accounts } from '../accounts.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Users } from '../users.ts'
-import type { CountAttempt } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import type { NewSessions } from './new-session.ts'
 
 export interface SetupDependencies {
@@ -13,7 +13,7 @@ export interface SetupDependencies {
   readonly users: Pick<Users, 'create' | 'setupLink' | 'useSetupLink'>
   readonly passwords: Pick<Passwords, 'hash'>
   readonly newSessions: NewSessions
-  readonly countAttempt: CountAttempt
+  readonly attempts: Pick<Attempts, 'wrongLink'>
 }
 
 /** The handlers that create a user by a setup link. */
@@ -23,33 +23,34 @@ export function setupHandlers({
   users,
   passwords,
   newSessions,
-  countAttempt,
+  attempts,
 }: SetupDependencies): Pick<DashboardHandlers, 'setup.check' | 'setup.complete'> {
   return {
     'setup.check': async (call) => {
-      const giveBack = await countAttempt(call)
       const link = await users.setupLink(call.body.token)
       const account = link && (await accounts.get(link.accountId))
-      if (link === undefined || account === undefined) throw notFound()
-      await giveBack()
+      if (link === undefined || account === undefined) {
+        await attempts.wrongLink(call)
+        throw notFound()
+      }
       return { account: { id: account.id, name: account.name }, expires_at: link.expiresAt.toISOString() }
     },
 
     'setup.complete': async (call) => {
       const { token, email, password } = call.body
-      const giveBack = await countAttempt(call)
-      if ((await users.setupLink(token)) === undefined) throw notFound()
+      if ((await users.setupLink(token)) === undefined) {
+        await attempts.wrongLink(call)
+        throw notFound()
+      }
       const passwordHash = await passwords.hash(password)
-      const { user, session } = await database.transaction().execute(async (transaction) => {
+      const { user, begun } = await database.transaction().execute(async (transaction) => {
         const accountId = await users.useSetupLink(transaction, token)
         if (accountId === undefined) throw notFound()
         const made = await users.create(transaction, { accountId, email, passwordHash })
         if (made === 'taken') throw invalidRequest({ field: 'email', message: 'there is a user with this address' })
-        return { user: made, session: await newSessions.begin(transaction, call, made, 'setup.complete') }
+        return { user: made, begun: await newSessions.begin(transaction, call, made, 'setup.complete') }
       })
-      await giveBack()
-      call.setToken(session.token)
-      return newSessions.describe(user, session.id)
+      return newSessions.answer(call, user, begun)
     },
   }
 }

@@ -5,7 +5,8 @@ import type { Accounts } from '../accounts.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Users } from '../users.ts'
-import { createAttemptCounter } from './attempts.ts'
+import { createAttempts } from './attempts.ts'
+import { createDevices } from './devices.ts'
 import { createFailureRecorder } from './failures.ts'
 import { createNewSessions } from './new-session.ts'
 import { passwordHandlers } from './password.ts'
@@ -25,24 +26,25 @@ export interface SignInDependencies {
 }
 
 /** The handlers for setup, sign-in, sign-out, password and sessions. Every change is recorded in the audit log. */
-export function createSignIn(dependencies: SignInDependencies): DashboardHandlers {
+export function createSignIn(dependencies: SignInDependencies): Omit<DashboardHandlers, `device.${string}`> {
   const { database, accounts, users, sessions, passwords, audit, operatorId } = dependencies
-  const countAttempt = createAttemptCounter(database)
+  const devices = createDevices({ database })
+  const attempts = createAttempts(database, devices)
   const record = createRecorder(audit)
   const recordFailure = createFailureRecorder({ database, record, operatorId })
-  const newSessions = createNewSessions({ accounts, sessions, record })
+  const newSessions = createNewSessions({ accounts, sessions, devices, record })
   return {
-    ...setupHandlers({ database, accounts, users, passwords, newSessions, countAttempt }),
+    ...setupHandlers({ database, accounts, users, passwords, newSessions, attempts }),
     ...sessionHandlers({
       database,
       users,
       sessions,
       passwords,
       newSessions,
-      countAttempt,
+      attempts,
       record,
       recordFailure,
     }),
-    ...passwordHandlers({ database, users, sessions, passwords, countAttempt, record, recordFailure }),
+    ...passwordHandlers({ database, users, sessions, passwords, attempts, record, recordFailure }),
   }
 }

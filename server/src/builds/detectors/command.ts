@@ -1,4 +1,8 @@
+import { readPackageJson } from '../source/package-json.ts'
 import type { Detector } from './detector.ts'
+import { findDevelopmentServer } from './lines/development.ts'
+import { programsOf } from './lines/programs.ts'
+import { refuseLine } from './lines/refusal.ts'
 
 /** An app whose `fairlead.json` says how it starts. */
 export const command: Detector = {
@@ -7,8 +11,11 @@ export const command: Detector = {
   files: ['fairlead.json'],
   tools: [],
   caches: {},
-  detect({ settings }) {
+  detect({ settings, app }) {
     if (settings.start === undefined) return null
+    const line = settings.start.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
+    const development = findDevelopmentServer(programsOf(line, readPackageJson(app)?.scripts ?? new Map()))
+    if (development !== undefined) return refuseLine('"start" in fairlead.json', development)
     return { ok: true, value: { start: { argv: settings.start }, uses: 'all' } }
   },
 }

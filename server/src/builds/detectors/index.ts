@@ -1,9 +1,32 @@
 import { command } from './command.ts'
+import { deno } from './deno.ts'
 import type { Detector } from './detector.ts'
-import { node } from './node.ts'
+import { elixir } from './elixir.ts'
+import { go } from './go.ts'
+import { java } from './java.ts'
+import { node } from './node/node.ts'
+import { php } from './php.ts'
 import { procfile } from './procfile.ts'
-import { python } from './python.ts'
+import { python } from './python/python.ts'
+import { ruby } from './ruby.ts'
+import { rust } from './rust.ts'
 import { staticSite } from './static-site.ts'
 
-/** All detectors in the order in which they are asked; the first that says how the app starts is used. */
-export const detectors: readonly Detector[] = [command, procfile, node, python, staticSite]
+/**
+ * All detectors in the order in which they are asked; the first that says how the app starts is used. Apps in Ruby, PHP,
+ * Java and Elixir often have a package.json for their pages; apps in Go and Rust are often tools beside an app for Node.
+ */
+export const detectors: readonly Detector[] = [
+  command,
+  procfile,
+  ruby,
+  php,
+  java,
+  elixir,
+  deno,
+  node,
+  python,
+  go,
+  rust,
+  staticSite,
+]

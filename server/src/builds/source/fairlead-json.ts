@@ -1,45 +1,154 @@
+import { createRequire } from 'node:module'
 import { posix } from 'node:path'
-import { z } from 'zod'
-import { readJson } from './package-json.ts'
+import type { z } from 'zod'
+import { volumeProblem } from '../../contract/volume-rules.ts'
+import type { CronSettings } from '../build-plan.ts'
+import { type BuilderName, builders } from './builder-names.ts'
+import { cronSchema, cronSettings } from './cron-settings.ts'
+import { readJson } from './json.ts'
 import { failed, quote, type Result, unreadable } from './result.ts'
 import type { SourceTree } from './tree.ts'
 
-const text = (error: string) =>
-  z
-    .string({ error })
-    .min(1, error)
-    .max(4096, 'must be at most 4096 characters')
+type FairleadJson = ReturnType<typeof makeSchema>
+
+let schema: FairleadJson | undefined
+
+/**
+ * Returns the schema of `fairlead.json` at the top of a repository: its owner's settings for how it is built and run. Few
+ * repositories have one, and loading zod takes longer than a plan does.
+ */
+export function fairleadJson(): FairleadJson {
+  schema ??= makeSchema((createRequire(import.meta.url)('zod') as typeof import('zod')).z)
+  return schema
+}
+
+function makeSchema(zod: typeof z) {
+  const text = (error: string) =>
+    zod
+      .string({ error })
+      .min(1, error)
+      .max(4096, 'must be at most 4096 characters')
+      .regex(/^[^\0]*$/, 'must not contain a NUL character')
+
+  const word = zod
+    .string({ error: 'must be a string' })
     .regex(/^[^\0]*$/, 'must not contain a NUL character')
+    .refine((given) => given.isWellFormed(), 'must be well-formed Unicode')
+  const words = zod
+    .array(word, { error: 'must be a list of words, such as ["node", "server.js"]' })
+    .min(1, 'must have at least one word')
+    .max(1000, 'must have at most 1000 words')
 
-const words = z
-  .array(z.string({ error: 'must be a string' }).regex(/^[^\0]*$/, 'must not contain a NUL character'), {
-    error: 'must be a list of words, such as ["node", "server.js"]',
-  })
-  .min(1, 'must have at least one word')
-  .max(1000, 'must have at most 1000 words')
+  return zod
+    .strictObject({
+      $schema: zod
+        .string({ error: 'must be a string' })
+        .optional()
+        .describe('The address of this schema, for editors.'),
+      root: text('must be a path inside the repository')
+        .refine(isInside, 'must be a path inside the repository')
+        .optional()
+        .describe('The folder of the app, from the top of the repository. Everything else counts from there.'),
+      build: words
+        .optional()
+        .describe('The command that builds, in words; no shell reads it. Takes the place of the "build" script.'),
+      start: words
+        .optional()
+        .describe(
+          'The command that runs the app, in words; no shell reads it. Takes the place of the Procfile and others.',
+        ),
+      health: text('must be a path such as "/health"')
+        .regex(/^\/(?!\/)[\x21-\x7e]*$/, 'must be a path such as "/health"')
+        .optional()
+        .describe(
+          'Asked before a release gets the address, and as long as an instance lives; any status from 200 to 399 is healthy.',
+        ),
+      processes: processesSchema(zod, words),
+      cron: cronSchema(zod, words),
+      builder: zod
+        .enum(builders, { error: 'must be "dockerfile" or "detected"' })
+        .optional()
+        .describe('What builds the app: its Dockerfile, or the commands that Fairlead detects.'),
+      dockerfile: dockerfileSchema(zod).optional().describe('The Dockerfile that builds the app.'),
+      read_only: zod
+        .boolean({ error: 'must be true or false' })
+        .optional()
+        .describe('True when the app, in a container, does not write to the files of its image.'),
+      volumes: volumesSchema(zod)
+        .optional()
+        .describe('Folders that are kept over releases: the absolute path at which the app sees each, by its name.'),
+    })
+    .meta({ title: 'fairlead.json', description: 'How Fairlead builds and runs an app.' })
+}
 
-/** `fairlead.json` at the top of a repository: its owner's settings for how it is built and run. */
-export const fairleadJson = z
-  .strictObject({
-    $schema: z.string({ error: 'must be a string' }).optional().describe('The address of this schema, for editors.'),
-    root: text('must be a path inside the repository')
-      .refine(isInside, 'must be a path inside the repository')
+/** A path of Docker's begins with no hyphen, so that nothing on its way reads it as an option. */
+const dockerfilePath = /^(?!-)[^\p{Cc}\\]{1,1000}$/u
+const stageName = /^[A-Za-z0-9][\w.-]{0,127}$/
+
+function dockerfileSchema(zod: typeof z) {
+  return zod.strictObject({
+    path: zod
+      .string({ error: 'must be a string' })
+      .regex(dockerfilePath, 'must be a path inside the folder of the app')
+      .refine(isFileInside, 'must be a path inside the folder of the app')
       .optional()
-      .describe('The folder of the app, from the top of the repository. Everything else counts from there.'),
-    build: words
+      .describe('From the folder of the app; "Dockerfile" unless given.'),
+    target: zod
+      .string({ error: 'must be a string' })
+      .regex(stageName, 'must be the name of a stage')
       .optional()
-      .describe('The command that builds, in words; no shell reads it. Takes the place of the "build" script.'),
-    start: words
-      .optional()
-      .describe(
-        'The command that runs the app, in words; no shell reads it. Takes the place of the Procfile and others.',
-      ),
-    health: text('must be a path such as "/health"')
-      .regex(/^\/(?!\/)[\x21-\x7e]*$/, 'must be a path such as "/health"')
-      .optional()
-      .describe('Asked before a release gets the address; any status from 200 to 399 is healthy.'),
+      .describe('The stage to build; the last one unless given.'),
   })
-  .meta({ title: 'fairlead.json', description: 'How Fairlead builds and runs an app.' })
+}
+
+function volumesSchema(zod: typeof z) {
+  return zod
+    .record(zod.string(), zod.string({ error: 'must be an absolute path' }), {
+      error: 'must be paths by names, such as { "uploads": "/var/lib/uploads" }',
+    })
+    .superRefine((volumes, context) => {
+      const problem = volumeProblem(volumes)
+      if (problem === null) return
+      context.addIssue({ code: 'custom', message: problem.message, path: problem.name === null ? [] : [problem.name] })
+    })
+}
+
+/** The process types; `words` is the schema of a command. */
+function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
+  return zod
+    .record(
+      zod
+        .string()
+        .regex(/^(?!release$)[a-z][a-z0-9_-]{0,29}$/, 'must be a name in lower-case letters, and not "release"'),
+      zod.strictObject({
+        command: words
+          .optional()
+          .describe('The command that runs it, in words. For "web" it takes the place of "start".'),
+        instances: zod
+          .int('must be a whole number')
+          .min(0, 'must not be negative')
+          .max(1000, 'must be at most 1000')
+          .optional()
+          .describe('How many of them run: 1 for "web" and 0 for others unless it says so here, or the owner does.'),
+        memory_mb: zod
+          .number('must be a number')
+          .min(64, 'must be at least 64')
+          .optional()
+          .describe('The most memory of each, in 10⁶ bytes; never more than the plan allows.'),
+        cpus: zod
+          .number('must be a number')
+          .positive('must be more than 0')
+          .optional()
+          .describe('The most CPU time of each; never more than the plan allows.'),
+        sticky: zod
+          .boolean('must be true or false')
+          .optional()
+          .describe('For "web" alone: a client stays at the instance that it has reached, by a cookie.'),
+      }),
+    )
+    .optional()
+    .describe('The process types of the app, besides those of its Procfile: "web" has its address.')
+}
 
 export interface AppSettings {
   /** A folder from the top of the repository, `.` for the top itself. */
@@ -47,19 +156,62 @@ export interface AppSettings {
   readonly build?: readonly [string, ...string[]] | undefined
   readonly start?: readonly [string, ...string[]] | undefined
   readonly health?: string | undefined
+  readonly processes?: Readonly<Record<string, ProcessSettings>> | undefined
+  readonly cron?: readonly CronSettings[] | undefined
+  readonly builder?: BuilderName | undefined
+  readonly dockerfile?: { readonly path: string; readonly target: string | undefined } | undefined
+  /** True when the app, in a container, does not write to the files of its image. */
+  readonly readOnly?: boolean | undefined
+  /** The path of each volume, by its name. */
+  readonly volumes?: Readonly<Record<string, string>> | undefined
 }
 
-/** Reads the repository's `fairlead.json`; without one all settings are absent. */
-export function readSettings(files: SourceTree): Result<AppSettings> {
-  if (!files.has('fairlead.json')) return { ok: true, value: { root: '.' } }
+/** The name of a Dockerfile that nobody names. */
+export const defaultDockerfile = 'Dockerfile'
+
+/** A process type in `fairlead.json`. */
+export interface ProcessSettings {
+  readonly command?: readonly [string, ...string[]] | undefined
+  readonly instances?: number | undefined
+  readonly memoryMb?: number | undefined
+  readonly cpus?: number | undefined
+  readonly sticky?: boolean | undefined
+}
+
+/**
+ * Reads the repository's `fairlead.json`; without one all settings are absent.
+ *
+ * @param givenRoot takes the place of its `root`; the other settings of another folder's app are absent then
+ */
+export function readSettings(files: SourceTree, givenRoot: string | null = null): Result<AppSettings> {
+  if (!files.has('fairlead.json')) return { ok: true, value: { root: givenRoot ?? '.' } }
   const content = files.read('fairlead.json')
   if (content === undefined) return unreadable('fairlead.json')
   const json = readJson('fairlead.json', content)
   if (!json.ok) return failed('invalid_fairlead_json', json.message)
-  const parsed = fairleadJson.safeParse(json.value)
+  const parsed = fairleadJson().safeParse(json.value)
   if (!parsed.success) return failed('invalid_fairlead_json', describe(parsed.error.issues))
-  const { root = '.', build, start, health } = parsed.data
-  return { ok: true, value: { root: tidy(root), build: command(build), start: command(start), health } }
+  const { root = '.', build, health } = parsed.data
+  const processes = processSettings(parsed.data.processes)
+  const start = processes?.['web']?.command ?? command(parsed.data.start)
+  if (givenRoot !== null && givenRoot !== tidy(root)) return { ok: true, value: { root: givenRoot } }
+  const cron = cronSettings(parsed.data.cron)
+  const { builder, read_only: readOnly, dockerfile: named, volumes } = parsed.data
+  const dockerfile = named && { path: tidy(named.path ?? defaultDockerfile), target: named.target }
+  const settings = { root: tidy(root), build: command(build), start, health, processes, cron }
+  return { ok: true, value: { ...settings, builder, dockerfile, readOnly, volumes } }
+}
+
+function processSettings(
+  given: z.output<FairleadJson>['processes'],
+): Readonly<Record<string, ProcessSettings>> | undefined {
+  if (given === undefined) return undefined
+  return Object.fromEntries(
+    Object.entries(given).map(([type, { command: words, instances, memory_mb, cpus, sticky }]) => [
+      type,
+      { command: command(words), instances, memoryMb: memory_mb, cpus, sticky },
+    ]),
+  )
 }
 
 /** Describes all problems, each with its key. */
@@ -68,7 +220,7 @@ function describe(issues: readonly z.core.$ZodIssue[]): string {
   if (first?.path.length === 0 && first.code !== 'unrecognized_keys') return 'fairlead.json must hold a JSON object.'
   const complaints = issues.map((issue) => {
     if (issue.code !== 'unrecognized_keys') return `${quote(issue.path.join('.'))} ${issue.message}`
-    const known = Object.keys(fairleadJson.shape).join(', ')
+    const known = Object.keys(fairleadJson().shape).join(', ')
     return `${issue.keys.slice(0, 5).map(quote).join(', ')} is not known (known are ${known})`
   })
   return `In fairlead.json: ${complaints.slice(0, 5).join('; ')}.`
@@ -81,6 +233,8 @@ function isInside(path: string): boolean {
   const tidied = tidy(path)
   return !tidied.startsWith('/') && tidied.split('/')[0] !== '..'
 }
+
+const isFileInside = (path: string): boolean => isInside(path) && !['.', ''].includes(tidy(path))
 
 /** Removes `./` and a slash at the end. */
 function tidy(path: string): string {

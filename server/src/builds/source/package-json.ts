@@ -1,34 +1,41 @@
+import { fieldsOf, isFields, type Read, readJson } from './json.ts'
+import type { SourceTree } from './tree.ts'
+
 /** The fields of a package.json that a build needs. Fields of a wrong type count as absent, as they do for npm. */
 export interface PackageJson {
   readonly name: string | undefined
   readonly version: string | undefined
   readonly main: string | undefined
+  /** The file that bundlers and Bun start from. */
+  readonly module: string | undefined
   readonly scripts: ReadonlyMap<string, string>
-  /** `engines.node`: a range of versions. */
-  readonly nodeRange: string | undefined
+  /** The fields `engines` and `volta`: ranges and versions by the name of a program. */
+  readonly engines: ReadonlyMap<string, string>
+  readonly volta: ReadonlyMap<string, string>
+  /** The field `devEngines`, as far as it names one program each. */
+  readonly devEngines: { readonly runtime: NamedRange | undefined; readonly packageManager: NamedRange | undefined }
   /** Names of the packages that the app needs at run time. */
   readonly dependencies: ReadonlySet<string>
+  /** Names of the packages that it needs for development, its build among that. */
+  readonly devDependencies: ReadonlySet<string>
   /** True when there is anything for npm to install. */
   readonly installs: boolean
   /** The field `packageManager`, such as `pnpm@10.1.0`. */
-  readonly packageManager: { readonly name: string; readonly major: number } | undefined
+  readonly packageManager: PackageManagerField | undefined
   /** True when it has a `config` field, which npm hands to scripts as variables. */
   readonly hasConfig: boolean
 }
 
-type Fields = Readonly<Record<string, unknown>>
+/** A program and a range of its versions. */
+export interface NamedRange {
+  readonly name: string
+  readonly version: string
+}
 
-type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
-
-/** Reads the text of a JSON file; a failure's message names the position. Never throws. */
-export function readJson(name: string, text: string): Read<unknown> {
-  // npm, too, tolerates a byte order mark.
-  const json = text.replace(/^\uFEFF/, '')
-  try {
-    return { ok: true, value: JSON.parse(json) }
-  } catch {
-    return { ok: false, message: `${name} is not valid JSON: see ${describePosition(json, findJsonError(json))}.` }
-  }
+/** The field `packageManager`, as Corepack defines it. */
+export interface PackageManagerField extends NamedRange {
+  /** Such as `sha512.1f0e…`. */
+  readonly hash: string | undefined
 }
 
 /** Reads the text of a package.json. Never throws. */
@@ -37,9 +44,8 @@ export function parsePackageJson(text: string): Read<PackageJson> {
   if (!read.ok) return read
   const { value } = read
   if (!isFields(value)) return { ok: false, message: 'package.json must hold a JSON object.' }
-  const { name, version, main, scripts, engines, config, packageManager } = value
+  const { name, version, main, module, scripts, engines, volta, devEngines, config, packageManager } = value
   const { dependencies, devDependencies, optionalDependencies, workspaces } = value
-  const { node } = fieldsOf(engines)
   const installed = [dependencies, devDependencies, optionalDependencies, workspaces]
   return {
     ok: true,
@@ -47,11 +53,16 @@ export function parsePackageJson(text: string): Read<PackageJson> {
       name: printableOf(name),
       version: printableOf(version),
       main: stringOf(main),
-      scripts: new Map(
-        Object.entries(fieldsOf(scripts)).filter((entry): entry is [string, string] => isText(entry[1])),
-      ),
-      nodeRange: stringOf(node),
+      module: stringOf(module),
+      scripts: textsOf(scripts),
+      engines: textsOf(engines),
+      volta: textsOf(volta),
+      devEngines: {
+        runtime: namedOf(fieldsOf(devEngines)['runtime']),
+        packageManager: namedOf(fieldsOf(devEngines)['packageManager']),
+      },
       dependencies: new Set(Object.keys(fieldsOf(dependencies))),
+      devDependencies: new Set(Object.keys(fieldsOf(devDependencies))),
       installs: installed.some((field) => typeof field === 'object' && field !== null && Object.keys(field).length > 0),
       packageManager: managerOf(packageManager),
       hasConfig: Object.keys(fieldsOf(config)).length > 0,
@@ -59,66 +70,26 @@ export function parsePackageJson(text: string): Read<PackageJson> {
   }
 }
 
-type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end' | 'nothing'
-
-/**
- * The offset of the first token that the grammar of JSON (RFC 8259) does not allow there; the length of the text when
- * it ends too early. The engine's own messages give a position for some errors only.
- */
-export function findJsonError(text: string): number {
-  const tokens =
-    /[ \t\n\r]*(?:([{}[\],:])|("(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y
-  const open: string[] = []
-  let expected: Expected = 'value'
-  let end = 0
-  for (;;) {
-    tokens.lastIndex = end
-    const match = tokens.exec(text)
-    const start = end + (/^[ \t\n\r]*/.exec(text.slice(end))?.[0].length ?? 0)
-    if (match === null) return start
-    const next = step(expected, match[1] ?? (match[2] === undefined ? 'literal' : 'string'), open)
-    if (next === null) return start
-    expected = next
-    end = tokens.lastIndex
-  }
+function managerOf(value: unknown): PackageManagerField | undefined {
+  const [, name, version, hash] = /^(npm|pnpm|yarn|bun)@([^+\s]{1,100})(?:\+(\S+))?$/.exec(stringOf(value) ?? '') ?? []
+  return name === undefined || version === undefined ? undefined : { name, version, hash }
 }
 
-/** Returns the tokens that may follow `token`; null when it was not allowed itself. `open` holds the open containers. */
-function step(expected: Expected, token: string, open: string[]): Expected | null {
-  const afterValue = (): Expected => (open.length === 0 ? 'nothing' : 'comma or end')
-  if (expected === 'nothing') return null
-  if (expected === 'colon') return token === ':' ? 'value' : null
-  if (expected === 'comma or end') {
-    if (token === ',') return open.at(-1) === '{' ? 'key' : 'value'
-    if (token !== (open.at(-1) === '{' ? '}' : ']')) return null
-    open.pop()
-    return afterValue()
-  }
-  if ((expected === 'key or }' && token === '}') || (expected === 'value or ]' && token === ']')) {
-    open.pop()
-    return afterValue()
-  }
-  if (expected === 'key' || expected === 'key or }') return token === 'string' ? 'colon' : null
-  if (token === '{' || token === '[') {
-    open.push(token)
-    return token === '{' ? 'key or }' : 'value or ]'
-  }
-  return token === 'string' || token === 'literal' ? afterValue() : null
+function namedOf(value: unknown): NamedRange | undefined {
+  const { name, version = '*' } = fieldsOf(value)
+  return isText(name) && isText(version) ? { name, version } : undefined
 }
 
-function describePosition(text: string, offset: number): string {
-  const lines = text.slice(0, offset).split('\n')
-  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
+/** Reads the package.json at the top of a tree; undefined without a valid one, which the detector for Node reports. */
+export function readPackageJson(files: SourceTree): PackageJson | undefined {
+  const parsed = parsePackageJson(files.read('package.json') ?? '')
+  return parsed.ok ? parsed.value : undefined
 }
 
-function managerOf(value: unknown): PackageJson['packageManager'] {
-  const [, name, major] = /^(npm|pnpm|yarn)@(\d{1,9})\b/.exec(stringOf(value) ?? '') ?? []
-  return name === undefined ? undefined : { name, major: Number(major) }
-}
+/** The entries of an object whose values are texts. */
+const textsOf = (value: unknown): ReadonlyMap<string, string> =>
+  new Map(Object.entries(fieldsOf(value)).filter((entry): entry is [string, string] => isText(entry[1])))
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
 const isText = (value: unknown): value is string => typeof value === 'string'
 const stringOf = (value: unknown): string | undefined => (isText(value) && value.trim() !== '' ? value : undefined)
 

@@ -4,43 +4,116 @@ import { basename, join, sep } from 'node:path'
 import { readSettings } from './fairlead-json.ts'
 import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './tree.ts'
 
-/** A lock file may be very large, and its first lines tell its format. */
-const isLockFile = (name: string): boolean => name.endsWith('.lock')
-const lockFileBytes = 4096
+/** A lock file may be very large, and its beginning tells enough. */
+const isLockFile = (name: string): boolean => name.endsWith('.lock') || name === 'pnpm-lock.yaml'
+
+/** No repository makes the server list or read for long: what lies beyond is unknown. */
+const mostNames = 20_000
+const deepest = 4
+const mostMatches = 64
+const mostBytes = 16 * LARGEST_FILE
+/** Folders of installed packages and of the output of builds. */
+const unlisted: ReadonlySet<string> = new Set([
+  '.git',
+  '.venv',
+  '__pycache__',
+  '_build',
+  'deps',
+  'node_modules',
+  'target',
+  'vendor',
+  'venv',
+])
 
 /**
  * Reads the description of the tree in `directory`. Symbolic links that lead out of the tree are not followed.
  *
- * @param names the files that detectors read; `fairlead.json` is always read
+ * @param names the files that detectors read, from the top and from the app's folder; a `*` stands for any part of one
+ * name. `fairlead.json` is always read
+ * @param givenRoot the folder of the app, in place of the one in `fairlead.json`
  */
-export async function readSourceTree(directory: string, names: readonly string[]): Promise<SourceTree> {
+export async function readSourceTree(
+  directory: string,
+  names: readonly string[],
+  givenRoot: string | null = null,
+): Promise<SourceTree> {
   const root = await realpath(directory)
   const paths = new Set<string>()
+  const folders = new Map<string, readonly string[]>()
   const texts = new Map<string, string>()
-  const tree: SourceTree = { has: (path) => paths.has(path), read: (path) => texts.get(path) }
+  const tree: SourceTree = {
+    has: (path) => paths.has(path),
+    list: (folder) => folders.get(folder) ?? [],
+    read: (path) => texts.get(path),
+  }
+  const patterns = ['fairlead.json', ...names].map(asPattern)
+  let left = mostBytes
 
   const readFolder = async (folder: string): Promise<void> => {
-    const inFolder = (name: string) => (folder === '.' ? name : `${folder}/${name}`)
-    const found = new Set(await readdir(join(root, folder)))
-    for (const name of found) paths.add(inFolder(name))
-    for (const site of SITE_FOLDERS) {
-      const index = inFolder(`${site}/index.html`)
-      if (found.has(site) && (await resolveWithin(root, index)) !== null) paths.add(index)
+    for (const [path, entries] of await listFolders(root, folder)) {
+      folders.set(path, entries)
+      for (const entry of entries) paths.add(inFolder(path, entry))
     }
-    for (const name of new Set(['fairlead.json', ...names])) {
-      const text = found.has(name) ? await readWithin(root, inFolder(name)) : undefined
-      if (text !== undefined) texts.set(inFolder(name), text)
+    for (const site of SITE_FOLDERS) {
+      const index = inFolder(folder, `${site}/index.html`)
+      if (paths.has(inFolder(folder, site)) && (await resolveWithin(root, index)) !== null) paths.add(index)
+      else paths.delete(index)
+    }
+    const prefix = folder === '.' ? '' : `${folder}/`
+    for (const pattern of patterns) {
+      const isRead = (path: string) => path.startsWith(prefix) && pattern(path.slice(prefix.length))
+      for (const path of [...paths].filter(isRead).slice(0, mostMatches)) {
+        const text = texts.has(path) || left <= 0 ? undefined : await readWithin(root, path)
+        if (text === undefined) continue
+        texts.set(path, text)
+        left -= text.length
+      }
     }
   }
   await readFolder('.')
-  const settings = readSettings(tree)
+  const settings = readSettings(tree, givenRoot)
   const folder = settings.ok ? settings.value.root : '.'
-  paths.delete(folder)
-  if (folder !== '.' && (await isFolderWithin(root, folder))) {
+  if (folder === '.') return tree
+  if (await isFolderWithin(root, folder)) {
     paths.add(folder)
     await readFolder(folder)
-  }
+  } else paths.delete(folder)
   return tree
+}
+
+const inFolder = (folder: string, name: string): string => (folder === '.' ? name : `${folder}/${name}`)
+
+/** Returns a function that tells whether a path is one that the name stands for. */
+function asPattern(name: string): (path: string) => boolean {
+  if (!name.includes('*')) return (path) => path === name
+  const parts = name.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+  const pattern = new RegExp(`^${parts.join('[^/]*')}$`)
+  return (path) => pattern.test(path)
+}
+
+/** Lists a folder and those in it, the upper ones first, up to a depth and a number of names. Links are not entered. */
+async function listFolders(root: string, top: string): Promise<ReadonlyMap<string, readonly string[]>> {
+  const listed = new Map<string, readonly string[]>()
+  let left = mostNames
+  let level = [top]
+  for (let depth = 0; depth < deepest && level.length > 0; depth += 1) {
+    const next: string[] = []
+    for (const folder of level) {
+      const entries = await readdir(join(root, folder), { withFileTypes: true }).catch((error: unknown) => {
+        if (folder === top) throw error
+        return []
+      })
+      // The top is always listed whole.
+      if (entries.length > left && folder !== top) return listed
+      left -= entries.length
+      listed.set(folder, entries.map(({ name }) => name).sort())
+      for (const entry of entries) {
+        if (entry.isDirectory() && !unlisted.has(entry.name)) next.push(inFolder(folder, entry.name))
+      }
+    }
+    level = next
+  }
+  return listed
 }
 
 async function isFolderWithin(root: string, path: string): Promise<boolean> {
@@ -48,7 +121,8 @@ async function isFolderWithin(root: string, path: string): Promise<boolean> {
   return target !== null && (await stat(target)).isDirectory()
 }
 
-async function resolveWithin(root: string, path: string): Promise<string | null> {
+/** Returns the real path of a file or folder below `root`, a real path itself; null where there is none, or a link leads out. */
+export async function resolveWithin(root: string, path: string): Promise<string | null> {
   const target = await realpath(join(root, path)).catch(() => null)
   return target?.startsWith(root + sep) ? target : null
 }
@@ -63,7 +137,8 @@ async function readWithin(root: string, path: string): Promise<string | undefine
     const stats = await file.stat()
     if (!stats.isFile()) return undefined
     if (isLockFile(basename(path))) {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(lockFileBytes), 0, lockFileBytes, 0)
+      const size = Math.min(stats.size, LARGEST_FILE)
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(size), 0, size, 0)
       return buffer.toString('utf8', 0, bytesRead)
     }
     return stats.size <= LARGEST_FILE ? await file.readFile('utf8') : undefined

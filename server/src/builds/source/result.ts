@@ -9,13 +9,14 @@ export interface PlanFailure {
     | 'invalid_procfile'
     | 'invalid_package_json'
     | 'invalid_pyproject'
-    | 'unsupported_node'
     | 'python_missing'
     | 'no_start'
     | 'not_recognised'
     // A detector may add codes of its own.
     | (string & {})
   readonly message: string
+  /** Folders that hold an app which can be started, for an owner to choose from. */
+  readonly suggestions?: readonly { readonly root: string; readonly kind: string }[]
 }
 
 export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: PlanFailure }

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
-import { type Scope, scopeResources } from '../routes.ts'
+import { scopes } from '../routes.ts'
 import { name, timestamp } from './common.ts'
+import { workflowRun } from './trust.ts'
 
 /** Named sets of scopes: everything, reading everything, what a pipeline needs. */
 const presetNames = ['full', 'read', 'deploy'] as const
 export type Preset = (typeof presetNames)[number]
-
-const scopes = scopeResources.flatMap((resource): Scope[] => [`${resource}:read`, `${resource}:write`])
 
 export const account = z.object({
   id: z.string().describe('`acct_…`.'),
@@ -33,6 +32,7 @@ export const apiKey = z.object({
   last_used_at: timestamp.nullable().describe('To the minute.'),
   expires_at: timestamp.nullable(),
   revoked_at: timestamp.nullable(),
+  workflow: workflowRun.nullable().describe('The run that exchanged a token for it; `null` for all other keys.'),
 })
 
 /** Only the answers to creation and rotation contain the key itself. */
@@ -52,7 +52,7 @@ const newApiKey = z
       .min(1, 'must name at least one scope')
       .max(100, 'must be at most 100 scopes')
       .optional()
-      .describe('The permissions, instead of `preset`. Write implies read.'),
+      .describe('The permissions, instead of `preset`. Write implies read; `runs:write` shows secret variables.'),
     project_ids: z
       .array(z.string())
       .min(1, 'must name at least one project')
@@ -84,9 +84,11 @@ export const auditEntry = z.object({
   at: timestamp,
   actor: z
     .object({
-      type: z.enum(['key', 'user', 'command']).describe('`command` is the command line on the server.'),
-      id: z.string().nullable().describe('`null` for the command line and for an unknown e-mail address.'),
-      name: z.string().nullable().describe('The name of the key, or the e-mail address of the user.'),
+      type: z
+        .enum(['key', 'user', 'command', 'workflow'])
+        .describe('`command` is the command line on the server, `workflow` a run that sent a token of its issuer.'),
+      id: z.string().nullable().describe('`null` for the command line, workflows and an unknown e-mail address.'),
+      name: z.string().nullable().describe('The name of the key, the e-mail address of the user, or the repository.'),
     })
     .describe('The caller.'),
   address: z.string().nullable().describe("The client's network address."),
@@ -94,9 +96,91 @@ export const auditEntry = z.object({
   operation: z.string().describe('Such as `projects.create`, or `session.create_failed` for a failed sign-in.'),
   project_id: z.string().nullable(),
   resource_id: z.string().nullable(),
+  details: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe(
+      'For the exchange of a token: its `claims`, the rule (`trust_id`), or the `reason` of the refusal. For a run or ' +
+        'a schedule: its `app_id` and `command`. For git credentials that are stored: their `kind` and `git_url`; for ' +
+        'those of a registry, its `registry` and `username`.',
+    ),
+})
+
+/** The limits of an account that its usage is told for, by their names in the file of plans. */
+const usageLimits = [
+  'projects',
+  'apps',
+  'databases',
+  'storage_gb',
+  'building',
+  'runs',
+  'schedules',
+  'api_keys',
+] as const
+
+const usage = z.object({
+  limit: z.enum(usageLimits).describe('As errors name it in `details.limit`; `building` are deployments.'),
+  used: z.number().nonnegative(),
+  most: z.number().nonnegative(),
+})
+
+const planView = z.object({
+  name: z.string(),
+  memory_mb: z.int().describe('The memory of each instance of an app, in 10⁶ bytes.'),
+  cpus: z.number(),
+  instances: z.int().describe('The most instances of an app.'),
+  apps: z.int().describe('The most apps of a project.'),
+  databases: z.int().describe('The most databases of a project.'),
+  database_gb: z.number().describe('The size of one database, in 10⁹ bytes.'),
+  storage_gb: z.number().describe('The size of all files of a project.'),
+  file_mb: z.number().describe('The size of one file.'),
+})
+
+/** A project, or something in one. The id of a storage is that of its project. */
+const found = z.object({
+  kind: z.enum(['project', 'app', 'database', 'storage']),
+  id: z.string(),
+  name: z.string(),
+  project_id: z.string(),
+  project_name: z.string(),
 })
 
 export const accountOperations = {
+  'account.usage': {
+    summary: 'Read the usage of the account',
+    description:
+      'Everything that is limited for the account as a whole, over all of its projects, with the limits. A key that is bound to ' +
+      'projects cannot read it.',
+    response: z.object({ usage: z.array(usage) }),
+  },
+  'account.plans': {
+    summary: 'List plans and regions',
+    description:
+      'The plans that the account may choose for its projects and databases, with their limits, and the regions.',
+    response: z.object({
+      plans: z.array(planView),
+      regions: z.array(z.string()).describe('Empty when a project may name any region.'),
+      default_region: z.string(),
+    }),
+  },
+  'account.search': {
+    summary: 'Find projects, apps, databases and storage',
+    description:
+      'Those of the account whose names, or the names of their projects, contain each word of a text, newest first: at most ' +
+      '50 of each kind. Without a text, the newest.',
+    query: z.object({
+      text: z
+        .string()
+        .max(100, 'must be at most 100 characters')
+        .refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be well-formed Unicode')
+        .default('')
+        .describe('Upper and lower case are the same.'),
+    }),
+    response: z.object({
+      found: z.array(found),
+      complete: z.boolean().describe('True when nothing is left out: there are not more of any kind.'),
+    }),
+  },
   'account.get': {
     summary: 'Read the account',
     description: 'The account of the key or the user, with its plan and its rate limit.',
@@ -121,7 +205,7 @@ export const accountOperations = {
     summary: 'Rotate an API key',
     description:
       'Creates a new key with the same name, rights and lifetime. The old one remains valid for `overlap_hours`. A key ' +
-      'that is revoked or expired cannot be rotated (400).',
+      'that is revoked or expired cannot be rotated (400), nor can that of a workflow run.',
     body: z.object({
       overlap_hours: z
         .int({ error: 'must be a whole number' })

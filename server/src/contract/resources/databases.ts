@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
 import { name, slug, timestamp } from './common.ts'
+import { linkOfDatabase } from './links.ts'
 
 export const databaseStatuses = ['provisioning', 'available', 'failed', 'deleting'] as const
 export type DatabaseStatus = (typeof databaseStatuses)[number]
@@ -85,6 +86,7 @@ export const databaseOperations = {
         .string({ error: 'must be a string' })
         .optional()
         .describe('A snapshot of the same project and version, whose content the new database starts with.'),
+      link: linkOfDatabase.optional().describe('Links it to an app at once, as `links.create` does.'),
     }),
     response: databaseCreated,
   },

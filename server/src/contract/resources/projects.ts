@@ -20,13 +20,13 @@ const projectCreated = z.object({
   created_at: timestamp,
 })
 
-export const project = projectCreated.extend({
-  resources: z.object({
-    deployments: z.int().nonnegative(),
-    databases: z.int().nonnegative(),
-    storage_gb: z.number().nonnegative().describe('The size of all files, in 10⁹ bytes.'),
-  }),
+const resources = z.object({
+  deployments: z.int().nonnegative(),
+  databases: z.int().nonnegative(),
+  storage_gb: z.number().nonnegative().describe('The size of all files, in 10⁹ bytes.'),
 })
+
+export const project = projectCreated.extend({ resources })
 
 /** The requests to the apps of a project in one hour. */
 const trafficHour = z.object({
@@ -73,6 +73,11 @@ export const projectOperations = {
       'Stops its apps and removes them with their deployments, and its webhook endpoints. Until that is done, the list ' +
       'shows the project as `deleting`; nothing else finds it. A project that has databases or files is not deleted (400): ' +
       'delete them first.',
+  },
+  'projects.usage': {
+    summary: 'Count the resources of projects',
+    description: 'The resources of each project of the account, in the order of the list of projects.',
+    response: z.object({ usage: z.array(z.object({ id, resources })) }),
   },
   'projects.traffic': {
     summary: 'Read the traffic of a project',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { DashboardRouteName } from '../dashboard-routes.ts'
 import type { Declaration } from '../declaration.ts'
 import { printable, required, timestamp } from './common.ts'
+import { deviceDeclarations } from './device.ts'
 
 const minPasswordLength = 12
 const maxPasswordLength = 200
@@ -37,6 +38,20 @@ const signedIn = z.object({
   session: z.object({ id: z.string(), created_at: timestamp, expires_at: timestamp }),
 })
 
+/** The signed-in user, and the secrets that the page of a new session keeps where apps on other ports cannot read them. */
+const begun = signedIn.extend({
+  secret: z
+    .string()
+    .describe(
+      'The second secret of the session, shown once: send it as `X-Fairlead-Session` together with the cookie.',
+    ),
+  device: z
+    .string()
+    .describe('Says at the next sign-in that a user has signed in with this browser before; it gives no access.'),
+})
+
+const device = z.string(required('a string')).max(100, 'is not the name of a browser').optional()
+
 export const session = z.object({
   id: z.string(),
   current: z.boolean().describe('True for the session of this request.'),
@@ -57,16 +72,16 @@ export const dashboardDeclarations = {
   'setup.complete': {
     summary: 'Create a user by a setup link',
     description: 'Uses up the link, creates the user and signs in.',
-    body: z.object({ token, email: newEmail, password: newPassword }),
-    response: signedIn,
+    body: z.object({ token, email: newEmail, password: newPassword, device }),
+    response: begun,
   },
   'session.create': {
     summary: 'Sign in',
     description:
-      'Sets the cookie of a new session, and ends the session that the browser had before. 401 when the address or the ' +
-      'password is wrong, without saying which.',
-    body: z.object({ email, password: givenPassword }),
-    response: signedIn,
+      'Sets the cookie of a new session, returns its secret, and ends the session that the browser had before. 401 when ' +
+      'the address or the password is wrong, without saying which.',
+    body: z.object({ email, password: givenPassword, device }),
+    response: begun,
   },
   'session.get': {
     summary: 'Read the signed-in user',
@@ -84,5 +99,6 @@ export const dashboardDeclarations = {
     description: 'The sessions of the user, newest first.',
     response: z.object({ sessions: z.array(session) }),
   },
+  ...deviceDeclarations,
   'sessions.revoke': { summary: 'End a session', description: 'Ends one session of the user at once.' },
 } as const satisfies Record<DashboardRouteName, Declaration>

@@ -1,11 +1,17 @@
 import pg from 'pg'
 import { unlessAborted } from '../../platform/abort.ts'
+import { endingBlockers, lockTimeoutMs } from './blockers.ts'
 import { isInUse, retryConcurrentUpdate } from './sql-errors.ts'
 
-/** Connections of an administrator to a PostgreSQL instance. */
+/**
+ * Connections of an administrator to a PostgreSQL instance. No statement waits for a lock for longer than 5 s, and users'
+ * sessions that keep one waiting are ended before that.
+ */
 export interface AdminConnection {
   /** Runs statements; several in one text are one transaction. Drops the connection when the signal aborts. */
   run(text: string, signal: AbortSignal): Promise<void>
+  /** Runs a statement that copies or removes the files of a database, which takes as long as it is large. */
+  runLong(text: string, signal: AbortSignal): Promise<void>
   /** Runs statements that PostgreSQL refuses while a database has sessions; ends these sessions first. */
   runWithoutSessions(database: string, text: string, signal: AbortSignal): Promise<void>
   /** Runs statements inside a user's database, on a connection of its own. */
@@ -21,32 +27,26 @@ export interface AdminConnection {
 const endSessionsMs = 5_000
 const inUseAttempts = 5
 const connectionTimeoutMillis = 10_000
+const statementTimeoutMs = 30_000
+const longStatementTimeoutMs = 60 * 60_000
+/** Reads have connections of their own, so that statements that wait do not keep the checks from looking. */
+const readTimeoutMs = 10_000
+const readConnections = 3
+
+const timeouts = (statementMs: number): string =>
+  `set lock_timeout = ${lockTimeoutMs}; set statement_timeout = ${statementMs}`
 
 /** @param connection of an administrator, to a database that users cannot enter */
 export function createAdminConnection(connection: pg.PoolConfig, onLost: (error: Error) => void): AdminConnection {
-  const pool = new pg.Pool({
-    max: 10,
-    connectionTimeoutMillis,
-    application_name: 'fairlead administration',
-    ...connection,
-  })
-  pool.on('error', onLost)
-  // A connection lost during a query rejects that query; without a listener it would end the process as well.
-  pool.on('connect', (client) => client.on('error', () => undefined))
+  const changes = openPool({ ...connection, max: 10 }, statementTimeoutMs, onLost)
+  const reads = openPool({ ...connection, max: readConnections }, readTimeoutMs, onLost)
 
   const query = async <Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> =>
-    (await pool.query<Row>(text, [...values])).rows
+    (await reads.query<Row>(text, [...values])).rows
 
-  const run = (text: string, signal: AbortSignal): Promise<void> =>
-    retryConcurrentUpdate(async () => {
-      signal.throwIfAborted()
-      const client = await pool.connect()
-      try {
-        await unlessAborted(client.query(text), signal)
-      } finally {
-        client.release(signal.aborted)
-      }
-    })
+  const runWithin = createRunner(changes, query)
+  const run = (text: string, signal: AbortSignal) => runWithin(statementTimeoutMs, text, signal)
+  const runLong = (text: string, signal: AbortSignal) => runWithin(longStatementTimeoutMs, text, signal)
 
   const endSessions = async (database: string): Promise<void> => {
     const text = 'select pg_terminate_backend(pid, $2) from pg_stat_activity where datname = $1'
@@ -55,15 +55,16 @@ export function createAdminConnection(connection: pg.PoolConfig, onLost: (error:
 
   return {
     run,
+    runLong,
     query,
     endSessions,
-    runInside: (database, text, signal) => runInside(connection, database, text, signal),
+    runInside: (database, text, signal) => runInside(connection, query, { database, text }, signal),
 
     async runWithoutSessions(database, text, signal) {
       for (let attempt = 1; ; attempt++) {
         await endSessions(database)
         try {
-          return await run(text, signal)
+          return await runLong(text, signal)
         } catch (error) {
           // A client may have connected between the two statements.
           if (!isInUse(error) || attempt === inUseAttempts) throw error
@@ -79,8 +80,55 @@ export function createAdminConnection(connection: pg.PoolConfig, onLost: (error:
       return role?.super ?? false
     },
 
-    close: () => pool.end(),
+    async close() {
+      await Promise.all([changes.end(), reads.end()])
+    },
   }
+}
+
+/** Runs statements on connections of a pool, with a timeout for each of them. */
+type Runner = (timeoutMs: number, text: string, signal: AbortSignal) => Promise<void>
+
+function createRunner(changes: pg.Pool, query: AdminConnection['query']): Runner {
+  return (timeoutMs, text, signal) =>
+    retryConcurrentUpdate(async () => {
+      signal.throwIfAborted()
+      const client = await changes.connect()
+      let failure: unknown
+      try {
+        if (timeoutMs !== statementTimeoutMs) await client.query(timeouts(timeoutMs))
+        await unlessAborted(
+          endingBlockers(client, query, () => client.query(text)),
+          signal,
+        )
+        if (timeoutMs !== statementTimeoutMs) await client.query(timeouts(statementTimeoutMs))
+      } catch (error) {
+        failure = error
+        throw error
+      } finally {
+        // After a failure the connection may be lost, or have other timeouts.
+        client.release(failure !== undefined)
+      }
+    })
+}
+
+function openPool(
+  config: pg.PoolConfig & { readonly max: number },
+  timeoutMs: number,
+  onLost: (error: Error) => void,
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionTimeoutMillis,
+    application_name: 'fairlead administration',
+    ...config,
+    onConnect: async (client) => {
+      await client.query(timeouts(timeoutMs))
+    },
+  })
+  pool.on('error', onLost)
+  // A connection lost during a query rejects that query; without a listener it would end the process as well.
+  pool.on('connect', (client) => client.on('error', () => undefined))
+  return pool
 }
 
 /** Users may create objects in their databases. With this search path no name in a statement resolves to one of them. */
@@ -88,8 +136,8 @@ const insideOptions = '-c search_path=pg_catalog -c default_transaction_read_onl
 
 async function runInside(
   connection: pg.PoolConfig,
-  database: string,
-  text: string,
+  query: AdminConnection['query'],
+  { database, text }: { readonly database: string; readonly text: string },
   signal: AbortSignal,
 ): Promise<void> {
   const client = new pg.Client({ ...toDatabase(connection, database), options: insideOptions, connectionTimeoutMillis })
@@ -98,7 +146,8 @@ async function runInside(
   signal.addEventListener('abort', abort)
   try {
     await client.connect()
-    await client.query(text)
+    await client.query(timeouts(statementTimeoutMs))
+    await endingBlockers(client, query, () => client.query(text))
   } finally {
     signal.removeEventListener('abort', abort)
     await client.end()

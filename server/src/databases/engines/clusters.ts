@@ -1,10 +1,14 @@
 import { join } from 'node:path'
 import { unlessAborted } from '../../platform/abort.ts'
 import type { Logger } from '../../platform/logger.ts'
+import { speakTls } from '../../platform/postgres/binaries.ts'
 import { type CloseOptions, type Cluster, openCluster } from '../../platform/postgres/cluster.ts'
 import type { BinariesStore } from '../../platform/postgres/install.ts'
+import { findPostmaster } from '../../platform/postgres/running.ts'
+import { endUnauthenticated } from '../../platform/postgres/unauthenticated.ts'
 import type { OsUser } from '../../platform/users.ts'
-import { databaseClusterAccess } from './cluster-access.ts'
+import type { Certificates } from './certificates/certificates.ts'
+import { databaseClusterAccess, loginLimits, sessionPlaces } from './cluster-access.ts'
 import { EngineError, type InstanceKey } from './engine.ts'
 import { createInstance, type Instance } from './instance.ts'
 
@@ -16,14 +20,19 @@ export interface ClustersOptions {
   /** The user that the clusters run as when the server is root, otherwise `null`. */
   readonly user: OsUser | null
   readonly binaries: BinariesStore
+  readonly certificates: Certificates
   readonly logger: Logger
 }
 
 /** The clusters that are open, one for each version. */
 export interface Clusters {
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
-  /** Returns all instances that are running. */
-  all(): readonly Instance[]
+  /** Returns the instances that were opened, by version; `null` for one that did not start at the last attempt. */
+  all(): ReadonlyMap<string, Instance | null>
+  /** Ends connections to clusters that do not log in, beyond their limits; returns how many. */
+  limitLogins(): Promise<number>
+  /** Gives the open clusters a new certificate before theirs expires; no connection ends. */
+  renewCertificate(): Promise<void>
   close(options?: CloseOptions): Promise<void>
 }
 
@@ -40,10 +49,12 @@ export function createClusters(options: ClustersOptions): Clusters {
   const closing = new AbortController()
   const opening = new Map<string, Promise<OpenCluster>>()
   const running = new Map<string, OpenCluster>()
-
+  const failed = new Set<string>()
+  const placesOf = createPlaces()
   const start = async (key: InstanceKey): Promise<OpenCluster> => {
     const opened = await startCluster(options, key, closing.signal)
     running.set(key.version, opened)
+    failed.delete(key.version)
     return opened
   }
 
@@ -54,11 +65,33 @@ export function createClusters(options: ClustersOptions): Clusters {
       // Concurrent callers share one start.
       const started = opening.get(key.version) ?? start(key)
       opening.set(key.version, started)
-      started.catch(() => opening.delete(key.version))
+      started.catch(() => {
+        opening.delete(key.version)
+        failed.add(key.version)
+      })
       return (await unlessAborted(started, signal)).instance
     },
 
-    all: () => [...running.values()].map(({ instance }) => instance),
+    all: () =>
+      new Map<string, Instance | null>([
+        ...[...failed].map((version) => [version, null] as const),
+        ...[...running].map(([version, { instance }]) => [version, instance] as const),
+      ]),
+
+    async limitLogins() {
+      let ended = 0
+      for (const [version, { instance }] of running) {
+        const postmaster = await findPostmaster(dataDirectory(options.directory, version))
+        if (postmaster !== null)
+          ended += endUnauthenticated(postmaster.pid, loginLimits(await placesOf(postmaster.pid, instance)))
+      }
+      return ended
+    },
+
+    async renewCertificate() {
+      if (running.size === 0 || !(await options.certificates.ensure())) return
+      for (const version of running.keys()) await readCertificate(options.directory, version)
+    },
 
     async close(options) {
       closing.abort(new Error('the server is stopping'))
@@ -73,14 +106,25 @@ export function createClusters(options: ClustersOptions): Clusters {
   }
 }
 
+/** Returns a function for the connections that users have: settings of a postmaster change only when it is started again. */
+function createPlaces(): (pid: number, instance: Instance) => Promise<number> {
+  const known = new Map<number, number>()
+  return async (pid, { statistics }) => {
+    const places = known.get(pid) ?? (await statistics.places())
+    known.set(pid, places)
+    return places
+  }
+}
+
 async function startCluster(
-  { directory, runtimeDirectory, user, binaries, logger }: ClustersOptions,
+  { directory, runtimeDirectory, user, binaries, certificates, logger }: ClustersOptions,
   { version, port }: InstanceKey,
   signal: AbortSignal,
 ): Promise<OpenCluster> {
   const installed = await binaries.install(version, signal).catch((error: unknown) => {
     throw new EngineError('version_unavailable', messageOf(error), { cause: error })
   })
+  const usesTls = (await speakTls(installed)) && (await hasCertificate(certificates, logger))
   const cluster = await openCluster({
     directory: dataDirectory(directory, version),
     runtimeDirectory,
@@ -89,14 +133,40 @@ async function startCluster(
     signal,
     supervise: true,
     binaries: installed,
-    access: databaseClusterAccess(port),
+    access: databaseClusterAccess(version, port, usesTls ? certificates : null),
   }).catch((error: unknown) => {
     logger.error({ err: error, version }, "the PostgreSQL of users' databases does not start")
     const message = `PostgreSQL ${version} does not start on this server; its operator finds the reason in the log.`
     throw new EngineError('engine_unavailable', message, { cause: error })
   })
+  // One that kept running may have an older certificate.
+  if (usesTls) await readCertificate(directory, version)
   const onLost = (error: Error) => logger.debug({ err: error, version }, 'an administrative connection was lost')
-  return { cluster, instance: createInstance({ ...cluster.connection }, onLost) }
+  return { cluster, instance: createInstance({ ...cluster.connection }, onLost, sessionPlaces) }
+}
+
+/** Databases are more important than TLS: without a certificate they are reached without it. */
+function hasCertificate(certificates: Certificates, logger: Logger): Promise<boolean> {
+  return certificates.ensure().then(
+    () => true,
+    (error: unknown) => {
+      logger.error(
+        { err: error },
+        "the certificate of users' databases could not be made; they are reached without TLS",
+      )
+      return false
+    },
+  )
+}
+
+/** Makes a cluster read its certificate again. */
+async function readCertificate(directory: string, version: string): Promise<void> {
+  const postmaster = await findPostmaster(dataDirectory(directory, version))
+  try {
+    if (postmaster !== null) process.kill(postmaster.pid, 'SIGHUP')
+  } catch {
+    // It has ended, and reads the certificate when it is started again.
+  }
 }
 
 function messageOf(error: unknown): string {

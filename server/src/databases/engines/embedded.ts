@@ -18,22 +18,28 @@ export interface EmbeddedEngineOptions extends ClustersOptions {
  * are started when first needed and supervised. They may outlive the server; the next one adopts them.
  */
 export function createEmbeddedEngine(options: EmbeddedEngineOptions): Engine {
-  const { binaries, directory, host, ports } = options
+  const { binaries, certificates, directory, host, ports } = options
   const clusters = createClusters(options)
   return {
     name: 'embedded',
     versions: async () => binaries.majors,
     addressOf: async (transaction, version) => ({ host, port: await clusterPort(transaction, version, ports) }),
     open: clusters.open,
+    instances: clusters.all,
     exists: async (version) =>
       (await readOptional(join(dataDirectory(directory, version), 'PG_VERSION'))) !== undefined,
 
     async limitLocks(maxLocks) {
       const databases: number[] = []
-      for (const { statistics } of clusters.all()) databases.push(...(await endLockHolders(statistics, maxLocks)))
+      for (const instance of clusters.all().values()) {
+        if (instance !== null) databases.push(...(await endLockHolders(instance.statistics, maxLocks)))
+      }
       return databases
     },
 
+    limitLogins: clusters.limitLogins,
+    authority: certificates.authority,
+    renewCertificate: clusters.renewCertificate,
     close: clusters.close,
   }
 }

@@ -26,6 +26,8 @@ export interface Engine {
    * that says what prevents it. Asks nothing of the state database, so that it may be called inside a transaction.
    */
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
+  /** Returns the instances that were opened, by version; `null` for one that did not start at the last attempt. */
+  instances(): ReadonlyMap<string, Instance | null>
   /** True when the instance of a version was created, so that there may be databases in it. */
   exists(version: string): Promise<boolean>
   /**
@@ -33,6 +35,15 @@ export interface Engine {
    * Does nothing on a server that its operator administers.
    */
   limitLocks(maxLocks: number): Promise<readonly number[]>
+  /**
+   * Ends connections that do not log in, beyond what there is room for, and returns how many. Does nothing on a server that its
+   * operator administers.
+   */
+  limitLogins(): Promise<number>
+  /** Returns the certificate of the authority of the server's own clusters as PEM; `null` on a server that its operator administers. */
+  authority(): Promise<string | null>
+  /** Renews the certificate of the server's own clusters before it expires. */
+  renewCertificate(): Promise<void>
   /** Closes the connections, and stops clusters of the server's own unless they are to be kept. */
   close(options?: CloseOptions): Promise<void>
 }

@@ -40,8 +40,12 @@ export function createExternalEngine(options: { readonly url: string; readonly l
       }
       return instance
     },
+    instances: () => new Map([[version ?? 'unknown', instance]]),
     exists: async () => true,
     limitLocks: async () => [],
+    limitLogins: async () => 0,
+    authority: async () => null,
+    renewCertificate: async () => undefined,
     close: () => instance.close(),
   }
 }

@@ -17,7 +17,16 @@ export interface Role {
 export interface Roles {
   /** Creates the role, or gives an existing one this password and these limits. A new one cannot log in yet. */
   ensure(role: Role, signal: AbortSignal): Promise<void>
-  /** Lets the role log in to its database, and no other role. */
+  /**
+   * Sets the timeouts of sessions for a role that has none, such as one of an earlier version of Fairlead, and its connection
+   * limit where it has another one.
+   */
+  ensureLimits(name: string, connections: number, signal: AbortSignal): Promise<void>
+  /** Changes how many sessions the role may have; those that it has go on. */
+  limitConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
+  /** Lets the database of a role accept connections, of no other role. */
+  allowConnections(name: string, signal: AbortSignal): Promise<void>
+  /** Lets the role log in. */
   allowLogin(name: string, signal: AbortSignal): Promise<void>
   /** Gives the role everything that `former` owns inside the database of its name. */
   takeOwnership(name: string, former: string, signal: AbortSignal): Promise<void>
@@ -30,14 +39,35 @@ export interface Roles {
 const allowConnections = (name: string) =>
   `revoke all on database ${id(name)} from public; alter database ${id(name)} allow_connections true`
 
+/** Users may change these. A check of the server has limits that they cannot change. */
+const timeouts = { idle_in_transaction_session_timeout: '10min', idle_session_timeout: '1d' }
+
+const setting = (name: string, key: string, value: string) => `alter role ${id(name)} set ${key} = ${literal(value)}`
+
+const connectionLimit = (name: string, connections: number) => `alter role ${id(name)} connection limit ${connections}`
+
 export function createRoles(admin: AdminConnection): Roles {
   const { run, runInside, query } = admin
   return {
     ensure: (role, signal) => ensureRole(admin, role, signal),
 
-    async allowLogin(name, signal) {
-      await run(`${allowConnections(name)}; alter role ${id(name)} login`, signal)
+    async ensureLimits(name, connections, signal) {
+      const [found] = await query<{ settings: readonly string[] | null; limit: number }>(
+        'select rolconfig as settings, rolconnlimit as limit from pg_roles where rolname = $1',
+        [name],
+      )
+      if (found === undefined) return
+      const missing = Object.entries(timeouts)
+        .filter(([key]) => !found.settings?.some((each) => each.startsWith(`${key}=`)))
+        .map(([key, value]) => setting(name, key, value))
+      if (found.limit !== connections) missing.push(connectionLimit(name, connections))
+      if (missing.length > 0) await run(missing.join('; '), signal)
     },
+
+    limitConnections: (name, connections, signal) => run(connectionLimit(name, connections), signal),
+
+    allowConnections: (name, signal) => run(allowConnections(name), signal),
+    allowLogin: (name, signal) => run(`alter role ${id(name)} login`, signal),
 
     async takeOwnership(name, former, signal) {
       await run(allowConnections(name), signal)
@@ -74,9 +104,6 @@ export function createRoles(admin: AdminConnection): Roles {
   }
 }
 
-/** A user may be changing the role in an open transaction; a request must not wait for its end. */
-const lockTimeout = "set local lock_timeout = '2s'"
-
 async function ensureRole(
   { run, isSuperuser }: AdminConnection,
   { name, verifier, limits }: Role,
@@ -86,11 +113,12 @@ async function ensureRole(
   const options = `connection limit ${limits.connections} password ${literal(verifier)}`
   const settings = {
     work_mem: `${limits.workMemoryMb}MB`,
+    ...timeouts,
     // Only a superuser may set these, so users cannot reset them.
     ...(superuser ? { temp_file_limit: `${limits.temporaryMb}MB`, log_min_messages: 'panic' } : {}),
   }
   const statements = [
-    ...Object.entries(settings).map(([key, value]) => `alter role ${id(name)} set ${key} = ${literal(value)}`),
+    ...Object.entries(settings).map(([key, value]) => setting(name, key, value)),
     // An administrator who is no superuser must be a member of a role to make it the owner of a database.
     ...(superuser ? [] : [`grant ${id(name)} to current_user`]),
   ]
@@ -99,6 +127,6 @@ async function ensureRole(
     await run([create, ...statements].join('; '), signal)
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    await run([lockTimeout, `alter role ${id(name)} ${options}`, ...statements].join('; '), signal)
+    await run([`alter role ${id(name)} ${options}`, ...statements].join('; '), signal)
   }
 }

@@ -1,6 +1,3 @@
-/** True when another transaction kept a role locked for too long (lock_not_available). */
-export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P03'
-
 /** True when sessions still use the database of the statement (object_in_use). */
 export const isInUse = (error: unknown): boolean => codeOf(error) === '55006'
 

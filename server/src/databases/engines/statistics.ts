@@ -1,4 +1,6 @@
+import type { ConnectionUse } from '../connection-shares.ts'
 import type { AdminConnection } from './admin-connection.ts'
+import { ofUsers } from './blockers.ts'
 
 /** A session of a database that holds too many locks. */
 export interface LockHolder {
@@ -15,11 +17,26 @@ export interface Statistics {
   sizes(names: readonly string[]): Promise<Map<string, number>>
   /** Returns the number of clients that are connected to a database. */
   connections(name: string): Promise<number>
+  /** Returns how many connections the settings leave to users. */
+  places(): Promise<number>
+  /** Returns the most sessions that users may have together, and those of each database that has some or is named here. */
+  connectionUse(names: readonly string[]): Promise<{ most: number; uses: ConnectionUse[] }>
   /** Returns all sessions of databases that hold more than `maxLocks` locks together. */
   lockHolders(maxLocks: number): Promise<LockHolder[]>
 }
 
-export function createStatistics({ query }: Pick<AdminConnection, 'query'>): Statistics {
+/** The share of users' connections that sessions may have; the others are for logins, also those that are refused. */
+const usable = 2 / 3
+
+/** @param sessionPlaces the connections that sessions of users have together; `null` for a share of what the settings leave */
+export function createStatistics({ query }: Pick<AdminConnection, 'query'>, sessionPlaces: number | null): Statistics {
+  const places = async (): Promise<number> => {
+    const rows = await query<{ places: number }>(
+      `select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+         - coalesce(current_setting('reserved_connections', true), '0')::integer as places`,
+    )
+    return rows[0]?.places ?? 0
+  }
   return {
     async majorVersion() {
       const rows = await query<{ number: string }>(`select current_setting('server_version_num') as number`)
@@ -39,6 +56,20 @@ export function createStatistics({ query }: Pick<AdminConnection, 'query'>): Sta
       const text = `select count(*) from pg_stat_activity where datname = $1 and backend_type = 'client backend'`
       const rows = await query<{ count: string }>(text, [name])
       return Number(rows[0]?.count ?? 0)
+    },
+
+    places,
+
+    async connectionUse(names) {
+      const uses = await query<ConnectionUse>(
+        `select rolname as name, rolconnlimit as limit, coalesce(sessions, 0)::integer as sessions
+         from pg_roles left join (
+           select usesysid as oid, count(*) as sessions from pg_stat_activity
+           where backend_type = 'client backend' group by usesysid) as used using (oid)
+         where ${ofUsers('rolname')} and (sessions > 0 or rolname = any($1))`,
+        [names],
+      )
+      return { most: sessionPlaces ?? Math.floor((await places()) * usable), uses }
     },
 
     // Calls functions that need no locks: when the lock table is full, reading a shared catalogue would fail.

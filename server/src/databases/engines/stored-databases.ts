@@ -34,7 +34,7 @@ const dropNow = (name: string) => `drop database if exists ${id(name)} with (for
 const rename = (from: string, to: string) => `alter database ${id(from)} rename to ${id(to)}`
 
 export function createStoredDatabases(admin: AdminConnection): StoredDatabases {
-  const { run, runWithoutSessions, databaseExists } = admin
+  const { run, runLong, runWithoutSessions, databaseExists } = admin
   return {
     async ensure(name, template, signal) {
       if (await databaseExists(name)) return
@@ -42,14 +42,14 @@ export function createStoredDatabases(admin: AdminConnection): StoredDatabases {
         return runWithoutSessions(archived(name), rename(archived(name), name), signal)
       }
       const content = template === null ? emptyDatabase : copyOf(template)
-      await unlessCreated(run(`create database ${id(name)} owner ${id(name)} ${content}`, signal))
+      await unlessCreated(runLong(`create database ${id(name)} owner ${id(name)} ${content}`, signal))
     },
 
     async archive(name, signal) {
       const [role] = await admin.query('select from pg_roles where rolname = $1', [name])
       if (role !== undefined) await run(`alter role ${id(name)} nologin`, signal)
       // Present when the database was deleted during a restoration.
-      for (const unfinished of [restoring(name), replaced(name)]) await run(dropNow(unfinished), signal)
+      for (const unfinished of [restoring(name), replaced(name)]) await runLong(dropNow(unfinished), signal)
       if (!(await databaseExists(name))) return
       await runWithoutSessions(name, rename(name, archived(name)), signal)
     },
@@ -59,7 +59,7 @@ export function createStoredDatabases(admin: AdminConnection): StoredDatabases {
         if (!(await databaseExists(name))) continue
         // Its owner may have marked it as a template, which cannot be dropped.
         await run(`alter database ${id(name)} is_template false`, signal)
-        await run(dropNow(name), signal)
+        await runLong(dropNow(name), signal)
       }
     },
 
@@ -90,7 +90,7 @@ async function unlessCreated(creation: Promise<void>): Promise<void> {
  * the restoration's id tells a repeated call which steps are done.
  */
 async function replaceContent(
-  { run, runWithoutSessions, query }: AdminConnection,
+  { run, runLong, runWithoutSessions, query }: AdminConnection,
   { name, template, restoreId }: { readonly name: string; readonly template: string; readonly restoreId: string },
   signal: AbortSignal,
 ): Promise<void> {
@@ -101,8 +101,8 @@ async function replaceContent(
   }
   if (!(await hasNewContent(name))) {
     if (!(await hasNewContent(fresh))) {
-      await run(dropNow(fresh), signal)
-      await unlessCreated(run(`create database ${id(fresh)} owner ${id(name)} ${copyOf(template)}`, signal))
+      await runLong(dropNow(fresh), signal)
+      await unlessCreated(runLong(`create database ${id(fresh)} owner ${id(name)} ${copyOf(template)}`, signal))
       await run(`comment on database ${id(fresh)} is ${literal(restoreId)}`, signal)
     }
     await run(`alter database ${id(name)} allow_connections false`, signal)
@@ -110,5 +110,5 @@ async function replaceContent(
     const exchange = [`alter database ${id(name)} is_template false`, rename(name, old), rename(fresh, name)]
     await runWithoutSessions(name, exchange.join('; '), signal)
   }
-  await run(dropNow(old), signal)
+  await runLong(dropNow(old), signal)
 }

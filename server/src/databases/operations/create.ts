@@ -4,22 +4,19 @@ import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
-import { type Plans, planNamed, plansForTier } from '../../platform/plans.ts'
+import { planNamed, plansForTier } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
 import { connectionString, newPassword } from '../credentials.ts'
 import type { Engine } from '../engines/engine.ts'
 import { enqueueReconcile } from '../job-queue.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
-import { checkQuota } from './quota.ts'
+import { checkQuota, type QuotaDependencies } from './quota.ts'
 import { toApiError } from './rows.ts'
 
-export interface CreationDependencies {
+export interface CreationDependencies extends QuotaDependencies {
   readonly engine: Engine
-  readonly plans: Plans
   readonly secrets: SecretBox
-  /** Returns the tier of an account, read inside the transaction. */
-  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
 }
 
 const defaultPlan = 'starter'
@@ -36,7 +33,7 @@ export async function createDatabase(
   const source = input.snapshot_id === undefined ? null : await lockSnapshot(transaction, project, input.snapshot_id)
   const version = await chooseVersion(engine, input.version ?? source?.version)
   if (source !== null) checkSnapshotFits(source, version, databaseLimits(planNamed(plans, plan)).bytes)
-  await checkQuota(transaction, project, plans)
+  await checkQuota(dependencies, transaction, project, plan)
   const id = newId('database')
   const password = newPassword()
   const address = await engine.addressOf(transaction, version)

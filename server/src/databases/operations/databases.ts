@@ -1,14 +1,15 @@
+import { sql } from 'kysely'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
+import type { Transaction } from '../../platform/database.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { type CreationDependencies, createDatabase } from './create.ts'
 import { type DeletionDependencies, deleteDatabase } from './delete.ts'
 import { type Detail, detailOf, listItem } from './presentation.ts'
 import { createDatabaseCount } from './quota.ts'
 import { restoreDatabase } from './restore.ts'
-import { type RotationDependencies, rotatePassword } from './rotate-password.ts'
+import { type Rotation, type RotationDependencies, rotatePassword } from './rotate-password.ts'
 import { findDatabase } from './rows.ts'
 
 type Created = ResponseBody<'databases.create'>
@@ -21,14 +22,14 @@ export interface Databases {
   get(project: TenantProject, id: string, transaction?: Transaction): Promise<Detail>
   delete(transaction: Transaction, project: TenantProject, id: string): Promise<void>
   restore(transaction: Transaction, project: TenantProject, id: string): Promise<Detail>
-  rotatePassword(transaction: Transaction, project: TenantProject, id: string): Promise<Created>
+  rotatePassword(transaction: Transaction, project: TenantProject, id: string): Promise<Rotation>
+  /** The databases of some projects, newest first, without deleted ones. */
+  ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
   /** Returns how many databases a project has; deleted ones do not count. */
   count(projectId: string): Promise<number>
 }
 
-export type DatabasesDependencies = { readonly database: Database } & CreationDependencies &
-  DeletionDependencies &
-  RotationDependencies
+export type DatabasesDependencies = CreationDependencies & DeletionDependencies & RotationDependencies
 
 export function createDatabases(dependencies: DatabasesDependencies): Databases {
   const { database } = dependencies
@@ -51,6 +52,16 @@ export function createDatabases(dependencies: DatabasesDependencies): Databases 
     delete: (transaction, project, id) => deleteDatabase(dependencies, transaction, project, id),
     restore: (transaction, project, id) => restoreDatabase(dependencies, transaction, project, id),
     rotatePassword: (transaction, project, id) => rotatePassword(dependencies, transaction, project, id),
+    ofProjects: (projectIds) =>
+      database
+        .withTables<DatabasesTables>()
+        .selectFrom('databases')
+        .select(['id', 'name', 'project_id'])
+        .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
+        .where('status', '!=', 'deleting')
+        .orderBy('id', 'desc')
+        .execute(),
+
     count: createDatabaseCount(database),
   }
 }

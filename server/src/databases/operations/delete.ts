@@ -1,19 +1,19 @@
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
-import { type Plans, planNamed } from '../../platform/plans.ts'
+import { accountLimits, planNamed } from '../../platform/plans.ts'
 import { enqueueDrop, enqueueReconcile } from '../job-queue.ts'
 import type { DatabasesTables } from '../tables.ts'
+import type { QuotaDependencies } from './quota.ts'
 import { lockDatabase } from './rows.ts'
 
-export interface DeletionDependencies {
-  readonly plans: Plans
+export interface DeletionDependencies extends QuotaDependencies {
   /** How long a deleted database can be restored. */
   readonly retentionMs: number
 }
 
 /** Marks a database as deleted; jobs close it and, after the retention, remove it. */
 export async function deleteDatabase(
-  { plans, retentionMs }: DeletionDependencies,
+  dependencies: DeletionDependencies,
   transaction: Transaction,
   project: TenantProject,
   id: string,
@@ -21,7 +21,7 @@ export async function deleteDatabase(
   const row = await lockDatabase(transaction, project, id)
   if (row.status === 'deleting') return
   // A database that was never usable holds nothing to restore.
-  const dropAt = new Date(Date.now() + (row.available_at === null ? 0 : retentionMs))
+  const dropAt = new Date(Date.now() + (row.available_at === null ? 0 : dependencies.retentionMs))
   await transaction
     .withTables<DatabasesTables>()
     .updateTable('databases')
@@ -31,21 +31,34 @@ export async function deleteDatabase(
     .execute()
   await enqueueReconcile(transaction, id)
   await enqueueDrop(transaction, id, dropAt)
-  await dropSurplus(transaction, project, plans)
+  await dropSurplus(dependencies, transaction, project)
 }
 
-/** Bounds the space of deleted databases: a project keeps as many as its plan allows, and the oldest are removed at once. */
-async function dropSurplus(transaction: Transaction, project: TenantProject, plans: Plans): Promise<void> {
+/**
+ * Bounds the space of deleted databases: a project keeps as many as its plan allows, an account as many as it may have, and the
+ * oldest are removed at once.
+ */
+async function dropSurplus(
+  { plans, tierOf, projectsOf }: QuotaDependencies,
+  transaction: Transaction,
+  project: TenantProject,
+): Promise<void> {
   const trx = transaction.withTables<DatabasesTables>()
-  const surplus = await trx
-    .selectFrom('databases')
-    .select('id')
-    .where('project_id', '=', project.id)
-    .where('status', '=', 'deleting')
-    .orderBy('drop_at', 'desc')
-    .offset(planNamed(plans, project.plan).databases)
-    .execute()
-  for (const { id } of surplus) {
+  const deletedBut = (projects: readonly string[], kept: number) =>
+    trx
+      .selectFrom('databases')
+      .select('id')
+      .where('project_id', 'in', [...projects])
+      .where('status', '=', 'deleting')
+      .orderBy('drop_at', 'desc')
+      .offset(kept)
+      .execute()
+  const { databases } = accountLimits(plans, await tierOf(transaction, project.accountId))
+  const surplus = [
+    ...(await deletedBut([project.id], planNamed(plans, project.plan).databases)),
+    ...(await deletedBut(await projectsOf(transaction, project.accountId), databases)),
+  ]
+  for (const id of new Set(surplus.map((row) => row.id))) {
     await trx.updateTable('databases').set({ drop_at: new Date() }).where('id', '=', id).execute()
     await enqueueDrop(transaction, id, new Date())
   }

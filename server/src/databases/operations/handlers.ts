@@ -15,8 +15,11 @@ export function databaseHandlers(
       return undefined
     },
     'databases.restore': ({ transaction, project, params }) => databases.restore(transaction, project, params.id),
-    'databases.rotatePassword': ({ transaction, project, params }) =>
-      databases.rotatePassword(transaction, project, params.id),
+    'databases.rotatePassword': async ({ transaction, project, params, afterCommit }) => {
+      const { body, apply } = await databases.rotatePassword(transaction, project, params.id)
+      afterCommit(apply)
+      return body
+    },
 
     'snapshots.list': ({ project, params, page }) => snapshots.list(project, params.database_id, page),
     'snapshots.create': ({ transaction, project, params }) =>

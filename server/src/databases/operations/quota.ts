@@ -3,7 +3,8 @@ import { ApiError } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import { createBatcher } from '../../platform/database/batcher.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
-import { type Plans, planNamed } from '../../platform/plans.ts'
+import { accountLimits, type Plans, planNamed, type Tier } from '../../platform/plans.ts'
+import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
 
 /** Deleted databases, which can still be restored, do not count. */
@@ -27,18 +28,85 @@ export function createDatabaseCount(database: Database): (projectId: string) => 
   })
 }
 
+/** The sources of the limits of an account. */
+export interface QuotaDependencies {
+  readonly plans: Plans
+  /** Returns the tier of an account, read inside the transaction. */
+  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<Tier>
+  /** Returns the ids of all projects of an account, read inside the transaction. */
+  readonly projectsOf: (transaction: Transaction, accountId: string) => Promise<readonly string[]>
+}
+
+/** Transactions of one account run one after the other from here on, so that two cannot both take the last of a limit. */
+async function lockAccount(transaction: Transaction, { accountId }: TenantProject): Promise<void> {
+  await lockByName(transaction, `databases of ${accountId}`)
+}
+
 /**
- * Throws `invalid_request` when the project has as many databases as its plan allows. Transactions of one project run one
- * after the other from here on, so that two cannot both create the last one.
+ * Throws `invalid_request` when a database of this plan would be one too many for its project, or for its account by number
+ * or connections.
  */
-export async function checkQuota(transaction: Transaction, project: TenantProject, plans: Plans): Promise<void> {
-  await lockByName(transaction, `databases ${project.id}`)
+export async function checkQuota(
+  dependencies: QuotaDependencies,
+  transaction: Transaction,
+  project: TenantProject,
+  plan: string,
+): Promise<void> {
+  const { plans, tierOf, projectsOf } = dependencies
+  await lockAccount(transaction, project)
+  const rows = await counted(transaction)
+    .select(['project_id', 'plan'])
+    .where('project_id', 'in', [...(await projectsOf(transaction, project.accountId))])
+    .groupBy(['project_id', 'plan'])
+    .execute()
+  const sum = (of: typeof rows, each = (_plan: string) => 1) =>
+    of.reduce((total, row) => total + Number(row.total) * each(row.plan), 0)
   const max = planNamed(plans, project.plan).databases
-  const { total } = await counted(transaction).where('project_id', '=', project.id).executeTakeFirstOrThrow()
+  if (sum(rows.filter(({ project_id }) => project_id === project.id)) >= max) {
+    throw new ApiError(
+      'invalid_request',
+      `The plan ${project.plan} of this project allows ${max} databases. Delete one, or use a project with a larger plan.`,
+      { max_databases: max },
+    )
+  }
+  const totals = accountLimits(plans, await tierOf(transaction, project.accountId))
+  if (sum(rows) >= totals.databases) {
+    throw new ApiError(
+      'invalid_request',
+      `This account may have ${totals.databases} databases in all of its projects together. Delete one first.`,
+      { max_account_databases: totals.databases },
+    )
+  }
+  const connectionsOf = (name: string) => databaseLimits(planNamed(plans, name)).connections
+  if (sum(rows, connectionsOf) + connectionsOf(plan) > totals.database_connections) {
+    throw new ApiError(
+      'invalid_request',
+      `The databases of this account may have ${totals.database_connections} connections together, by their plans. Delete one, or choose a smaller plan.`,
+      { max_account_connections: totals.database_connections },
+    )
+  }
+}
+
+/** Throws `invalid_request` when the account has as many snapshots as its tier allows. */
+export async function checkSnapshotQuota(
+  { plans, tierOf, projectsOf }: QuotaDependencies,
+  transaction: Transaction,
+  project: TenantProject,
+): Promise<void> {
+  await lockAccount(transaction, project)
+  const { snapshots: max } = accountLimits(plans, await tierOf(transaction, project.accountId))
+  const { total } = await transaction
+    .withTables<DatabasesTables>()
+    .selectFrom('snapshots')
+    .innerJoin('databases', 'databases.id', 'snapshots.database_id')
+    .select(({ fn }) => fn.countAll<string>().as('total'))
+    .where('snapshots.status', '<>', 'deleting')
+    .where('databases.project_id', 'in', [...(await projectsOf(transaction, project.accountId))])
+    .executeTakeFirstOrThrow()
   if (Number(total) < max) return
   throw new ApiError(
     'invalid_request',
-    `The plan ${project.plan} of this project allows ${max} databases. Delete one, or use a project with a larger plan.`,
-    { max_databases: max },
+    `This account may have ${max} snapshots in all of its projects together. Delete one first.`,
+    { max_account_snapshots: max },
   )
 }

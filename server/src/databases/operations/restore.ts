@@ -1,17 +1,16 @@
 import { invalidRequest } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
-import type { Plans } from '../../platform/plans.ts'
 import type { Engine } from '../engines/engine.ts'
 import { enqueueReconcile } from '../job-queue.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { type Detail, detailOf } from './presentation.ts'
-import { checkQuota } from './quota.ts'
+import { checkQuota, type QuotaDependencies } from './quota.ts'
 import { lockDatabase } from './rows.ts'
 
 /** Takes back the deletion of a database that was not removed yet. */
 export async function restoreDatabase(
-  dependencies: { readonly engine: Pick<Engine, 'name' | 'open'>; readonly plans: Plans },
+  dependencies: QuotaDependencies & { readonly engine: Pick<Engine, 'name' | 'open'> },
   transaction: Transaction,
   project: TenantProject,
   id: string,
@@ -20,7 +19,7 @@ export async function restoreDatabase(
   if (row.status !== 'deleting' || row.drop_at === null || row.drop_at <= new Date()) {
     throw invalidRequest({ field: 'id', message: 'this database is not deleted, or is gone for good' })
   }
-  await checkQuota(transaction, project, dependencies.plans)
+  await checkQuota(dependencies, transaction, project, row.plan)
   const restored = await transaction
     .withTables<DatabasesTables>()
     .updateTable('databases')

@@ -7,13 +7,17 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { enqueueReconcile, enqueueSnapshot } from '../job-queue.ts'
 import type { DatabasesTables, SnapshotRow } from '../tables.ts'
+import { checkSnapshotQuota, type QuotaDependencies } from './quota.ts'
 import { findDatabase, lockDatabase, notAvailable } from './rows.ts'
 
 type Snapshot = ResponseBody<'snapshots.get'>
 
 export interface Snapshots {
   list(project: TenantProject, databaseId: string, page: PageRequest): Promise<Page<ResponseBody<'snapshots.list'>>>
-  /** Throws `invalid_request` while another snapshot is being taken, or when the database is not available. */
+  /**
+   * Throws `invalid_request` while another snapshot is being taken, when the database is not available, or when the account
+   * has as many snapshots as it may have.
+   */
   create(transaction: Transaction, project: TenantProject, databaseId: string): Promise<Snapshot>
   get(project: TenantProject, databaseId: string, id: string): Promise<Snapshot>
   delete(transaction: Transaction, project: TenantProject, databaseId: string, id: string): Promise<void>
@@ -21,7 +25,8 @@ export interface Snapshots {
   restore(transaction: Transaction, project: TenantProject, databaseId: string, id: string): Promise<void>
 }
 
-export function createSnapshots({ database }: { readonly database: Database }): Snapshots {
+export function createSnapshots(dependencies: QuotaDependencies & { readonly database: Database }): Snapshots {
+  const { database } = dependencies
   return {
     async list(project, databaseId, page) {
       await findDatabase(database, project, databaseId)
@@ -37,6 +42,7 @@ export function createSnapshots({ database }: { readonly database: Database }): 
       if (another !== undefined) {
         throw invalidRequest({ field: 'database_id', message: 'a snapshot of this database is being taken already' })
       }
+      await checkSnapshotQuota(dependencies, transaction, project)
       const row = await transaction
         .withTables<DatabasesTables>()
         .insertInto('snapshots')

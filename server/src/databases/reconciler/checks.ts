@@ -4,12 +4,21 @@ import { startPeriodic } from '../../platform/periodic.ts'
 import type { Plans } from '../../platform/plans.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { DatabasesTables } from '../tables.ts'
+import { createConnectionCheck } from './connection-check.ts'
+import { createOlderDatabasesCheck } from './older-databases.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
-import { checkSizes } from './size-check.ts'
+import { checkSessions } from './session-check.ts'
+import { createSizeCheck } from './size-check.ts'
 
 const locksEveryMs = 1_000
+const loginsEveryMs = 250
+const connectionsEveryMs = 500
+const sessionsEveryMs = 1_000
 const sizesEveryMs = 10_000
+/** Databases that are restricted because of their size are measured this often. */
+const restrictedEveryMs = 1_000
 const snapshotsEveryMs = 60 * 60_000
+const olderDatabasesEveryMs = 60 * 60_000
 
 /**
  * All databases of a version share PostgreSQL's lock table, and PostgreSQL has no limit for a single one. The sessions of
@@ -25,15 +34,9 @@ export interface ChecksDependencies {
   readonly reconciler: Pick<DatabaseReconciler, 'pruneSnapshots'>
 }
 
-/** Starts the periodic checks of locks, sizes and the age of snapshots. */
+/** Starts the periodic checks of locks, sessions, sizes and the age of snapshots. */
 export function startDatabaseChecks(dependencies: ChecksDependencies): { stop(): Promise<void> } {
-  const { database, engine, logger, reconciler } = dependencies
-
-  const checkLocks = async (): Promise<void> => {
-    for (const oid of await engine.limitLocks(maxLocks)) {
-      logger.warn({ oid, maxLocks }, 'sessions of a database were ended: they held too many locks')
-    }
-  }
+  const { database, logger, reconciler } = dependencies
 
   const checkSnapshots = async (): Promise<void> => {
     const rows = await database
@@ -45,19 +48,38 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
     for (const { id } of rows) await reconciler.pruneSnapshots(id)
   }
 
+  const sizes = createSizeCheck(dependencies)
+  const every = (everyMs: number, name: string, work: (signal: AbortSignal) => Promise<void>) =>
+    startPeriodic({ name, everyMs, work, logger })
   const checks = [
-    startPeriodic({ name: 'limiting the locks of databases', everyMs: locksEveryMs, work: checkLocks, logger }),
-    startPeriodic({
-      name: 'limiting the size of databases',
-      everyMs: sizesEveryMs,
-      work: (signal) => checkSizes(dependencies, signal),
-      logger,
-    }),
-    startPeriodic({ name: 'removing old snapshots', everyMs: snapshotsEveryMs, work: checkSnapshots, logger }),
+    every(locksEveryMs, 'limiting the locks of databases', () => checkLocks(dependencies)),
+    every(loginsEveryMs, 'limiting logins to databases', () => checkLogins(dependencies)),
+    every(connectionsEveryMs, 'sharing the connections of databases', createConnectionCheck(dependencies)),
+    every(sessionsEveryMs, 'limiting the sessions of databases', () => checkSessions(dependencies)),
+    every(sizesEveryMs, 'limiting the size of databases', sizes.all),
+    every(restrictedEveryMs, 'limiting the growth of databases', sizes.restricted),
+    every(
+      olderDatabasesEveryMs,
+      'bringing databases of earlier versions up to date',
+      createOlderDatabasesCheck(dependencies),
+    ),
+    every(snapshotsEveryMs, 'removing old snapshots', checkSnapshots),
   ]
   return {
     async stop() {
       await Promise.all(checks.map((check) => check.stop()))
+      await sizes.ended()
     },
   }
+}
+
+async function checkLocks({ engine, logger }: Pick<ChecksDependencies, 'engine' | 'logger'>): Promise<void> {
+  for (const oid of await engine.limitLocks(maxLocks)) {
+    logger.warn({ oid, maxLocks }, 'sessions of a database were ended: they held too many locks')
+  }
+}
+
+async function checkLogins({ engine, logger }: Pick<ChecksDependencies, 'engine' | 'logger'>): Promise<void> {
+  const ended = await engine.limitLogins()
+  if (ended > 0) logger.debug({ ended }, 'connections to databases were ended: they did not log in')
 }

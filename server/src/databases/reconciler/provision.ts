@@ -3,9 +3,9 @@ import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import type { Instance } from '../engines/instance.ts'
+import { ensureRole, type RoleDependencies } from '../engines/password.ts'
 import type { Announce } from '../events.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
-import { ensureRole, type RoleDependencies } from './role.ts'
 
 export interface ProvisioningDependencies extends RoleDependencies {
   readonly database: Database
@@ -24,6 +24,8 @@ export async function provision(
   const instance = await openInstanceOf(engine, row, signal)
   await ensureRole(dependencies, instance, row, signal)
   await ensureContent(database, instance, row, signal)
+  await instance.roles.allowConnections(row.id, signal)
+  await instance.closeCatalogue(row.id, signal)
   await instance.roles.allowLogin(row.id, signal)
   if (row.restriction !== 'none') await instance.roles.restrict(row.id, 'none', signal)
   await makeAvailable(dependencies, row)

@@ -1,13 +1,13 @@
 import type { Database } from '../../platform/database.ts'
 import { createKeyedLock } from '../../platform/keyed-lock.ts'
 import { openInstanceOf } from '../engines/engine.ts'
+import { applyPassword } from '../engines/password.ts'
 import { enqueueDrop } from '../job-queue.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 import { areInUse, dropDatabase, nextUseCheck, snapshotsOf } from './drop.ts'
 import { failureOf, mayRetry } from './failure.ts'
 import { failProvisioning, type ProvisioningDependencies, provision } from './provision.ts'
 import { resume } from './resume.ts'
-import { reapplyPassword } from './role.ts'
 import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
 
 /**
@@ -45,8 +45,10 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
 
     drop: (databaseId, signal) =>
       withRow(databaseId, async (row) => {
-        // Restored since, or deleted again with a later date.
-        if (row.drop_at === null || row.drop_at > new Date()) return
+        // The database was restored since.
+        if (row.drop_at === null) return
+        // The database was deleted again with a later date, or the clock was set back.
+        if (row.drop_at > new Date()) return enqueueDrop(database, databaseId, row.drop_at)
         if (await areInUse(database, await snapshotsOf(database, databaseId))) {
           return enqueueDrop(database, databaseId, nextUseCheck())
         }
@@ -89,7 +91,7 @@ async function reconcileDatabase(
   if (row.status === 'provisioning') {
     await provisionOrFail(dependencies, row, signal)
   } else if (row.status === 'available') {
-    await reapplyPassword(dependencies, row, signal)
+    await applyPassword(dependencies, row.id, signal)
   } else if (row.status === 'deleting' && (await engine.exists(row.version))) {
     const instance = await openInstanceOf(engine, row, signal)
     await instance.databases.archive(row.id, signal)

@@ -1,10 +1,12 @@
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
-import type { Engine } from '../engines/engine.ts'
+import { createSlots } from '../../platform/slots.ts'
+import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import type { Instance } from '../engines/instance.ts'
 import { databaseLimits, restrictionFor } from '../plan-limits.ts'
-import type { DatabaseRow, DatabasesTables } from '../tables.ts'
+import { nextShrinking, type Shrinking } from '../shrinking.ts'
+import type { DatabaseRow, DatabasesTables, Restriction } from '../tables.ts'
 
 export interface SizeCheckDependencies {
   readonly database: Database
@@ -14,37 +16,112 @@ export interface SizeCheckDependencies {
 }
 
 /** Restricts databases that are larger than their plan allows, and lifts the restriction of those that are no longer. */
-export async function checkSizes(dependencies: SizeCheckDependencies, signal: AbortSignal): Promise<void> {
-  const { database, engine } = dependencies
-  const rows = await database
+export interface SizeCheck {
+  /** Begins to check all databases; those that take long do not delay the next check of others. */
+  all(signal: AbortSignal): Promise<void>
+  /** The same for databases that are restricted, which may be growing all the same. */
+  restricted(signal: AbortSignal): Promise<void>
+  /** Resolves when no check is under way. */
+  ended(): Promise<void>
+}
+
+/** Databases that are looked at at the same time. One that takes long delays no other for longer than its own reads. */
+const concurrency = 3
+
+export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck {
+  const { database, engine, plans, logger } = dependencies
+  const slots = createSlots(concurrency)
+  const restrictions = createRestrictions(plans)
+  const underWay = new Map<string, Promise<void>>()
+
+  const check = async (instance: Instance, row: DatabaseRow, signal: AbortSignal): Promise<void> => {
+    const size = await slots.use('sizes', signal, async () => (await instance.statistics.sizes([row.id])).get(row.id))
+    if (size === undefined) return
+    const restriction = restrictions.of(row, size)
+    if (restriction === row.restriction) return
+    await restrict(database, instance, row, restriction, signal)
+    logger.warn({ database: row.id, size, restriction }, 'the size of a database has crossed a limit')
+  }
+
+  /** Does nothing while work of the same key is under way. */
+  const begin = (key: string, signal: AbortSignal, work: () => Promise<void>): void => {
+    if (underWay.has(key)) return
+    const working = work()
+      .catch((err: unknown) => {
+        if (!signal.aborted) logger.error({ err, key }, 'limiting the size of databases failed')
+      })
+      .finally(() => underWay.delete(key))
+    underWay.set(key, working)
+  }
+
+  const checkRows = (rows: readonly DatabaseRow[], signal: AbortSignal): void => {
+    for (const [version, ofVersion] of Map.groupBy(rows, (row) => row.version)) {
+      const [first] = ofVersion
+      if (first === undefined) continue
+      begin(version, signal, async () => {
+        // Starts an instance that could not be started before. One that does not answer is reported once, not for each row.
+        const instance = await openInstanceOf(engine, first, signal)
+        await instance.statistics.majorVersion()
+        for (const row of ofVersion) begin(row.id, signal, () => check(instance, row, signal))
+      })
+    }
+  }
+
+  return {
+    async all(signal) {
+      const rows = await databasesOf(database, engine).execute()
+      restrictions.keep(new Set(rows.map(({ id }) => id)))
+      checkRows(rows, signal)
+    },
+    async restricted(signal) {
+      checkRows(await databasesOf(database, engine).where('restriction', '<>', 'none').execute(), signal)
+    },
+    async ended() {
+      while (underWay.size > 0) await Promise.all(underWay.values())
+    },
+  }
+}
+
+const databasesOf = (database: SizeCheckDependencies['database'], engine: Pick<Engine, 'name'>) =>
+  database
     .withTables<DatabasesTables>()
     .selectFrom('databases')
     .selectAll()
     .where('status', '=', 'available')
     .where('engine', '=', engine.name)
-    .execute()
-  for (const [version, ofVersion] of Map.groupBy(rows, (row) => row.version)) {
-    const port = ofVersion[0]?.port
-    if (port === undefined) continue
-    // Starts an instance that could not be started before.
-    const instance = await engine.open({ version, port }, signal)
-    const sizes = await instance.statistics.sizes(ofVersion.map(({ id }) => id))
-    for (const row of ofVersion) {
-      const size = sizes.get(row.id)
-      if (size !== undefined) await restrictBySize(dependencies, instance, row, size, signal)
-    }
+
+/**
+ * Decides how databases are restricted, and remembers those that are far above their size. A new leader begins anew, and lets
+ * their owners in.
+ */
+function createRestrictions(plans: Plans) {
+  const shrinking = new Map<string, Shrinking>()
+  return {
+    of(row: DatabaseRow, size: number): Restriction {
+      const limits = databaseLimits(planNamed(plans, row.plan))
+      const level = restrictionFor(size, limits, shrinking.has(row.id) ? 'no_login' : row.restriction)
+      if (level !== 'no_login') {
+        shrinking.delete(row.id)
+        return level
+      }
+      const state = nextShrinking(shrinking.get(row.id), size, limits, Date.now())
+      shrinking.set(row.id, state)
+      return state.closedUntil === null ? 'read_only' : 'no_login'
+    },
+    /** Forgets all databases but these. */
+    keep(ids: ReadonlySet<string>): void {
+      for (const id of shrinking.keys()) if (!ids.has(id)) shrinking.delete(id)
+    },
   }
 }
 
-async function restrictBySize(
-  { database, plans, logger }: Pick<SizeCheckDependencies, 'database' | 'plans' | 'logger'>,
+async function restrict(
+  database: Database,
   instance: Instance,
   row: DatabaseRow,
-  size: number,
+  restriction: Restriction,
   signal: AbortSignal,
 ): Promise<void> {
-  const restriction = restrictionFor(size, databaseLimits(planNamed(plans, row.plan)), row.restriction)
-  if (restriction === row.restriction) return
   await instance.roles.restrict(row.id, restriction, signal)
   await database
     .withTables<DatabasesTables>()
@@ -53,5 +130,4 @@ async function restrictBySize(
     .where('id', '=', row.id)
     .where('status', '=', 'available')
     .execute()
-  logger.warn({ database: row.id, size, restriction }, 'the size of a database has crossed a limit')
 }

@@ -1,12 +1,20 @@
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { AppDirectory } from '../state/apps.ts'
 import { DeploymentError } from '../state/failure.ts'
+import type { JobTransitions } from '../state/job-transitions.ts'
+import { web, withLimits } from '../state/processes.ts'
+import type { JobReads } from '../state/reads.ts'
 import type { ReleaseOf } from '../state/secrets.ts'
 import type { DeploymentRow } from '../state/tables.ts'
+import type { Guarded } from './disk.ts'
+import { nameUnset } from './explain/unset-variables.ts'
 import type { HealthCheck } from './health.ts'
-import type { MakeRelease } from './make-release.ts'
+import type { MakeRelease } from './make/make-release.ts'
+import type { StartReplicas } from './other-instances.ts'
+import { createStepRecorder, type StepRecorder } from './progress/step-recorder.ts'
 import type { StartStep } from './start.ts'
 import type { SwitchStep } from './switch-over.ts'
+import { upstreamOf } from './upstream.ts'
 
 /**
  * Takes a deployment from its repository, or from its retained release, to instances that answer at the app's address.
@@ -15,33 +23,75 @@ import type { SwitchStep } from './switch-over.ts'
  */
 export type Deploy = (row: DeploymentRow, signal: AbortSignal) => Promise<void>
 
-export function createDeploy(dependencies: {
+interface DeployDependencies {
   readonly apps: Pick<AppDirectory, 'get'>
+  readonly store: { readonly jobs: Pick<JobTransitions, 'noteSteps'>; readonly rows: Pick<JobReads, 'find'> }
   readonly releaseOf: ReleaseOf
-  readonly makeRelease: MakeRelease
+  /** Makes a release of what its deployment names. */
+  readonly make: MakeRelease
   readonly start: StartStep
   readonly checkHealth: HealthCheck
+  readonly startReplicas: StartReplicas
   readonly switchOver: SwitchStep
+  /** Called when the deployment of a release that had to be made has ended, in whatever way: what can wait may take the processor. */
+  readonly afterMaking: (row: DeploymentRow) => void
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
-}): Deploy {
-  const { apps, releaseOf, makeRelease, start, checkHealth, switchOver, settings } = dependencies
+}
+
+export function createDeploy(dependencies: DeployDependencies): Deploy {
   return async (row, signal) => {
-    const app = await apps.get(row.app_id)
-    const release = await releaseOf(row, app)
-    const plan = row.retained ? retainedPlan(row) : await makeRelease(row, release, signal)
-    const instance = await start(row, release, plan, signal)
-    const stableMs = row.retained ? Math.min(settings.stableMs, stableAgainMs) : settings.stableMs
-    const { startTimeoutMs } = settings
-    const endpoints = await checkHealth(release, instance, { startTimeoutMs, stableMs, path: plan.health }, signal)
-    const upstream = { deploymentId: row.id, endpoints }
-    await switchOver({ app, deployment: row, upstream, facts: { plan, instance } }, signal)
+    const steps = createStepRecorder(dependencies.store.jobs, row)
+    try {
+      await deploy(dependencies, row, steps, signal)
+    } finally {
+      if (!row.retained) dependencies.afterMaking(row)
+      await steps.settle()
+    }
   }
+}
+
+async function deploy(
+  dependencies: DeployDependencies,
+  row: DeploymentRow,
+  steps: StepRecorder,
+  signal: AbortSignal,
+): Promise<void> {
+  const { apps, store, releaseOf, make, start, checkHealth, startReplicas, switchOver, settings } = dependencies
+  const app = await apps.get(row.app_id)
+  const made = row.retained ? retainedPlan(row) : await make(row, await releaseOf(row, app), steps, signal)
+  const { value: plan, fits } = made
+  // A password of a linked database may have been rotated during the build, which may have gone to another runtime.
+  const { variables, runtime } = (await store.rows.find(row.id)) ?? row
+  const deployment = { ...row, variables, runtime, build_plan: plan }
+  const release = await releaseOf(deployment, app)
+  steps.begin('start')
+  const started = await start(deployment, withLimits(release, plan.processes?.[web] ?? {}), plan, signal)
+  steps.begin('check')
+  // Measured only now, because it would take the processor from the start; and while the app starts by itself.
+  const fitting = fits()
+  fitting.catch(() => undefined)
+  const stableMs = row.retained ? Math.min(settings.stableMs, stableAgainMs) : settings.stableMs
+  const { startTimeoutMs } = settings
+  const { instance, endpoints } = await checkHealth(
+    release,
+    started,
+    { startTimeoutMs, stableMs, path: plan.health },
+    signal,
+  ).catch((error: unknown) => {
+    throw nameUnset(error, plan, release.variables)
+  })
+  const replicas = await startReplicas(deployment, release, plan, instance, signal)
+  await fitting
+  steps.begin('switch')
+  const [first, ...more] = endpoints
+  const upstream = upstreamOf(deployment, [first, ...more, ...replicas])
+  await switchOver({ app, deployment, upstream, facts: { plan, instance } }, signal)
 }
 
 /** A release that was stable before needs a shorter check, so that a rollback is quick. */
 const stableAgainMs = 300
 
-function retainedPlan({ id, build_plan }: DeploymentRow): BuildPlan {
-  if (build_plan !== null) return build_plan
+function retainedPlan({ id, build_plan }: DeploymentRow): Guarded<BuildPlan> {
+  if (build_plan !== null) return { value: build_plan, fits: async () => undefined }
   throw new DeploymentError('start', 'server_error', `The release ${id} has lost its plan. Deploy again.`)
 }

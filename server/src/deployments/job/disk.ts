@@ -1,24 +1,29 @@
-import { statfs } from 'node:fs/promises'
-import { ApiError } from '../../contract/errors.ts'
 import type { DeploymentStage } from '../../contract/resources/deployments.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
+import { freeBytesIn } from '../../platform/disk/free-space.ts'
 import { DeploymentError } from '../state/failure.ts'
 
 /** Keeps deployments from filling the disk that the whole server works on. */
 export interface DiskGuard {
-  freeBytes(): Promise<number>
-  /** Throws `server_error` when less is free than the reserve. */
-  assertRoom(): Promise<void>
   /**
    * Runs a step that writes to the disk, and ends it when it writes more than it may or the disk is nearly full. Rejects
    * with a `DeploymentError`: `too_large` or `no_space`.
    */
-  guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<T>
+  guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<Guarded<T>>
+}
+
+/** The result of a step, which is there before all that it wrote is measured. */
+export interface Guarded<T> {
+  readonly value: T
+  /** Measures that; rejects as `guard` does. To be called once; nothing may go live before it has resolved. */
+  readonly fits: () => Promise<void>
 }
 
 export interface DiskLimit {
   readonly stage: 'fetch' | 'build'
   readonly mostBytes: number
+  /** As `ReleaseStore.freeElsewhere` of the runtime whose disk the step writes to. */
+  readonly freeElsewhere?: (() => Promise<number | null>) | undefined
   /** Bytes that exist before the step and do not count. */
   baseline(): Promise<number>
   /** Returns all bytes that exist now; some number above `enough` as soon as there are more. */
@@ -32,25 +37,12 @@ const pauseFactor = 10
 
 export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
   const { directory, reserveBytes } = options
-  const freeBytes = async (): Promise<number> => {
-    const { bavail, bsize } = await statfs(directory)
-    return bavail * bsize
-  }
 
   return {
-    freeBytes,
-
-    async assertRoom() {
-      if ((await freeBytes()) >= reserveBytes) return
-      throw new ApiError(
-        'server_error',
-        'The disk of the server is nearly full, so that it takes no deployments. Tell its operator.',
-      )
-    },
-
     async guard(limit, signal, step) {
       const assertFree = async (): Promise<void> => {
-        if ((await freeBytes()) < reserveBytes) throw noSpace(limit.stage)
+        const elsewhere = (await limit.freeElsewhere?.()) ?? Number.POSITIVE_INFINITY
+        if (Math.min(await freeBytesIn(directory), elsewhere) < reserveBytes) throw noSpace(limit.stage)
       }
       await assertFree()
       const baseline = await limit.baseline()
@@ -62,13 +54,12 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
       }
       const watch = watchWith(check)
       try {
-        const done = await step(AbortSignal.any([signal, watch.exceeded]))
-        await check()
-        return done
+        const value = await step(AbortSignal.any([signal, watch.exceeded]))
+        const ended = watch.end()
+        return { value, fits: () => ended.then(check) }
       } catch (error) {
-        throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error
-      } finally {
         await watch.end()
+        throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error
       }
     },
   }
@@ -109,7 +100,7 @@ export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): D
   const messages = {
     fetch: `The files of the commit would take more than the ${megabytes} on the disk that are allowed.`,
     build: `The release with what its build wrote would take more than the ${megabytes} on the disk that are allowed.`,
-    run: `The app was stopped: with its release, HOME and TMPDIR it took more than the ${megabytes} on the disk that it may. Let it keep less. HOME and TMPDIR stay from release to release; the build of another one can empty them.`,
+    run: `The app was stopped: with its release, HOME, TMPDIR and volumes it took more than the ${megabytes} on the disk that it may. Let it keep less. HOME, TMPDIR and volumes stay from release to release; the build of another one can empty them.`,
   }
   return new DeploymentError(stage, 'too_large', messages[stage])
 }

@@ -1,7 +1,7 @@
-import type { DeploymentFailure } from '../../contract/resources/deployments.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Announce, UrlOf } from '../state/announce.ts'
 import type { AppDirectory } from '../state/apps.ts'
+import type { DeploymentFailure } from '../state/failure.ts'
 import type { JobTransitions } from '../state/job-transitions.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 
@@ -20,7 +20,13 @@ export function createFail(dependencies: {
     const app = await apps.get(row.app_id)
     await database.transaction().execute(async (transaction) => {
       if (!(await jobs.fail(transaction, row, failure))) return
-      await announce(transaction, { event: 'deployment.failed', row, url: urlOf(app), failure })
+      const { stage, code, message } = failure
+      await announce(transaction, {
+        event: 'deployment.failed',
+        row,
+        url: urlOf(app),
+        failure: { stage, code, message },
+      })
     })
   }
 }

@@ -1,5 +1,6 @@
 import { NotLeading } from '../../platform/leadership/epoch.ts'
 import type { Logger } from '../../platform/logger.ts'
+import { isShortage } from '../../platform/processes.ts'
 import { DeploymentError, failureOf, serverFailure } from '../state/failure.ts'
 import { type DeploymentLocks, type HeldLock, isInterrupted } from '../state/lock.ts'
 import type { DeploymentSecrets } from '../state/secrets.ts'
@@ -17,9 +18,12 @@ import { NoLongerDesired } from './switch-over.ts'
 export type DeployJob = (deploymentId: string, stopping: AbortSignal) => Promise<void>
 
 export interface DeployJobDependencies {
-  readonly store: { readonly jobs: Pick<DeploymentStore['jobs'], 'begin' | 'giveBack'> }
+  readonly store: {
+    readonly jobs: Pick<DeploymentStore['jobs'], 'begin' | 'giveBack'>
+    readonly rows: Pick<DeploymentStore['rows'], 'find'>
+  }
   readonly locks: Pick<DeploymentLocks, 'run'>
-  readonly instances: Pick<InstanceControl, 'halt' | 'remove'>
+  readonly instances: Pick<InstanceControl, 'halt' | 'remove' | 'isMade'>
   readonly secrets: Pick<DeploymentSecrets, 'valuesOf'>
   readonly deploy: Deploy
   readonly fail: Fail
@@ -53,7 +57,7 @@ async function attempt(
   const logger = dependencies.logger.child({ deployment: row.id, project: row.project_id })
   try {
     // An earlier attempt that the server's end cut short may have left something.
-    if (!row.retained) await cleanUp(dependencies, row)
+    if (!row.retained && (await dependencies.instances.isMade(releaseRef(row)))) await cleanUp(dependencies, row)
     if (row.attempts > attemptsAllowed) {
       throw new DeploymentError('build', 'interrupted', 'The server ended twice while it worked on this. Deploy again.')
     }
@@ -69,6 +73,11 @@ async function attempt(
     if (signal.aborted) return giveBack(dependencies, row, signal)
     // The next leader has the job already.
     if (error instanceof NotLeading) throw error
+    if (isShortage(error) && row.git_token === null) {
+      // The queue tries again later, for as long as it takes.
+      await dependencies.store.jobs.giveBack(row)
+      throw error
+    }
     if (isWorthAnotherAttempt(row, error)) throw error
     await settle(dependencies, row, error, logger)
     return false
@@ -92,20 +101,25 @@ async function giveBack({ store }: DeployJobDependencies, row: DeploymentRow, si
 }
 
 /** Ends everything that runs of a release without the address; its files go, unless the release is retained. */
-async function cleanUp({ instances }: DeployJobDependencies, row: DeploymentRow): Promise<void> {
-  if (row.retained) await instances.halt(releaseRef(row))
-  else await instances.remove(releaseRef(row))
+async function cleanUp({ store, instances }: DeployJobDependencies, row: DeploymentRow): Promise<void> {
+  // The plan may have led it to another runtime since the job began.
+  const { runtime } = (await store.rows.find(row.id)) ?? { runtime: null }
+  const release = { ...releaseRef(row), runtime }
+  if (row.retained) await instances.halt(release)
+  else await instances.remove(release)
 }
 
 async function settle(
-  { secrets, fail }: DeployJobDependencies,
+  { store, secrets, fail }: DeployJobDependencies,
   row: DeploymentRow,
   error: unknown,
   logger: Logger,
 ): Promise<void> {
   if (error instanceof NoLongerDesired) return
   try {
-    const failure = failureOf(error, secrets.valuesOf(row))
+    // A password of a linked database may have been rotated since the job began.
+    const now = (await store.rows.find(row.id)) ?? row
+    const failure = failureOf(error, [...secrets.valuesOf(row), ...secrets.valuesOf(now)])
     if (error instanceof DeploymentError) logger.info({ failure }, 'deployment failed')
     else logger.error({ err: error }, 'deployment failed by an error of the server')
     await fail(row, failure)

@@ -1,4 +1,5 @@
-import { type IncomingHttpHeaders, type RequestOptions, request } from 'node:http'
+import type { IncomingHttpHeaders, RequestOptions } from 'node:http'
+import { request } from '../../platform/machine/http.ts'
 
 export interface Answer {
   readonly status: number

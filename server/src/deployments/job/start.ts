@@ -1,7 +1,7 @@
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Handle, Release } from '../../runtimes/runtime.ts'
 import type { DeploymentRow } from '../state/tables.ts'
-import type { InstanceControl } from './instances.ts'
+import { type InstanceControl, releaseRef } from './instances.ts'
 import { type Routes, stopGraceMs } from './routes.ts'
 
 /**
@@ -22,7 +22,7 @@ export function createStartStep({
     if (instance !== null && (await instances.observe(instance)).state === 'listening') return instance
     if (row.retained) {
       await routes.drain(row, signal)
-      await instances.halt(release, { graceMs: stopGraceMs, signal })
+      await instances.halt(releaseRef(row), { graceMs: stopGraceMs, signal })
     }
     signal.throwIfAborted()
     return instances.start(release, row.runtime, plan.start)

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Gateway, Upstream } from '../../gateway/client.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import type { KeyedLock } from '../../platform/keyed-lock.ts'
 import type { Announce, UrlOf } from '../state/announce.ts'
 import type { App } from '../state/apps.ts'
@@ -37,6 +38,10 @@ export interface SwitchDependencies {
   readonly store: Pick<DeploymentStore, 'jobs' | 'rows'>
   readonly announce: Announce
   readonly urlOf: UrlOf
+  /**
+   * Called in the transaction in which a release begins to serve its app, with its row as it was when it was started.
+   */
+  readonly onServing: (transaction: Transaction, row: DeploymentRow, plan: Pick<BuildPlan, 'cron'>) => Promise<void>
   /** Called with the release that ran until now, if there was one, and the upstream that it answered on. */
   readonly retire: (app: App, previous: DeploymentRow | undefined, upstream: Upstream | null) => void
 }
@@ -64,7 +69,7 @@ export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
 
 /** Returns the release that ran until now. */
 async function makeRunning(
-  { database, store, announce, urlOf }: SwitchDependencies,
+  { database, store, announce, urlOf, onServing }: SwitchDependencies,
   { app, deployment, facts }: SwitchRequest,
   before: Upstream | null,
 ): Promise<DeploymentRow | undefined> {
@@ -73,6 +78,7 @@ async function makeRunning(
       const changed = await store.jobs.run(trx, deployment, facts)
       if (!changed.ok) throw new NoLongerDesired()
       await announce(trx, { event: 'deployment.succeeded', row: deployment, url: urlOf(app) })
+      await onServing(trx, deployment, facts.plan)
       return changed.previous
     })
   } catch (error) {

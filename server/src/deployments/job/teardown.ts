@@ -18,7 +18,7 @@ export type Teardown = (
 ) => Promise<void>
 
 export interface TeardownDependencies {
-  readonly store: Pick<DeploymentStore, 'rows' | 'jobs'>
+  readonly store: Pick<DeploymentStore, 'rows' | 'jobs' | 'instances'>
   readonly locks: Pick<DeploymentLocks, 'run'>
   readonly instances: Pick<InstanceControl, 'halt' | 'remove' | 'stop'>
   readonly routes: Pick<Routes, 'drain'>
@@ -27,7 +27,6 @@ export interface TeardownDependencies {
 export function createTeardown(dependencies: TeardownDependencies): Teardown {
   const { store, locks, instances } = dependencies
   return async (deployment, options = {}) => {
-    const release = releaseRef(deployment)
     let again = true
     while (again) {
       again = await locks.run(deployment.id, async ({ signal }) => {
@@ -36,8 +35,9 @@ export function createTeardown(dependencies: TeardownDependencies): Teardown {
         if (row !== undefined) await endInstance(dependencies, row, signal, options.replaced ?? null)
         // Interrupted by a later request, which may need the release unchanged: the row is read again.
         if (signal.aborted) return true
-        if (row?.retained === true) await instances.halt(release)
-        else await instances.remove(release)
+        if (row?.retained === true) await instances.halt(releaseRef(row))
+        else await instances.remove(releaseRef(row ?? { ...deployment, runtime: null }))
+        if (row !== undefined) await store.instances.clear(row.id)
         return false
       })
     }
@@ -53,5 +53,7 @@ async function endInstance(
   await routes.drain(row, signal, replaced)
   // Noted before the instance is ended: from then on no job routes to it.
   if (row.instance === null || signal.aborted || !(await store.jobs.forgetInstance(row))) return
-  await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs, signal })
+  const options = { graceMs: stopGraceMs, signal }
+  if ((await store.instances.of(row.id)).length > 0) await instances.halt(releaseRef(row), options)
+  else await instances.stop(releaseRef(row), row.instance, options)
 }

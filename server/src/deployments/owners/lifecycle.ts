@@ -1,6 +1,8 @@
 import type { ResponseBody } from '../../contract/operations.ts'
+import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
+import type { Totals } from '../../platform/plans/totals.ts'
 import type { Announce, UrlOf } from '../state/announce.ts'
 import { notifyChange } from '../state/changes.ts'
 import { enqueueDeployment } from '../state/queue.ts'
@@ -14,6 +16,7 @@ type Detail = ResponseBody<'deployments.get'>
 /** A request to change one deployment. */
 export interface Change {
   readonly transaction: Transaction
+  readonly by: DeploymentTrigger
   readonly project: TenantProject
   readonly id: string
 }
@@ -33,6 +36,9 @@ export interface Lifecycle {
 export interface LifecycleDependencies {
   readonly store: Pick<DeploymentStore, 'requests' | 'rows' | 'ofProjects'>
   readonly details: DeploymentDetails
+  /** Throws `server_error` when the disk is nearly full. */
+  readonly assertRoom: () => Promise<void>
+  readonly totals: Pick<Totals, 'takeOne'>
   readonly announce: Announce
   readonly urlOf: UrlOf
 }
@@ -63,7 +69,9 @@ export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle 
 
     async rollback(change) {
       const { row } = await read(change)
-      const { ok, superseded } = await store.requests.rollBack(change.transaction, row)
+      await dependencies.assertRoom()
+      await takeStart(dependencies, change)
+      const { ok, superseded } = await store.requests.rollBack(change.transaction, row, change.by)
       if (!ok) throw refusal((await read(change)).row, 'rollback')
       for (const other of superseded) await notifyOf(change, other)
       return enqueueStart(dependencies, change)
@@ -71,7 +79,9 @@ export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle 
 
     async restart(change) {
       const { row } = await read(change)
-      const ok = await store.requests.restart(change.transaction, row)
+      await dependencies.assertRoom()
+      await takeStart(dependencies, change)
+      const ok = await store.requests.restart(change.transaction, row, change.by)
       // Read under the lock of the app that the change has taken.
       const active = await store.rows.active(change.transaction, row.app_id)
       const other = active.find(({ id }) => id !== row.id)
@@ -101,6 +111,11 @@ function unchanged(
 
 function notifyOf({ transaction }: Change, { id, app_id }: DeploymentRow): Promise<void> {
   return notifyChange(transaction, { appId: app_id, deploymentId: id })
+}
+
+/** Counts a start in the account's hour. It builds nothing, so it waits for no room among the builds. */
+function takeStart({ totals }: LifecycleDependencies, { transaction, project }: Change): Promise<void> {
+  return totals.takeOne(transaction, project.accountId, 'deployments_per_hour')
 }
 
 /** Gives the release its job; jobs for its earlier generations will be interrupted. */

@@ -1,6 +1,8 @@
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { UrlOf } from '../state/announce.ts'
 import type { App } from '../state/apps.ts'
+import { imageOf, repositoryOf } from '../state/source/source-of.ts'
+import { stepsOf } from '../state/steps.ts'
 import type { DeploymentRow, DeploymentWithLatest } from '../state/tables.ts'
 import type { Variables } from '../state/variables.ts'
 
@@ -25,12 +27,24 @@ export function detailOf(
   return {
     ...itemOf(row, app, urlOf),
     project_id: row.project_id,
-    git_url: row.git_url,
+    app_id: row.app_id,
+    git_url: repositoryOf(row),
+    source_id: row.source_id,
+    image: imageOf(row),
+    from_deployment_id: row.from_deployment_id,
     branch: row.branch,
     commit: row.commit,
+    commit_message: row.commit_details?.message ?? null,
+    commit_author: row.commit_details?.author ?? null,
+    trigger: row.triggered_by,
+    root: row.root,
     env_var_names: Object.keys(variables).sort(),
     latest_id: row.latest_id,
-    failure: row.failure,
+    kept: row.retained,
+    // Failures of older servers have no suggestions.
+    failure: row.failure && { suggestions: [], ...row.failure },
+    builds_before: row.builds_before,
+    steps: [...stepsOf(row)],
     started_at: row.started_at?.toISOString() ?? null,
     finished_at: row.finished_at?.toISOString() ?? null,
   }

@@ -1,13 +1,16 @@
 import { sleepUntilAborted } from '../../platform/abort.ts'
+import { criticalBytes } from '../../platform/disk/free-space.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
-import { type DiskGuard, tooLarge } from '../job/disk.ts'
+import { tooLarge } from '../job/disk.ts'
 import type { Fail } from '../job/fail.ts'
 import { type InstanceControl, releaseRef } from '../job/instances.ts'
 import type { Routes } from '../job/routes.ts'
+import type { DeploymentError } from '../state/failure.ts'
 import type { DeploymentLocks } from '../state/lock.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
+import { appToStop, diskFull, type Measured } from './disk-emergency.ts'
 
 /** Stops apps that fill the disk as they run. */
 export interface DiskWatch {
@@ -21,10 +24,13 @@ export interface DiskWatchDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly routes: Pick<Routes, 'unroute'>
   readonly instances: Pick<InstanceControl, 'halt'>
-  readonly disk: Pick<DiskGuard, 'freeBytes'>
+  /** Returns the free bytes of the disk of apps. */
+  readonly freeBytes: () => Promise<number>
   readonly fail: Fail
   /** The most that a running app may have on the disk. */
   readonly mostAppBytes: number
+  /** While less is free, the apps that write the most are stopped. */
+  readonly reserveBytes: number
   readonly logger: Logger
 }
 
@@ -36,6 +42,7 @@ const pauses = {
 /** The free space is read this often, which costs nothing; when it fell by this much, the disk is filling. */
 const freeIntervalMs = 1_000
 const fillingBytes = 50_000_000
+const recordRetryMs = 500
 
 /** Returns the pause after a round that took `tookMs`. */
 function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
@@ -44,7 +51,7 @@ function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
 }
 
 export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch {
-  const { disk, logger } = dependencies
+  const { freeBytes, reserveBytes, logger } = dependencies
 
   const pause = async (tookMs: number, free: number, signal: AbortSignal): Promise<void> => {
     const ended = performance.now()
@@ -52,20 +59,26 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
       await sleepUntilAborted(freeIntervalMs, signal)
       const waited = performance.now() - ended
       if (waited >= pauseAfter(tookMs, 'calm')) return
-      if (waited >= pauseAfter(tookMs, 'filling') && free - (await disk.freeBytes()) > fillingBytes) return
+      const freeNow = await freeBytes()
+      if (freeNow < reserveBytes) return
+      if (waited >= pauseAfter(tookMs, 'filling') && free - freeNow > fillingBytes) return
     }
   }
 
   return {
     async watch(signal) {
+      const known: Known = { running: [], bytes: new Map() }
       while (!signal.aborted) {
         try {
-          const free = await disk.freeBytes()
           const begun = performance.now()
-          await measureAll(dependencies, signal)
+          const measured = await measureAll(dependencies, known, signal)
+          const free = await freeBytes()
+          for (const disk of await disksOf(dependencies, measured, free)) {
+            await stopWriter(dependencies, disk.measured, disk.free, signal)
+          }
           await pause(performance.now() - begun, free, signal)
         } catch (error) {
-          logger.warn({ err: error }, 'the free disk space could not be read')
+          logger.warn({ err: error }, 'a look at the disk usage of apps failed')
           await sleepUntilAborted(pauses.calm.leastMs, signal)
         }
       }
@@ -73,44 +86,116 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
   }
 }
 
-async function measureAll(dependencies: DiskWatchDependencies, signal: AbortSignal): Promise<void> {
-  const { store, logger } = dependencies
-  for (const row of await store.rows.running()) {
-    if (signal.aborted) return
-    await measure(dependencies, row, signal).catch((error: unknown) => {
-      logger.error({ err: error, deployment: row.id }, 'the disk usage of an app could not be measured')
-    })
-  }
+/** The findings of the last round, which are all that is known while the database cannot write and is away. */
+interface Known {
+  running: readonly DeploymentRow[]
+  bytes: ReadonlyMap<string, number>
 }
 
-async function measure(dependencies: DiskWatchDependencies, seen: DeploymentRow, stopping: AbortSignal): Promise<void> {
-  const { store, locks, mostAppBytes } = dependencies
-  if (locks.isHeld(seen.id) || (await bytesOf(dependencies, seen)) <= mostAppBytes) return
+async function measureAll(
+  dependencies: DiskWatchDependencies,
+  known: Known,
+  signal: AbortSignal,
+): Promise<readonly Measured[]> {
+  const { store, logger } = dependencies
+  const measured: Measured[] = []
+  known.running = await store.rows.running().catch((error: unknown) => {
+    logger.warn({ err: error }, 'the apps that run could not be read; the last ones are measured')
+    return known.running
+  })
+  for (const row of known.running) {
+    if (signal.aborted) break
+    try {
+      const bytes = await measure(dependencies, row, signal)
+      if (bytes !== undefined) measured.push({ row, bytes, before: known.bytes.get(row.id) })
+    } catch (error) {
+      logger.error({ err: error, deployment: row.id }, 'the disk usage of an app could not be measured')
+    }
+  }
+  known.bytes = new Map(measured.map(({ row, bytes }) => [row.id, bytes]))
+  return measured
+}
+
+/** Returns the disk usage of an app; `undefined` when it is being changed, or was stopped because it has too much. */
+async function measure(
+  dependencies: DiskWatchDependencies,
+  row: DeploymentRow,
+  stopping: AbortSignal,
+): Promise<number | undefined> {
+  const { locks, mostAppBytes } = dependencies
+  if (locks.isHeld(row.id)) return undefined
+  const bytes = await bytesOf(dependencies, row)
+  if (bytes <= mostAppBytes) return bytes
+  await stop(dependencies, row, tooLarge('run', mostAppBytes), stopping)
+  return undefined
+}
+
+/** Returns the disks on which apps are: that of the data directory, and those that runtimes have besides it. */
+async function disksOf(
+  { runtimes }: Pick<DiskWatchDependencies, 'runtimes'>,
+  measured: readonly Measured[],
+  free: number,
+): Promise<readonly { readonly measured: readonly Measured[]; readonly free: number }[]> {
+  const own: Measured[] = []
+  const others: { measured: readonly Measured[]; free: number }[] = []
+  for (const [name, apps] of Map.groupBy(measured, ({ row }) => row.runtime)) {
+    const elsewhere = (await runtimes.named(name).releases.freeElsewhere?.()) ?? null
+    if (elsewhere === null) own.push(...apps)
+    else others.push({ measured: apps, free: elsewhere })
+  }
+  return [{ measured: own, free }, ...others]
+}
+
+/** Stops the app that writes the most while its disk is nearly full. Another one may follow in the next round. */
+async function stopWriter(
+  dependencies: DiskWatchDependencies,
+  measured: readonly Measured[],
+  freeBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { reserveBytes } = dependencies
+  const row = appToStop(measured, { freeBytes, reserveBytes, criticalBytes: criticalBytes(reserveBytes) })
+  if (row !== undefined) await stop(dependencies, row, diskFull(), signal)
+}
+
+async function bytesOf({ runtimes, mostAppBytes }: DiskWatchDependencies, row: DeploymentRow): Promise<number> {
+  const { builder, releases } = runtimes.named(row.runtime)
+  // While a build of the app runs, the folders that both can write to are guarded with the build.
+  const part = builder.isBuilding(row.app_id) ? 'release' : 'all'
+  return releases.diskUsage(releaseRef(row), part, mostAppBytes)
+}
+
+/** Stops a running app under its lock. While the database is away, it is stopped first, and recorded when that is back. */
+async function stop(
+  dependencies: DiskWatchDependencies,
+  seen: DeploymentRow,
+  { failure }: DeploymentError,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { store, locks, routes, instances, fail, logger } = dependencies
   await locks.run(
     seen.id,
     async ({ signal }) => {
       // Read again: a request may have changed it meanwhile.
-      const row = await store.rows.find(seen.id)
+      const row = await store.rows.find(seen.id).catch(() => seen)
       if (row?.status !== 'running' || row.generation !== seen.generation || signal.aborted) return
-      await stop(dependencies, row)
+      await routes.unroute(row)
+      await instances.halt(releaseRef(row))
+      logger.warn({ deployment: row.id, failure }, 'the app was stopped')
+      await untilRecorded(() => fail(row, failure), signal)
     },
     stopping,
   )
 }
 
-async function bytesOf({ runtimes, mostAppBytes }: DiskWatchDependencies, row: DeploymentRow): Promise<number> {
-  const { builder, releases } = runtimes.named(row.runtime)
-  const own = await releases.diskUsage(releaseRef(row), 'release', mostAppBytes)
-  // While a build of the app runs, the folders that both can write to are guarded with the build.
-  if (own > mostAppBytes || builder.isBuilding(row.app_id)) return own
-  return own + (await releases.diskUsage(releaseRef(row), 'shared', mostAppBytes))
-}
-
-async function stop(dependencies: DiskWatchDependencies, row: DeploymentRow): Promise<void> {
-  const { routes, instances, fail, mostAppBytes, logger } = dependencies
-  await routes.unroute(row)
-  await instances.halt(releaseRef(row))
-  const { failure } = tooLarge('run', mostAppBytes)
-  logger.info({ deployment: row.id, failure }, 'the app was stopped')
-  await fail(row, failure)
+/** The lock is held meanwhile, so that nobody starts the app again. */
+async function untilRecorded(record: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      return await record()
+    } catch (error) {
+      if (signal.aborted) throw error
+      await sleepUntilAborted(recordRetryMs, signal)
+    }
+  }
 }

@@ -20,10 +20,14 @@ export interface ChangeFollowerDependencies {
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'find'> }
   readonly apps: Pick<AppDirectory, 'byIds'>
   readonly locks: Pick<DeploymentLocks, 'interrupt' | 'held'>
-  readonly openAddress: (app: App) => Promise<void>
+  readonly addresses: { open(app: App): Promise<void>; close(appId: string): Promise<void> }
+  /** Removes everything that runtimes and logs keep of an app. */
+  readonly removeApp: (appId: string) => Promise<void>
   readonly teardown: Teardown
   readonly remove: RemoveDeployment
   readonly background: Background
+  /** Reconciles all running releases soon. */
+  readonly wake: () => void
 }
 
 /** Higher than every generation. */
@@ -36,10 +40,29 @@ export function createChangeFollower(dependencies: ChangeFollowerDependencies): 
     const ended = endedGeneration(row)
     if (ended !== null) locks.interrupt({ id, generation: ended })
   }
+  // An app is deleted with all its deployments, each of which is one change: the last one removes what the app itself left.
+  const underway = new Map<string, number>()
+  const followed = (appId: string): boolean => {
+    const left = (underway.get(appId) ?? 1) - 1
+    if (left === 0) underway.delete(appId)
+    else underway.set(appId, left)
+    return left === 0
+  }
+  const followCounted = async (change: Changed): Promise<void> => {
+    underway.set(change.appId, (underway.get(change.appId) ?? 0) + 1)
+    let appGone = false
+    let isLast = false
+    try {
+      appGone = await follow(dependencies, change)
+    } finally {
+      isLast = followed(change.appId)
+    }
+    if (appGone && isLast) await dependencies.removeApp(change.appId)
+  }
   return {
     changed(payload) {
       const change = parseChange(payload)
-      background.add(follow(dependencies, change), { app: change.appId, what: 'following a change' })
+      background.add(followCounted(change), { app: change.appId, what: 'following a change' })
     },
     async interruptOutdated() {
       for (const { id } of locks.held()) await interrupt(id)
@@ -54,20 +77,25 @@ function endedGeneration(row: { readonly status: string; readonly generation: nu
   return row.status === 'building' ? row.generation - 1 : row.generation
 }
 
-async function follow(dependencies: ChangeFollowerDependencies, { appId, deploymentId }: Changed): Promise<void> {
-  const { database, store, apps, locks, openAddress, teardown, remove } = dependencies
+/** Resolves to true when the app itself is gone. */
+async function follow(dependencies: ChangeFollowerDependencies, { appId, deploymentId }: Changed): Promise<boolean> {
+  const { database, store, apps, locks, addresses, teardown, remove } = dependencies
   const appNow = async () => (await apps.byIds(database, [appId])).get(appId)
   if (deploymentId === null) {
     const app = await appNow()
-    if (app !== undefined) await openAddress(app)
-    return
+    if (app !== undefined) await addresses.open(app)
+    return false
   }
   const row = await store.rows.find(deploymentId)
   const ended = endedGeneration(row)
   if (ended !== null) locks.interrupt({ id: deploymentId, generation: ended })
   if (row === undefined) {
-    await remove({ id: deploymentId, app_id: appId }, { appGone: (await appNow()) === undefined })
-  } else if (row.status !== 'building' && row.status !== 'running') {
-    await teardown(row)
+    const appGone = (await appNow()) === undefined
+    if (appGone) await addresses.close(appId)
+    await remove({ id: deploymentId, app_id: appId })
+    return appGone
   }
+  if (row.status === 'running') dependencies.wake()
+  else if (row.status !== 'building') await teardown(row)
+  return false
 }

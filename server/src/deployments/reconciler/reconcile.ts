@@ -1,115 +1,201 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gateway } from '../../gateway/client.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Release } from '../../runtimes/runtime.ts'
 import type { InstanceControl } from '../job/instances.ts'
 import type { Routes } from '../job/routes.ts'
-import type { AppDirectory } from '../state/apps.ts'
+import { upstreamOf } from '../job/upstream.ts'
 import type { DeploymentLocks } from '../state/lock.ts'
-import type { ReleaseOf } from '../state/secrets.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
-import type { Liveness } from './liveness.ts'
+import type { Others } from './others.ts'
+import type { Renew } from './renew.ts'
 import type { Revive } from './revive.ts'
 
 /**
  * Compares one running release with what its runtime and the gateway see: adopts its instance, or starts it again when it
- * has ended.
+ * has ended. Returns `null` for one that serves already, and that nothing works on.
  */
-export type Reconcile = (row: DeploymentRow, stopping: AbortSignal) => Promise<void>
+export type Reconcile = (row: DeploymentRow, stopping: AbortSignal) => Promise<void> | null
+
+/** The time between two looks at an instance that does not listen. */
+const pollMs = 50
+
+/** Connections that instances have refused. */
+interface Refusals {
+  /** The deployments whose instances have refused one since they were last seen to listen. */
+  readonly ids: Set<string>
+  /** The time that an instance which lives has to listen again before it is started again. */
+  readonly recoverMs: number
+}
 
 export interface ReconcileDependencies {
-  readonly apps: Pick<AppDirectory, 'get'>
+  readonly refusals: Refusals
   readonly store: {
     readonly rows: Pick<DeploymentStore['rows'], 'find'>
     readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
   }
   readonly locks: Pick<DeploymentLocks, 'run' | 'isHeld'>
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted'>
-  readonly liveness: Pick<Liveness, 'isAlive'>
-  readonly gateway: Pick<Gateway, 'current'>
-  readonly routes: Pick<Routes, 'route' | 'unroute'>
-  /** False while another program holds the app's address. */
-  readonly isOpen: (appId: string) => boolean
-  readonly releaseOf: ReleaseOf
+  readonly gateway: Pick<Gateway, 'current' | 'probe'>
+  readonly routes: Pick<Routes, 'route' | 'unroute'> & {
+    /** False while another program holds the app's address. */
+    isOpen(appId: string): boolean
+  }
+  /** Returns the release of a deployment, with its app and its variables. */
+  readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
+  readonly renew: Renew
+  readonly others: Omit<Others, 'refresh' | 'isExpected'>
 }
 
 export function createReconcile(dependencies: ReconcileDependencies): Reconcile {
-  const { apps, store, locks, routes, isOpen, releaseOf, revive } = dependencies
-  const release = async (row: DeploymentRow): Promise<Release> => releaseOf(row, await apps.get(row.app_id))
+  const { store, locks, routes } = dependencies
 
-  return async (seen, stopping) => {
+  const reconcile = async (seen: DeploymentRow, stopping: AbortSignal): Promise<void> => {
     // Nothing can be routed to an address that another program holds; opening the address is retried elsewhere.
-    if (!isOpen(seen.app_id) || locks.isHeld(seen.id) || serves(dependencies, seen)) return
+    if (!routes.isOpen(seen.app_id) || locks.isHeld(seen.id)) return
     await locks.run(
       seen.id,
       async ({ signal }) => {
         // Read again: a request may have changed it meanwhile.
         const row = await store.rows.find(seen.id)
         if (row?.status !== 'running' || signal.aborted) return
-        if (await adopt(dependencies, row, () => release(row))) return
-        await routes.unroute(row)
-        // Another release may have taken over meanwhile: then this one finishes its requests, and is left alone.
-        if (!(await store.jobs.runs(row))) return
-        await revive(row, await release(row), signal)
+        await reconcileRow(dependencies, row, signal)
       },
       stopping,
     )
   }
+  return (seen, stopping) => (!locks.isHeld(seen.id) && serves(dependencies, seen) ? null : reconcile(seen, stopping))
 }
+
+/** Keeps the first instance of a release serving, and then the others. */
+async function reconcileRow(
+  dependencies: ReconcileDependencies,
+  row: DeploymentRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, routes, releaseOf, revive, others } = dependencies
+  const complete = async (serving: DeploymentRow) => others.complete(serving, await releaseOf(serving), signal)
+  if (await adopt(dependencies, row, signal)) return complete(row)
+  const hasReplica = (await others.endpoints(row, await releaseOf(row))).length > 0
+  if (!hasReplica) await routes.unroute(row)
+  // A supervisor starts its worker again by itself.
+  if (dependencies.refusals.ids.delete(row.id) && (await listensAgain(dependencies, row, signal))) {
+    if (await adopt(dependencies, row, signal)) return complete(row)
+  }
+  // Another release may have taken over meanwhile: then this one finishes its requests, and is left alone.
+  if (!(await store.jobs.runs(row))) return
+  const promoted = hasReplica ? await others.promote(row, await releaseOf(row)) : null
+  if (promoted !== null) {
+    await adopt(dependencies, promoted, signal)
+    return complete(promoted)
+  }
+  if (hasReplica) await routes.unroute(row)
+  await revive(row, await releaseOf(row), signal)
+}
+
+type ServesDependencies = Pick<ReconcileDependencies, 'gateway' | 'instances' | 'refusals' | 'others'>
 
 /**
  * True when the release has the app's address, and this leader looks after its instance, which is alive. The gateway may
  * send requests to it already: its routes outlive the leader that made them. Health checks at the start are not repeated.
+ * After a refused connection, the owner of the listening socket has to be looked up again.
  */
-function serves(
-  { gateway, instances, liveness }: ReconcileDependencies,
-  { id, app_id, instance }: DeploymentRow,
-): boolean {
-  if (instance === null || gateway.current(app_id)?.deploymentId !== id) return false
-  return instances.isAdopted(instance) && liveness.isAlive(id, instance)
+function serves({ gateway, instances, refusals, others }: ServesDependencies, row: DeploymentRow): boolean {
+  const { id, app_id, instance } = row
+  if (instance === null || refusals.ids.has(id)) return false
+  return gateway.current(app_id)?.deploymentId === id && instances.isAdopted(instance) && others.isSteady(row)
 }
 
-/** Routes to the instance that the row names, if it still is that instance and it listens. */
-async function adopt(
-  dependencies: ReconcileDependencies,
-  row: DeploymentRow,
-  release: () => Promise<Release>,
-): Promise<boolean> {
-  const { instances, routes, store } = dependencies
+/** Routes to the instance that the row names, if it still is that instance and it can answer. */
+async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, signal: AbortSignal): Promise<boolean> {
+  const { instances, gateway, routes, store, renew, releaseOf, others } = dependencies
   if (row.instance === null) return false
   if (serves(dependencies, row)) return true
   const seen = await instances.observe(row.instance)
   if (seen.state !== 'listening') return false
-  await instances.adopt(await release(), row.instance)
-  const upstream = { deploymentId: row.id, endpoints: seen.endpoints }
-  return routes.route(row.app_id, upstream, () => store.jobs.runs(row))
+  dependencies.refusals.ids.delete(row.id)
+  const release = await releaseOf(row)
+  await instances.adopt(release, row.instance)
+  const [endpoint] = seen.endpoints
+  if ('folder' in endpoint && (await gateway.probe(endpoint, '/')) >= 500) return false
+  const upstream = upstreamOf(row, [...seen.endpoints, ...(await others.endpoints(row, release))])
+  const isRouted = await routes.route(row.app_id, upstream, () => store.jobs.runs(row))
+  if (isRouted) await renew(row, release, upstream, signal)
+  return isRouted
 }
 
-/** Reconciles all running releases. A slow one does not delay the others. */
+/** Waits until the instance listens; false when it has ended or needs too long. */
+async function listensAgain(
+  { instances, refusals }: ReconcileDependencies,
+  { instance }: DeploymentRow,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (instance === null) return false
+  const end = performance.now() + refusals.recoverMs
+  while (!signal.aborted) {
+    const { state } = await instances.observe(instance)
+    if (state === 'listening' || state === 'exited') return state === 'listening'
+    if (performance.now() > end) return false
+    await sleep(pollMs)
+  }
+  return false
+}
+
+/** All running releases of the server. */
+export interface ReconcileAll {
+  /**
+   * Reconciles them in the background, so that a slow one does not delay the others. Resolves to true when all serve and
+   * nothing works on a deployment: then only an event can change that.
+   */
+  run(stopping: AbortSignal): Promise<boolean>
+  settle(): Promise<void>
+  /** Reconciles them for the first time. */
+  begin(stopping: AbortSignal): Promise<void>
+  /** True once each that was running when `begin` was called has been adopted, or its start has been tried. */
+  hasTriedAll(): boolean
+}
+
 export function createReconcileAll(dependencies: {
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> }
+  readonly others: Pick<Others, 'refresh'>
+  readonly locks: Pick<DeploymentLocks, 'isIdle'>
   readonly reconcile: Reconcile
-  readonly liveness: Pick<Liveness, 'keepOnly'>
   readonly logger: Logger
-}): { run(stopping: AbortSignal): Promise<void>; settle(): Promise<void> } {
-  const { store, reconcile, liveness, logger } = dependencies
+}): ReconcileAll {
+  const { store, others, locks, reconcile, logger } = dependencies
   const underWay = new Set<Promise<void>>()
-  return {
+  let triedAll = false
+  const all: ReconcileAll = {
     async run(stopping) {
-      const rows = await store.rows.running()
-      liveness.keepOnly(new Set(rows.map(({ id }) => id)))
-      for (const row of rows) {
-        const one: Promise<void> = reconcile(row, stopping)
+      // Asked before the rows are read: a deployment that is not among them yet is worked on.
+      let isSteady = locks.isIdle()
+      await others.refresh()
+      for (const row of await store.rows.running()) {
+        const work = reconcile(row, stopping)
+        if (work === null) continue
+        isSteady = false
+        const one: Promise<void> = work
           .catch((error: unknown) => {
             logger.error({ err: error, deployment: row.id }, 'a release could not be reconciled')
           })
           .finally(() => underWay.delete(one))
         underWay.add(one)
       }
+      return isSteady
     },
     async settle() {
       await Promise.all(underWay)
     },
+    async begin(stopping) {
+      await all.run(stopping)
+      // Each has a deadline, and its failure is logged above.
+      void all.settle().then(() => {
+        triedAll = true
+      })
+    },
+    hasTriedAll: () => triedAll,
   }
+  return all
 }

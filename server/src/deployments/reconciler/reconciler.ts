@@ -5,13 +5,19 @@ import { stopGraceMs } from '../job/routes.ts'
 import type { App } from '../state/apps.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
+import type { ReconcileAll } from './reconcile.ts'
 import type { Sweep } from './sweep.ts'
 import type { Waker } from './waker.ts'
 
 /** Keeps the releases running that should: at the server's start, and for as long as it lives. */
 export interface Reconciler {
-  /** Opens every app's address (503 until its release is confirmed) and removes what no deployment owns. */
-  begin(): Promise<void>
+  /**
+   * Opens every app's address (503 until its release is confirmed), removes what no deployment owns, and begins to adopt or
+   * start every running release until `signal` aborts.
+   */
+  begin(signal: AbortSignal): Promise<void>
+  /** True once the start of every app that was running when `begin` was called has been tried. */
+  hasTriedAll(): boolean
   /** Reconciles every running release until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
   /** Compares everything with the rows soon, because notifications of changes may have been missed. */
@@ -26,16 +32,18 @@ export interface ReconcilerDependencies {
   /** Interrupts work for generations that are over. */
   readonly interruptOutdated: () => Promise<void>
   readonly sweep: Sweep
-  readonly reconcileAll: { run(stopping: AbortSignal): Promise<void>; settle(): Promise<void> }
-  /** Woken when an instance ended or refused a connection. */
+  readonly reconcileAll: ReconcileAll
+  /** Woken when an instance ended or refused a connection, and when notifications may have been missed. */
   readonly waker: Waker
-  readonly store: Pick<DeploymentStore, 'rows'>
+  readonly store: Pick<DeploymentStore, 'rows' | 'instances'>
   readonly gateway: Pick<Gateway, 'current' | 'route'>
-  readonly instances: Pick<InstanceControl, 'stop'>
+  readonly instances: Pick<InstanceControl, 'stop' | 'halt'>
   readonly logger: Logger
 }
 
 const reconcileIntervalMs = 1_000
+/** While all releases serve, they are compared this often in case that an event was missed. */
+const steadyIntervalMs = 30_000
 const openAgainMs = 5_000
 const sweepIntervalMs = 60_000
 
@@ -51,7 +59,12 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 
   return {
-    begin: compareAll,
+    async begin(stopping) {
+      await compareAll()
+      await reconcileAll.begin(stopping)
+    },
+
+    hasTriedAll: reconcileAll.hasTriedAll,
 
     lookAgain() {
       mayHaveMissed = true
@@ -60,7 +73,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
 
     async watch(stopping) {
       const now = performance.now()
-      const reconciling = { everyMs: reconcileIntervalMs, dueAt: 0, run: () => reconcileAll.run(stopping) }
+      const reconciling = reconcilingChore(reconcileAll, stopping)
       const sweeping = { everyMs: sweepIntervalMs, dueAt: now + sweepIntervalMs, run: compareAll }
       const chores = [
         reconciling,
@@ -95,8 +108,22 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 }
 
-async function stop({ gateway, instances }: ReconcilerDependencies, row: DeploymentRow): Promise<void> {
+/** Reconciles each second while something does not serve, and at once when its `dueAt` is set back. */
+function reconcilingChore(reconcileAll: ReconcileAll, stopping: AbortSignal) {
+  const chore = {
+    everyMs: reconcileIntervalMs,
+    dueAt: 0,
+    async run() {
+      const isSteady = await reconcileAll.run(stopping)
+      if (isSteady) chore.dueAt = performance.now() + steadyIntervalMs
+    },
+  }
+  return chore
+}
+
+async function stop({ gateway, instances, store }: ReconcilerDependencies, row: DeploymentRow): Promise<void> {
   // The address of an app that another program holds is not open.
   if (gateway.current(row.app_id) !== null) await gateway.route(row.app_id, null)
-  if (row.instance !== null) await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs })
+  if ((await store.instances.of(row.id)).length > 0) await instances.halt(releaseRef(row), { graceMs: stopGraceMs })
+  else if (row.instance !== null) await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs })
 }

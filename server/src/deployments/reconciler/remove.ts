@@ -7,27 +7,19 @@ import type { DeploymentLocks } from '../state/lock.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 
-/** Removes everything that a deleted deployment left: instances, files, logs, and its app's address with the last one. */
-export type RemoveDeployment = (
-  deployment: Pick<DeploymentRow, 'id' | 'app_id'>,
-  options: { readonly appGone: boolean },
-) => Promise<void>
+/** Removes everything that a deleted deployment left: instances, files, logs. */
+export type RemoveDeployment = (deployment: Pick<DeploymentRow, 'id' | 'app_id'>) => Promise<void>
 
 export interface RemoveDependencies {
-  readonly closeAddress: (appId: string) => Promise<void>
   readonly teardown: Teardown
-  /** Removes everything that runtimes and logs keep of an app. */
-  readonly removeApp: (appId: string) => Promise<void>
   readonly logs: Pick<LogStore, 'remove'>
 }
 
 export function createRemoveDeployment(dependencies: RemoveDependencies): RemoveDeployment {
-  const { closeAddress, teardown, removeApp, logs } = dependencies
-  return async (row, { appGone }) => {
-    if (appGone) await closeAddress(row.app_id)
+  const { teardown, logs } = dependencies
+  return async (row) => {
     await teardown(row)
     await logs.remove({ appId: row.app_id, deploymentId: row.id })
-    if (appGone) await removeApp(row.app_id)
   }
 }
 
@@ -44,7 +36,11 @@ export function createRemoveProject(
     readonly store: Pick<DeploymentStore, 'requests' | 'ofProjects'>
     readonly apps: Pick<AppDirectory, 'ofProject'>
     readonly locks: Pick<DeploymentLocks, 'interrupt'>
-    readonly sources: Pick<Sources, 'removeProject'>
+    readonly closeAddress: (appId: string) => Promise<void>
+    /** Removes everything that runtimes and logs keep of an app. */
+    readonly removeApp: (appId: string) => Promise<void>
+    /** Remove the caches of repositories, and uploaded sources. */
+    readonly sources: readonly Pick<Sources, 'removeProject'>[]
   },
 ): RemoveProject {
   const { database, store, locks, closeAddress, removeApp, sources } = dependencies
@@ -56,9 +52,9 @@ export function createRemoveProject(
     const apps = await dependencies.apps.ofProject(projectId)
     for (const app of apps) await closeAddress(app.id)
     // The rows are deleted last: as long as one is there, this is not done.
-    for (const row of rows) await removeDeployment(row, { appGone: false })
+    for (const row of rows) await removeDeployment(row)
     for (const app of apps) await removeApp(app.id)
-    await sources.removeProject(projectId)
+    for (const each of sources) await each.removeProject(projectId)
     await database.transaction().execute((transaction) => store.requests.deleteProject(transaction, projectId))
   }
 }

@@ -1,12 +1,15 @@
 import type { Logger } from '../../platform/logger.ts'
 import { limitCodes } from '../../runtimes/limits.ts'
-import type { Release } from '../../runtimes/runtime.ts'
+import type { Handle, Release } from '../../runtimes/runtime.ts'
 import type { Fail } from '../job/fail.ts'
 import type { HealthCheck } from '../job/health.ts'
-import type { InstanceControl } from '../job/instances.ts'
-import type { LastLines } from '../job/log-lines.ts'
+import { type InstanceControl, releaseRef } from '../job/instances.ts'
+import type { LastLines } from '../job/progress/log-lines.ts'
 import { type Routes, stopGraceMs } from '../job/routes.ts'
-import { DeploymentError, failureOf, limitMessage, withLastLines } from '../state/failure.ts'
+import { upstreamOf } from '../job/upstream.ts'
+import { DeploymentError, failureOf, seeOutput, withLastLines } from '../state/failure.ts'
+import { limitMessage } from '../state/limit-messages.ts'
+import { firstName, web, withLimits } from '../state/processes.ts'
 import type { DeploymentSecrets } from '../state/secrets.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
@@ -24,6 +27,8 @@ export interface ReviveDependencies {
   readonly fail: Fail
   readonly secrets: Pick<DeploymentSecrets, 'valuesOf'>
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
+  /** Called each time that an instance of an app is started again. */
+  readonly noteRestart: (appId: string) => void
   readonly logger: Logger
 }
 
@@ -47,22 +52,39 @@ async function startAgain(
   release: Release,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, instances, routes, checkHealth, settings, logger } = dependencies
+  const { store, instances, routes, checkHealth, settings, noteRestart, logger } = dependencies
   logger.info({ deployment: row.id }, 'starting the release again')
   restarts.note(row.id, performance.now())
+  noteRestart(row.app_id)
+  let started: Handle | undefined
+  // Instances of other process types go on.
+  const end = async () => started && instances.stop(release, started, { graceMs: 0 })
   try {
-    if (row.build_plan === null) throw new Error('a running deployment has no plan')
+    if (row.build_plan === null) throw new DeploymentError('run', 'server_error', 'Its plan is lost. Deploy again.')
     if (row.instance !== null) await instances.stop(release, row.instance, { graceMs: stopGraceMs })
     signal.throwIfAborted()
-    const instance = await instances.start(release, row.runtime, row.build_plan.start)
+    const limited = withLimits(release, row.build_plan.processes?.[web] ?? {})
+    started = await instances.start(limited, row.runtime, row.build_plan.start, {
+      process: firstName(row.instance),
+    })
     // From here on a server that stops knows the instance from the row.
-    if (!(await store.jobs.setInstance(row, instance))) return await instances.halt(release)
-    const endpoints = await checkHealth(release, instance, { ...settings, path: row.build_plan.health }, signal)
-    await routes.route(row.app_id, { deploymentId: row.id, endpoints }, () => store.jobs.runs(row))
+    if (!(await store.jobs.setInstance(row, started))) return await end()
+    const { instance, endpoints } = await checkHealth(
+      release,
+      started,
+      { ...settings, path: row.build_plan.health },
+      signal,
+    )
+    if (instance !== started && !(await store.jobs.setInstance(row, instance))) return await end()
+    await routes.route(row.app_id, upstreamOf(row, endpoints), () => store.jobs.runs(row))
   } catch (error) {
     if (signal.aborted) return
     logger.warn({ err: error, deployment: row.id }, 'the release could not be started again')
-    await instances.halt(release)
+    // Only the app itself makes an app fail; whatever the machine could not do now is tried again.
+    const isApps = error instanceof DeploymentError
+    if (!isApps) restarts.postpone(row.id, performance.now())
+    await end()
+    if (!isApps) return
     restarts.noteFailure(row.id, performance.now())
     if (restarts.isLoop(row.id, performance.now())) await giveUp(dependencies, restarts, row, error)
   }
@@ -73,19 +95,21 @@ async function crashed(
   row: DeploymentRow,
   release: Release,
 ): Promise<DeploymentError> {
-  const lines = await lastLines(release, 'runtime')
+  const lines = await lastLines(release, 'runtime', row.instance?.process)
   const seen = row.instance === null ? null : await instances.observe(row.instance)
   const exceeded = seen?.state === 'exited' ? seen.exceeded : null
-  const message = exceeded === null ? 'Put right what its output says.' : limitMessage(exceeded, 'app')
+  const message = exceeded === null ? seeOutput(lines) : limitMessage(exceeded, 'app')
   return new DeploymentError('run', exceeded?.code ?? crashLoop, withLastLines(message, lines))
 }
 
 async function giveUp(
-  { fail, secrets, logger }: ReviveDependencies,
+  { instances, fail, secrets, logger }: ReviveDependencies,
   restarts: Restarts,
   row: DeploymentRow,
   error: unknown,
 ): Promise<void> {
+  // A release that fails ends with all of its process types.
+  await instances.halt(releaseRef(row))
   logger.error({ err: error, deployment: row.id }, 'the release cannot be kept running')
   const { code, message } = failureOf(error, secrets.valuesOf(row))
   await fail(row, {

@@ -1,16 +1,19 @@
 import type { LogStore } from '../../logs/log-store.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
+import type { Handle, Inventory, Runtime } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
+import { releaseRef } from '../job/instances.ts'
 import type { Teardown } from '../job/teardown.ts'
 import type { AppDirectory } from '../state/apps.ts'
 import type { DeploymentLocks } from '../state/lock.ts'
 import { enqueueForgotten } from '../state/queue.ts'
 import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
 
 /**
  * Compares what runtimes and logs hold with the database, and removes leftovers: releases that are neither active nor
- * retained, instances of releases at rest, logs and apps that are gone. Gives every deployment that is building its job.
+ * retained, instances of releases at rest and those without a row, logs and apps that are gone. Gives every deployment that is building its job.
  * Normally each of these is done where it belongs; the sweep completes those that were cut short by a crash, a full disk or
  * an unreachable database, and those of which the leader did not hear.
  */
@@ -18,12 +21,14 @@ export type Sweep = () => Promise<void>
 
 export interface SweepDependencies {
   readonly database: Database
-  readonly store: Pick<DeploymentStore, 'rows' | 'ofProjects'>
+  readonly store: Pick<DeploymentStore, 'rows' | 'ofProjects' | 'instances'>
   readonly apps: Pick<AppDirectory, 'list'>
   readonly runtimes: Pick<Runtimes, 'all'>
   readonly logs: Pick<LogStore, 'list' | 'remove'>
   readonly removeApp: (appId: string) => Promise<void>
-  readonly locks: Pick<DeploymentLocks, 'isHeld'>
+  /** Removes the files of volumes that their owners have deleted. */
+  readonly clearVolumes: () => Promise<void>
+  readonly locks: Pick<DeploymentLocks, 'isHeld' | 'run'>
   readonly teardown: Teardown
   readonly logger: Logger
 }
@@ -31,14 +36,18 @@ export interface SweepDependencies {
 export function createSweep(dependencies: SweepDependencies): Sweep {
   const { database, store, apps, runtimes, logs, removeApp, logger } = dependencies
   return async () => {
-    const inventories = await Promise.all(runtimes.all.map(({ releases }) => releases.list()))
+    const inventories = await Promise.all(runtimes.all.map((runtime) => inventoryOf(runtime, logger)))
     const running = new Set(inventories.flatMap((inventory) => [...inventory.running]))
+    const instances = new Map(inventories.flatMap((inventory) => [...(inventory.instances ?? [])]))
     const found = await logs.list()
     const logged = found.map(({ appId }) => ({ id: appId, releases: [] }))
     // Queried after the listing: a release that began since then is in the rows, or was not listed.
     const known = new Set((await apps.list()).map(({ id }) => id))
     const clear = async (app: { readonly id: string; readonly releases: readonly string[] }): Promise<void> => {
-      for (const id of app.releases) await clearRelease(dependencies, { id, app_id: app.id }, running.has(id))
+      for (const id of app.releases) {
+        const found = { isRunning: running.has(id), instances: instances.get(id) ?? 0 }
+        await clearRelease(dependencies, { id, app_id: app.id }, found)
+      }
       if (!known.has(app.id)) await removeApp(app.id)
     }
     // In parallel: an instance may take long to end.
@@ -53,7 +62,23 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
       dependencies,
       found.filter(({ appId }) => known.has(appId)),
     )
+    await dependencies.clearVolumes().catch((error: unknown) => {
+      logger.error({ err: error }, 'the files of deleted volumes could not be removed')
+    })
     await enqueueForgotten(database, store.rows, store.ofProjects)
+  }
+}
+
+/**
+ * Returns what a runtime holds; nothing when it cannot be asked, as while a Docker engine is away. The next sweep asks again, and
+ * the leftovers of other runtimes do not wait for it, nor does the start of the leader.
+ */
+async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise<Inventory> {
+  try {
+    return await releases.list()
+  } catch (error) {
+    logger.warn({ err: error, runtime: name }, 'the releases of a runtime could not be listed')
+    return { apps: [], running: new Set<string>() }
   }
 }
 
@@ -69,13 +94,37 @@ async function removeLogs(
 }
 
 async function clearRelease(
-  { store, locks, teardown }: SweepDependencies,
+  dependencies: SweepDependencies,
   release: { readonly id: string; readonly app_id: string },
-  isRunning: boolean,
+  found: { readonly isRunning: boolean; readonly instances: number },
 ): Promise<void> {
+  const { store, locks, teardown } = dependencies
   if (locks.isHeld(release.id)) return
   const row = await store.rows.find(release.id)
-  const isRetained = row?.retained === true && !isRunning
+  const isRetained = row?.retained === true && !found.isRunning
   const isActive = row?.status === 'building' || row?.status === 'running'
   if (!isRetained && !isActive) await teardown(release)
+  if (row?.status !== 'running') return
+  if (found.instances > (await knownOf(dependencies, row)).length) await endUnknown(dependencies, row.id)
+}
+
+/** Returns the instances of a release that have a row. */
+async function knownOf(
+  { store }: Pick<SweepDependencies, 'store'>,
+  { id, instance }: DeploymentRow,
+): Promise<readonly Handle[]> {
+  const others = (await store.instances.of(id)).map(({ handle }) => handle)
+  return instance === null ? others : [instance, ...others]
+}
+
+/** Ends the instances of a running release that have no row: a server has started them right before it was killed. */
+async function endUnknown(dependencies: SweepDependencies, id: string): Promise<void> {
+  const { store, locks, runtimes, logger } = dependencies
+  await locks.run(id, async () => {
+    const row = await store.rows.find(id)
+    const holder = runtimes.all.find(({ name }) => name === row?.runtime)
+    if (row?.status !== 'running' || holder?.releases.endOthers === undefined) return
+    logger.warn({ deployment: id }, 'instances that nobody knows of are ended')
+    await holder.releases.endOthers(releaseRef(row), await knownOf(dependencies, row))
+  })
 }

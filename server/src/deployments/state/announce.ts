@@ -1,6 +1,6 @@
-import type { DeploymentFailure } from '../../contract/resources/deployments.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { App } from './apps.ts'
+import type { DeploymentFailure } from './failure.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /** The outcome of a deployment. */

@@ -1,4 +1,5 @@
 import type { PublicAddress } from '../../gateway/client.ts'
+import type { PageRequest } from '../../http/page.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 
 /** An app as deployments see it. */
@@ -16,6 +17,27 @@ export interface AppRows {
   nextGeneration(transaction: Transaction, id: string): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
+}
+
+/** An app as its project's owner sees it. */
+export interface OwnedApp extends App {
+  readonly createdAt: Date
+}
+
+/** Apps within one project, for their owner's requests. */
+export interface OwnedApps {
+  /** Newest first. */
+  page(
+    projectId: string,
+    page: PageRequest,
+  ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
+  find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
+  /** Throws `invalid_request` when another app of the project has the name. */
+  rename(
+    transaction: Transaction,
+    app: { readonly id: string; readonly projectId: string },
+    name: string,
+  ): Promise<void>
 }
 
 /** Finds apps. */

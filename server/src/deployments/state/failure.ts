@@ -1,16 +1,26 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { DeploymentFailure, DeploymentStage } from '../../contract/resources/deployments.ts'
+import type { DeploymentStage, Suggestion } from '../../contract/resources/deployments.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { ExceededLimit } from '../../runtimes/limits.ts'
+import { limitInOutput, limitMessage } from './limit-messages.ts'
+
+/** The reason of a failure as it is stored and announced. */
+export interface DeploymentFailure {
+  readonly stage: DeploymentStage
+  readonly code: string
+  readonly message: string
+  /** Absent when there are none. */
+  readonly suggestions?: Suggestion[]
+}
 
 /** Ends a deployment. `failure` is shown to its owner. */
 export class DeploymentError extends Error {
   override readonly name = 'DeploymentError'
   readonly failure: DeploymentFailure
 
-  constructor(stage: DeploymentStage, code: string, message: string) {
+  constructor(stage: DeploymentStage, code: string, message: string, suggestions: readonly Suggestion[] = []) {
     super(message)
-    this.failure = { stage, code, message }
+    this.failure = { stage, code, message, ...(suggestions.length === 0 ? {} : { suggestions: [...suggestions] }) }
   }
 }
 
@@ -32,27 +42,68 @@ export function failureOf(error: unknown, secrets: readonly string[]): Deploymen
   return serverFailure
 }
 
-/** Returns text that PostgreSQL can store: well-formed, without control characters besides tab and line feed. */
-function storable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters.
-  return text.toWellFormed().replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '')
-}
+/** Returns the error for a build that a limit has ended; `end` says in a sentence how its command ended. */
+export const exceededLimit = (exceeded: ExceededLimit, end: string, lines: readonly string[]): DeploymentError =>
+  new DeploymentError('build', exceeded.code, withLastLines(`${limitMessage(exceeded, 'build')} ${end}`, lines))
 
-/** Says which limit ended a build or an app, and what its owner can do. */
-export function limitMessage({ code, allowed }: ExceededLimit, what: 'build' | 'app'): string {
-  if (code === 'out_of_memory') {
-    return `The ${what} needed more than the ${allowed / 1_000_000} MB of memory that it may use. Let it need less, or give the project a larger plan.`
-  }
-  return `The ${what} reached the ${allowed} processes and threads that it may have. Let it start fewer.`
+/** More than a message with the last lines of a log has; names in a repository may be of any number. */
+const longestMessage = 20_000
+
+/**
+ * Returns text that PostgreSQL can store and a terminal can show: well-formed, without control characters besides tab and
+ * line feed, and of a bounded length.
+ */
+function storable(text: string): string {
+  const cut = text.length > longestMessage ? `${text.slice(0, longestMessage)}…` : text
+  return cut.toWellFormed().replace(/[^\P{Cc}\t\n]/gu, '')
 }
 
 /** The number of log lines that a failure ends with. */
-export const linesInFailure = 20
+const linesInFailure = 20
 const longestLine = 500
 
-/** Adds the last lines of a log to a message, if there are any, as text without colours. */
+/** Points to the output that a failure ends with. */
+export const seeOutput = (lines: readonly string[]): string =>
+  lines.length === 0 ? 'It printed nothing.' : 'See the last lines of its output below.'
+
+/**
+ * Adds the last lines of a log to a message, if there are any, as text without colours, and a sentence on a limit that they
+ * tell of.
+ */
 export function withLastLines(message: string, lines: readonly string[]): string {
   if (lines.length === 0) return message
   const plain = lines.map((line) => stripVTControlCharacters(line).slice(0, longestLine))
-  return `${message}\nIts last output:\n${plain.join('\n')}`
+  const advice = limitInOutput(plain)
+  const told = advice === null ? message : `${message} ${advice}`
+  return `${told}${lastOutput}${withoutFrames(plain).slice(-linesInFailure).join('\n')}`
+}
+
+/** Of a trace that is longer, so many lines are shown: what they follow tells more. */
+const mostFrames = 4
+
+/** Managers of processes write the name of the app before each line. */
+const frame = /^(?:.{0,60}\|)?[ \t]+at [^ \t]/
+
+/** Shortens the traces of JavaScript and Java, whose reason stands before them. */
+function withoutFrames(lines: readonly string[]): string[] {
+  const shown: string[] = []
+  let frames = 0
+  for (const line of [...lines, null]) {
+    const isFrame = line !== null && frame.test(line)
+    if (isFrame && ++frames > mostFrames) continue
+    if (!isFrame && frames > mostFrames) shown.push(`    … ${frames - mostFrames} more`)
+    if (!isFrame) frames = 0
+    if (line !== null) shown.push(line)
+  }
+  return shown
+}
+
+const lastOutput = '\nIts last output:\n'
+
+/** Returns the error with a further sentence, which comes before the last lines of a log. */
+export function withSentence({ failure }: DeploymentError, sentence: string): DeploymentError {
+  const { stage, code, message, suggestions } = failure
+  const at = message.indexOf(lastOutput)
+  const [told, lines] = at === -1 ? [message, ''] : [message.slice(0, at), message.slice(at)]
+  return new DeploymentError(stage, code, `${told} ${sentence}${lines}`, suggestions)
 }

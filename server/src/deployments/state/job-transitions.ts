@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
 import type { BuildPlan } from '../../builds/build-plan.ts'
-import type { DeploymentFailure } from '../../contract/resources/deployments.ts'
+import type { StepTimes } from '../../contract/resources/deployments.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Handle } from '../../runtimes/runtime.ts'
 import type { AppRows } from './apps.ts'
+import type { DeploymentFailure } from './failure.ts'
 import { atRest, restingStatuses } from './rows.ts'
-import { type DeploymentGeneration, type DeploymentRow, tablesOf } from './tables.ts'
+import { type CommitDetails, type DeploymentGeneration, type DeploymentRow, tablesOf } from './tables.ts'
 
 /** Facts that became known while a release was made. */
 export interface ReleaseFacts {
@@ -28,15 +29,23 @@ export interface JobTransitions {
   /** Notes which source was fetched, and deletes the token. */
   fetched(
     target: DeploymentGeneration,
-    source: { readonly branch: string | null; readonly commit: string },
+    source: { readonly branch: string | null; readonly commit: string; readonly info: CommitDetails | null },
   ): Promise<void>
+  /** Notes the digest of the image that was pulled. */
+  pulled(target: DeploymentGeneration, digest: string): Promise<void>
+  /** Notes that another runtime keeps the release from now on. False when the deployment is not this one's work any more. */
+  moveTo(target: DeploymentGeneration, runtime: string): Promise<boolean>
+  /** Notes how many builds end before this one begins; null when it begins. */
+  waits(target: DeploymentGeneration, buildsBefore: number | null): Promise<void>
+  /** Notes the steps that have begun. It may arrive after the deployment's end, which closes the last step. */
+  noteSteps(target: DeploymentGeneration, steps: readonly StepTimes[]): Promise<void>
   /** `building` → `running`; the release that ran until now becomes `superseded` and is returned. */
   run(
     transaction: Transaction,
     row: DeploymentRow,
     facts: ReleaseFacts,
   ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }>
-  /** `building` | `running` → `failed`. */
+  /** `building` | `running` → `failed`. The caller has ended all of its instances, which are forgotten. */
   fail(transaction: Transaction, target: DeploymentGeneration, failure: DeploymentFailure): Promise<boolean>
   /** True when this generation is the running one. */
   runs(target: DeploymentGeneration): Promise<boolean>
@@ -48,13 +57,11 @@ export interface JobTransitions {
   prune(appId: string, keep: number): Promise<DeploymentRow[]>
 }
 
-export function createJobTransitions({
-  database,
-  apps,
-}: {
+export function createJobTransitions(given: {
   readonly database: Database
   readonly apps: Pick<AppRows, 'lock'>
 }): JobTransitions {
+  const { database, apps } = given
   const db = tablesOf(database)
 
   const update = (target: DeploymentGeneration, from: readonly DeploymentRow['status'][]) =>
@@ -63,70 +70,102 @@ export function createJobTransitions({
       .where('id', '=', target.id)
       .where('generation', '=', target.generation)
       .where('status', 'in', [...from])
+  const isUpdated = async (update: { executeTakeFirst(): Promise<{ readonly numUpdatedRows: bigint }> }) =>
+    (await update.executeTakeFirst()).numUpdatedRows === 1n
 
   return {
-    async begin(id) {
-      await supersedeIfOlder(database, id)
-      return db
-        .updateTable('deployments')
-        .set({ attempts: sql`attempts + 1`, started_at: sql`coalesce(started_at, now())` })
-        .where('id', '=', id)
-        .where('status', '=', 'building')
-        .returningAll()
-        .executeTakeFirst()
-    },
+    begin: (id) => begin(database, id),
 
     async giveBack(target) {
       await update(target, ['building']).set({ attempts: sql`attempts - 1` }).execute()
     },
 
-    async fetched(target, source) {
+    async fetched(target, { info, ...source }) {
+      const commit_details = info && JSON.stringify(info)
       await update(target, ['building'])
-        .set({ ...source, git_token: null })
+        .set({ ...source, commit_details, git_token: null })
         .execute()
     },
+
+    async pulled(target, image_digest) {
+      await update(target, ['building']).set({ image_digest }).execute()
+    },
+
+    moveTo: (target, runtime) => isUpdated(update(target, ['building']).set({ runtime })),
+
+    async waits(target, buildsBefore) {
+      await update(target, ['building']).set({ builds_before: buildsBefore }).execute()
+    },
+
+    noteSteps: (target, steps) => noteSteps(database, target, steps),
 
     async run(transaction, row, facts) {
       await apps.lock(transaction, row.app_id)
       return run(transaction, row, facts)
     },
 
-    async fail(transaction, target, failure) {
-      const { numUpdatedRows } = await tablesOf(transaction)
-        .updateTable('deployments')
-        .set({ status: 'failed', failure: JSON.stringify(failure), ...atRest })
-        .where('id', '=', target.id)
-        .where('generation', '=', target.generation)
-        .where('status', 'in', ['building', 'running'])
-        .executeTakeFirst()
-      return numUpdatedRows === 1n
-    },
+    fail,
+    runs: (target) => runs(database, target),
 
-    async runs(target) {
-      const row = await db
-        .selectFrom('deployments')
-        .select('id')
-        .where('id', '=', target.id)
-        .where('generation', '=', target.generation)
-        .where('status', '=', 'running')
-        .executeTakeFirst()
-      return row !== undefined
-    },
+    setInstance: (target, instance) =>
+      isUpdated(update(target, ['running']).set({ instance: JSON.stringify(instance) })),
 
-    async setInstance(target, instance) {
-      const { numUpdatedRows } = await update(target, ['running'])
-        .set({ instance: JSON.stringify(instance) })
-        .executeTakeFirst()
-      return numUpdatedRows === 1n
-    },
-
-    async forgetInstance(target) {
-      const { numUpdatedRows } = await update(target, restingStatuses).set({ instance: null }).executeTakeFirst()
-      return numUpdatedRows === 1n
-    },
+    forgetInstance: (target) => isUpdated(update(target, restingStatuses).set({ instance: null })),
 
     prune: (appId, keep) => prune(database, appId, keep),
   }
+}
+
+async function begin(database: Database, id: string): Promise<DeploymentRow | undefined> {
+  await supersedeIfOlder(database, id)
+  return tablesOf(database)
+    .updateTable('deployments')
+    .set({ attempts: sql`attempts + 1`, started_at: sql`coalesce(started_at, now())`, builds_before: null })
+    .where('id', '=', id)
+    .where('status', '=', 'building')
+    .returningAll()
+    .executeTakeFirst()
+}
+
+async function noteSteps(
+  database: Database,
+  { id, generation }: DeploymentGeneration,
+  steps: Parameters<JobTransitions['noteSteps']>[1],
+): Promise<void> {
+  await tablesOf(database)
+    .updateTable('deployments')
+    .set({ steps: JSON.stringify({ generation, steps }) })
+    .where('id', '=', id)
+    .where('generation', '=', generation)
+    .execute()
+}
+
+async function runs(database: Database, target: DeploymentGeneration): Promise<boolean> {
+  const row = await tablesOf(database)
+    .selectFrom('deployments')
+    .select('id')
+    .where('id', '=', target.id)
+    .where('generation', '=', target.generation)
+    .where('status', '=', 'running')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+async function fail(
+  transaction: Transaction,
+  target: DeploymentGeneration,
+  failure: DeploymentFailure,
+): Promise<boolean> {
+  const { numUpdatedRows } = await tablesOf(transaction)
+    .updateTable('deployments')
+    .set({ status: 'failed', failure: JSON.stringify(failure), ...atRest })
+    .where('id', '=', target.id)
+    .where('generation', '=', target.generation)
+    .where('status', 'in', ['building', 'running'])
+    .executeTakeFirst()
+  if (numUpdatedRows !== 1n) return false
+  await tablesOf(transaction).deleteFrom('instances').where('deployment_id', '=', target.id).execute()
+  return true
 }
 
 /** `building` → `superseded` when a later generation of the app runs, or was stopped after it ran. */

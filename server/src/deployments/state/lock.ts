@@ -18,6 +18,8 @@ export interface DeploymentLocks {
   interrupt(target: DeploymentGeneration): void
   /** True while the lock is held or waited for. */
   isHeld(deploymentId: string): boolean
+  /** True while no lock is held or waited for. */
+  isIdle(): boolean
   /** The generations that holders work for, of those that have named one. */
   held(): DeploymentGeneration[]
 }
@@ -70,6 +72,7 @@ export function createDeploymentLocks(): DeploymentLocks {
       }
     },
     isHeld: (id) => holders.has(id),
+    isIdle: () => holders.size === 0,
     held: () =>
       [...holders].flatMap(([id, all]) =>
         [...all].flatMap(({ generation }) => (generation === noGeneration ? [] : [{ id, generation }])),

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { DeploymentStatus } from '../../contract/resources/deployments.ts'
 import { type PageRequest, readPage } from '../../http/page.ts'
 import { createBatcher } from '../../platform/database/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
@@ -12,9 +13,50 @@ export interface ProjectReads {
   ofProject(projectId: string): Promise<DeploymentRow[]>
   /** The number of deployments that a project has. */
   count(projectId: string): Promise<number>
-  /** The number of deployments of an account that wait or are being built. */
+  /** The number of deployments of an account that wait to be built or are being built; a kept release that starts again is not built. */
   countBuilding(on: Database | Transaction, accountId: string): Promise<number>
+  /** The ids of a project's apps of which a deployment is building, or has run: those that its plan limits. */
+  countedApps(on: Database | Transaction, projectId: string): Promise<ReadonlySet<string>>
+  /** The number of apps of an account that have deployments, as every app but one that is being made has. */
+  countApps(on: Database | Transaction, accountId: string): Promise<number>
 }
+
+/** The releases of an app that are wanted. */
+export interface ReleaseFilter {
+  readonly status?: DeploymentStatus | undefined
+  readonly branch?: string | undefined
+  /** The beginning of an id or a commit, or a part of a branch, a commit's message or its author. */
+  readonly search?: string | undefined
+}
+
+/** Reads of apps' releases, for requests. */
+export interface ReleaseReads {
+  /** Those of these apps that run, or whose generation is the highest. */
+  serving(on: Database | Transaction, appIds: readonly string[]): Promise<DeploymentRow[]>
+  latest(on: Database | Transaction, appIds: readonly string[]): Promise<DeploymentRow[]>
+  /** The one of an app that is kept, and neither builds nor runs, with the highest generation. */
+  resting(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
+  /** The one of an app of the project that runs, and those that were wanted last, in the order in which they were wanted. */
+  recent(projectId: string, appId: string, count: number): Promise<DeploymentRow[]>
+  /** Newest first. */
+  page(
+    appId: string,
+    filter: ReleaseFilter,
+    page: PageRequest,
+  ): Promise<{ rows: readonly DeploymentRow[]; next: string | null }>
+  /** The newest releases of an app that began to serve since then, oldest first. */
+  servedSince(appId: string, since: Date): Promise<ServedRelease[]>
+}
+
+/** A release at the time at which it began to serve. */
+export interface ServedRelease {
+  readonly id: string
+  readonly at: string
+  readonly status: DeploymentStatus
+  readonly commit: string | null
+}
+
+const mostServed = 100
 
 /** Reads of the server's own jobs, over all projects. */
 export interface JobReads {
@@ -23,8 +65,14 @@ export interface JobReads {
   known(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
   running(): Promise<DeploymentRow[]>
+  /** Those that run and name a path that tells whether they are healthy. */
+  withHealth(): Promise<DeploymentRow[]>
+  /** True while a deployment of an app is about to get the address: it is started, checked or switched to. */
+  isSwitching(appId: string): Promise<boolean>
   /** The deployment of an app with the highest generation. */
   latest(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
+  /** The deployment of an app with the highest generation that has served. */
+  latestBuilt(appId: string): Promise<DeploymentRow | undefined>
   /** The deployments of an app that are building or running. */
   active(on: Database | Transaction, appId: string): Promise<DeploymentRow[]>
   /** The ids of the newest deployments of an app. */
@@ -76,8 +124,105 @@ export function createProjectReads({ database }: { database: Database }): Projec
         .select(({ fn }) => fn.countAll<string>().as('count'))
         .where('account_id', '=', accountId)
         .where('status', '=', 'building')
+        .where('retained', '=', false)
         .executeTakeFirstOrThrow()
       return Number(count)
+    },
+
+    countedApps,
+
+    countApps,
+  }
+}
+
+async function countApps(on: Database | Transaction, accountId: string): Promise<number> {
+  const { count } = await tablesOf(on)
+    .selectFrom('deployments')
+    .select(({ fn }) => fn.count<string>('app_id').distinct().as('count'))
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+async function countedApps(on: Database | Transaction, projectId: string): Promise<ReadonlySet<string>> {
+  const found = await tablesOf(on)
+    .selectFrom('deployments')
+    .select('app_id')
+    .distinct()
+    .where('project_id', '=', projectId)
+    .where(({ eb, or }) => or([eb('status', 'in', ['building', 'running', 'stopped']), eb('retained', '=', true)]))
+    .execute()
+  return new Set(found.map(({ app_id }) => app_id))
+}
+
+const findResting: ReleaseReads['resting'] = (on, appId) =>
+  tablesOf(on)
+    .selectFrom('deployments')
+    .selectAll()
+    .where('app_id', '=', appId)
+    .where('retained', '=', true)
+    .where('status', 'not in', ['building', 'running'])
+    .orderBy('generation', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+export function createReleaseReads({ database }: { database: Database }): ReleaseReads {
+  const ofApps = (on: Database | Transaction, appIds: readonly string[]) =>
+    tablesOf(on)
+      .selectFrom('deployments')
+      .selectAll()
+      .where('app_id', '=', sql<string>`any(${[...appIds]}::text[])`)
+
+  return {
+    serving: (on, appIds) => ofApps(on, appIds).where('status', '=', 'running').execute(),
+
+    latest: (on, appIds) =>
+      ofApps(on, appIds).distinctOn('app_id').orderBy('app_id').orderBy('generation', 'desc').execute(),
+
+    resting: findResting,
+
+    recent: async (projectId, appId, count) => {
+      const own = ofApps(database, [appId]).where('project_id', '=', projectId)
+      const newest = (await own.orderBy('generation', 'desc').limit(count).execute()).toReversed()
+      const isNew = new Set(newest.map(({ id }) => id))
+      const running = await own.where('status', '=', 'running').execute()
+      return [...running.filter(({ id }) => !isNew.has(id)), ...newest]
+    },
+
+    page(appId, { status, branch, search }, page) {
+      let wanted = ofApps(database, [appId])
+      if (status !== undefined) wanted = wanted.where('status', '=', status)
+      if (branch !== undefined) wanted = wanted.where('branch', '=', branch)
+      if (search !== undefined) {
+        wanted = wanted.where(({ eb, fn, or, val }) =>
+          or([
+            eb(fn<boolean>('starts_with', ['id', val(search)]), '=', true),
+            eb(fn<boolean>('starts_with', ['commit', val(search.toLowerCase())]), '=', true),
+            ...[sql.ref('branch'), sql`commit_details->>'message'`, sql`commit_details->>'author'`].map((text) =>
+              eb(fn<number>('strpos', [fn('lower', [text]), val(search.toLowerCase())]), '>', 0),
+            ),
+          ]),
+        )
+      }
+      return readPage(wanted, page, 'id')
+    },
+
+    async servedSince(appId, since) {
+      const rows = await ofApps(database, [appId])
+        .where('finished_at', '>=', since)
+        .where('status', '<>', 'building')
+        // The plan is noted when a release begins to serve.
+        .where('build_plan', 'is not', null)
+        .where(sql<boolean>`(status <> 'failed' or failure ->> 'stage' = 'run')`)
+        .orderBy('finished_at', 'desc')
+        .limit(mostServed)
+        .execute()
+      return rows.reverse().map(({ id, status, commit, finished_at }) => ({
+        id,
+        at: (finished_at ?? since).toISOString(),
+        status,
+        commit,
+      }))
     },
   }
 }
@@ -97,9 +242,29 @@ export function createJobReads({ database }: { database: Database }): JobReads {
     },
     building: () => rows().where('status', '=', 'building').execute(),
     running: () => rows().where('status', '=', 'running').execute(),
+    withHealth: () => rows().where('status', '=', 'running').where(sql<boolean>`build_plan ? 'health'`).execute(),
+
+    async isSwitching(appId) {
+      const { count } = await tablesOf(database)
+        .selectFrom('deployments')
+        .select(({ fn }) => fn.countAll<string>().as('count'))
+        .where('app_id', '=', appId)
+        .where('status', '=', 'building')
+        .where(sql<boolean>`steps -> 'steps' -> -1 ->> 'name' in ('start', 'check', 'switch')`)
+        .executeTakeFirstOrThrow()
+      return Number(count) > 0
+    },
 
     latest: (on, appId) =>
       rows(on).where('app_id', '=', appId).orderBy('generation', 'desc').limit(1).executeTakeFirst(),
+
+    latestBuilt: (appId) =>
+      rows()
+        .where('app_id', '=', appId)
+        .where('build_plan', 'is not', null)
+        .orderBy('generation', 'desc')
+        .limit(1)
+        .executeTakeFirst(),
 
     active: (on, appId) =>
       rows(on).where('app_id', '=', appId).where('status', 'in', ['building', 'running']).execute(),

@@ -1,18 +1,35 @@
+import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { AppRows } from './apps.ts'
 import { atRest, lockDeployment, restingStatuses } from './rows.ts'
-import { type DeploymentRow, tablesOf } from './tables.ts'
+import { type CommitDetails, type DeploymentRow, type LastRequest, tablesOf } from './tables.ts'
+import type { VariableOrigins } from './variables.ts'
 
 export interface NewDeployment {
   readonly id: string
   readonly projectId: string
   readonly accountId: string
   readonly appId: string
+  /** Empty with `sourceId` and with `image`. */
   readonly gitUrl: string
+  readonly sourceId: string | null
+  /** The reference of an image. */
+  readonly image: string | null
+  /** Known before the pull for an image that is deployed again alone. */
+  readonly imageDigest: string | null
+  /** The deployment to copy in place of a build. */
+  readonly fromId: string | null
   readonly branch: string | null
   readonly commit: string | null
+  /** Known before the fetch for a copy alone. */
+  readonly commitDetails: CommitDetails | null
+  readonly root: string | null
+  readonly trigger: DeploymentTrigger
   readonly variables: Buffer
+  readonly origins: VariableOrigins
   readonly gitToken: Buffer | null
+  /** True when it applies the variables of the app. */
+  readonly applies?: boolean
   readonly runtime: string
 }
 
@@ -31,11 +48,19 @@ export interface RequestTransitions {
    * A retained release at rest → `building`. Everything of the app that is being built is superseded, and returned so that
    * its jobs can be ended.
    */
-  rollBack(transaction: Transaction, row: DeploymentRow): Promise<{ ok: boolean; superseded: readonly DeploymentRow[] }>
+  rollBack(
+    transaction: Transaction,
+    row: DeploymentRow,
+    by: DeploymentTrigger,
+  ): Promise<{ ok: boolean; superseded: readonly DeploymentRow[] }>
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
-  restart(transaction: Transaction, row: DeploymentRow): Promise<boolean>
+  restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
+  /** Records that a deployment was given no variables of its own: they are the app's now. The release stays as it is. */
+  giveUpVariables(transaction: Transaction, row: DeploymentRow): Promise<void>
   /** Deletes a deployment at rest, and its app with the last one. */
   delete(transaction: Transaction, row: DeploymentRow): Promise<boolean>
+  /** Deletes an app with all its deployments, and returns their ids. */
+  deleteApp(transaction: Transaction, appId: string): Promise<readonly string[]>
   /** Brings all deployments of a project to rest, so that its removal can begin. */
   endProject(transaction: Transaction, projectId: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
@@ -47,7 +72,7 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
     cancel: (transaction, id) => moveTo(transaction, id, 'building', 'canceled'),
     stop: (transaction, id) => moveTo(transaction, id, 'running', 'stopped'),
 
-    async rollBack(transaction, row) {
+    async rollBack(transaction, row, by) {
       await apps.lock(transaction, row.app_id)
       const superseded = await tablesOf(transaction)
         .updateTable('deployments')
@@ -57,14 +82,33 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
         .where('status', '=', 'building')
         .returningAll()
         .execute()
-      const options = { from: restingStatuses, forgetInstance: false }
+      const options = { from: restingStatuses, forgetInstance: false, kind: 'rollback', by } as const
       return { ok: await startAgain(apps, transaction, row, options), superseded }
     },
 
-    restart: (transaction, row) =>
-      startAgain(apps, transaction, row, { from: ['running', ...restingStatuses], forgetInstance: true }),
+    restart(transaction, row, by) {
+      const from = ['running', ...restingStatuses] as const
+      return startAgain(apps, transaction, row, { from, forgetInstance: true, kind: 'restart', by })
+    },
+
+    async giveUpVariables(transaction, { id, variable_origins }) {
+      const origins: VariableOrigins = { plain: [], ...variable_origins, given: [] }
+      const change = { variable_origins: JSON.stringify(origins) }
+      await tablesOf(transaction).updateTable('deployments').set(change).where('id', '=', id).execute()
+    },
 
     delete: (transaction, row) => deleteRow(apps, transaction, row),
+
+    async deleteApp(transaction, appId) {
+      await apps.lock(transaction, appId)
+      const deleted = await tablesOf(transaction)
+        .deleteFrom('deployments')
+        .where('app_id', '=', appId)
+        .returning('id')
+        .execute()
+      await apps.delete(transaction, appId)
+      return deleted.map(({ id }) => id)
+    },
 
     async endProject(transaction, projectId) {
       await tablesOf(transaction)
@@ -103,31 +147,54 @@ async function add(apps: AppRows, transaction: Transaction, deployment: NewDeplo
       generation,
       status: 'building',
       git_url: deployment.gitUrl,
+      source_id: deployment.sourceId,
+      image: deployment.image,
+      image_digest: deployment.imageDigest,
+      from_deployment_id: deployment.fromId,
       branch: deployment.branch,
       commit: deployment.commit,
+      commit_details: deployment.commitDetails && JSON.stringify(deployment.commitDetails),
+      root: deployment.root,
+      triggered_by: JSON.stringify(deployment.trigger),
       variables: deployment.variables,
+      variable_origins: JSON.stringify(deployment.origins),
       git_token: deployment.gitToken,
+      last_request: deployment.applies ? JSON.stringify(applied(generation, deployment.trigger)) : null,
       runtime: deployment.runtime,
     })
     .returningAll()
     .executeTakeFirstOrThrow()
 }
 
+const applied = (generation: number, by: DeploymentTrigger): LastRequest => ({
+  generation,
+  kind: 'variables',
+  at: new Date().toISOString(),
+  by,
+})
+
+interface StartAgain extends Pick<LastRequest, 'kind' | 'by'> {
+  readonly from: readonly DeploymentRow['status'][]
+  readonly forgetInstance: boolean
+}
+
 async function startAgain(
   apps: AppRows,
   transaction: Transaction,
   row: DeploymentRow,
-  options: { readonly from: readonly DeploymentRow['status'][]; readonly forgetInstance: boolean },
+  { from, forgetInstance, kind, by }: StartAgain,
 ): Promise<boolean> {
   const generation = await apps.nextGeneration(transaction, row.app_id)
+  const request: LastRequest = { generation, kind, at: new Date().toISOString(), by }
   await lockDeployment(transaction, row.id)
   const { numUpdatedRows } = await tablesOf(transaction)
     .updateTable('deployments')
     .set({ status: 'building', generation, attempts: 0, failure: null, started_at: null, finished_at: null })
-    .$if(options.forgetInstance, (update) => update.set({ instance: null }))
+    .set({ last_request: JSON.stringify(request) })
+    .$if(forgetInstance, (update) => update.set({ instance: null }))
     .where('id', '=', row.id)
     .where('retained', '=', true)
-    .where('status', 'in', [...options.from])
+    .where('status', 'in', [...from])
     .executeTakeFirst()
   return numUpdatedRows === 1n
 }

@@ -9,8 +9,11 @@ import type { Variables } from './variables.ts'
 export interface DeploymentSecrets {
   variablesOf(deployment: Pick<DeploymentRow, 'id' | 'variables'>): Variables
   tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
-  /** Returns the values that logs and failures mask: those of the variables, and the token. */
-  valuesOf(deployment: Pick<DeploymentRow, 'id' | 'variables' | 'git_token'>): readonly string[]
+  /**
+   * Returns the values that logs and failures mask: those of the variables that are not plain, the passwords of linked
+   * databases, and the token.
+   */
+  valuesOf(deployment: Pick<DeploymentRow, 'id' | 'variables' | 'variable_origins' | 'git_token'>): readonly string[]
 }
 
 export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
@@ -23,7 +26,12 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
     tokenOf,
     valuesOf(deployment) {
       const token = tokenOf(deployment)
-      return [...Object.values(variablesOf(deployment)), ...(token === null ? [] : [token, ...token.split(':')])]
+      const { plain = [], linked = {} } = deployment.variable_origins ?? {}
+      const variables = variablesOf(deployment)
+      const secret = Object.entries(variables).flatMap(([name, value]) => (plain.includes(name) ? [] : [value]))
+      // Many programs print the parts of an address, each by itself.
+      const passwords = Object.keys(linked).flatMap((name) => URL.parse(variables[name] ?? '')?.password ?? [])
+      return [...secret, ...passwords, ...(token === null ? [] : [token, ...token.split(':')])]
     },
   }
 }
@@ -32,18 +40,23 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
 export const tokenContext = (deploymentId: string): string => `${deploymentId} git_token`
 
 /** Assembles the release of a deployment as a runtime builds and runs it. */
-export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number'>) => Promise<Release>
+export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number' | 'name'>) => Promise<Release>
 
 export function createReleaseOf(dependencies: {
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   /** The limits of a project's plan. */
   readonly limitsOf: (projectId: string) => Promise<Limits>
+  /** The name of an app as a part of host names. */
+  readonly slugOf: (name: string) => string
 }): ReleaseOf {
   return async (row, app) => ({
     id: row.id,
     appId: row.app_id,
     appNumber: app.number,
+    projectId: row.project_id,
+    internalName: dependencies.slugOf(app.name),
     limits: await dependencies.limitsOf(row.project_id),
     variables: dependencies.secrets.variablesOf(row),
+    volumes: row.build_plan?.volumes ?? {},
   })
 }

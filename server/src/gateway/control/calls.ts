@@ -1,6 +1,6 @@
 import type { CallError, CallName, InnerCalls, Settlement, ToEngine } from './protocol.ts'
 
-/** Makes a call. When `signal` aborts, the call is cancelled, and the reply follows. */
+/** Makes a call. When `signal` aborts, the call is canceled, and the reply follows. */
 export type Call = <Name extends CallName>(
   name: Name,
   parameters: InnerCalls[Name]['parameters'],

@@ -10,6 +10,8 @@ export interface ProgramOptions {
   readonly apps: AppAddresses
   /** Addresses and networks (CIDR) whose X-Forwarded-* headers are believed. */
   readonly trustedProxies: readonly string[]
+  /** The user that it runs as, where that is not the user of the server. */
+  readonly uid?: number
   /** The number of processes that answer requests. */
   readonly workers: number
 }
@@ -49,6 +51,8 @@ export interface Welcome {
   readonly startedAt: string
   readonly options: ProgramOptions
   readonly apps: readonly OpenApp[]
+  /** The version of the calls that it answers; missing in gateways from before version 2. */
+  readonly protocol?: number
 }
 
 /** The connection is closed after it: another server has taken the gateway. */
@@ -79,6 +83,10 @@ export type Notice =
   | { readonly type: 'taken' }
   /** The predecessor is done: the last of its counts. */
   | { readonly type: 'left'; readonly traffic: readonly AppTraffic[] }
+  /** A connection of an app, or for null of the port that all apps share; its socket travels with it. */
+  | { readonly type: 'connection'; readonly id: number; readonly appId: string | null }
+  /** The connection of that id is answered by the worker that says so. */
+  | { readonly type: 'taken connection'; readonly id: number }
   /** A line for the log. */
   | { readonly type: 'log'; readonly line: string }
 

@@ -1,13 +1,40 @@
+import { addCounts } from './times.ts'
+
 /** The address on which one instance of a release accepts connections. */
-export interface Endpoint {
+export interface AddressEndpoint {
   readonly host: string
   readonly port: number
 }
+
+/** The folder of a static site, by its absolute path without links: the gateway answers from it itself. */
+export interface SiteEndpoint {
+  readonly folder: string
+  /** True when the routes of the site exist in the browser alone: a page answers for paths without a file. */
+  readonly fallback?: true
+}
+
+export type Endpoint = AddressEndpoint | SiteEndpoint
+
+/**
+ * The version of the calls. Gateways from before static sites name none, and break off a connection on which they are asked
+ * to route to a folder.
+ */
+export const protocolVersion = 2
 
 /** The release that answers for an app. */
 export interface Upstream {
   readonly deploymentId: string
   readonly endpoints: readonly [Endpoint, ...Endpoint[]]
+  /** Set when a client that has reached an instance goes on reaching it. Gateways of older versions ignore it. */
+  readonly sticky?: Sticky
+}
+
+/** A cookie of the gateway's own, which names an instance by a key that tells nothing about it. */
+export interface Sticky {
+  /** Its name, which is Fairlead's: apps neither see nor set it. */
+  readonly cookie: string
+  /** One for each endpoint, in their order. */
+  readonly keys: readonly string[]
 }
 
 /** The address at which the public reaches an app. The operator's configuration decides which of the two forms it has. */
@@ -19,9 +46,13 @@ export interface AppTraffic {
   readonly requests: number
   /** Answers of 500 and above, the gateway's own among them. */
   readonly errors: number
+  /** Complete answers by the class of their status: 2xx, 3xx, 4xx and 5xx. Missing in gateways of older versions. */
+  readonly answers?: readonly number[]
+  /** The times until the heads of the app's answers, counted by their ranges (`times.ts`). Missing in older versions. */
+  readonly times?: readonly number[]
 }
 
-/** An endpoint that refused a connection of the gateway. */
+/** An endpoint that refused a connection of the gateway, or a folder that it could not read. */
 export interface RefusedEndpoint {
   readonly appId: string
   readonly deploymentId: string
@@ -57,6 +88,11 @@ export interface Calls {
   readonly close: {
     readonly parameters: { readonly appId: string; readonly timeoutMs: number }
     readonly result: null
+  }
+  /** Results in the status that a site would answer on a path. The folder needs no route. */
+  readonly probe: {
+    readonly parameters: SiteEndpoint & { readonly path: string }
+    readonly result: number
   }
   readonly takeTraffic: { readonly parameters: null; readonly result: readonly AppTraffic[] }
   /** Results in the requests since the traffic was last taken. */
@@ -111,6 +147,31 @@ export function isSameUpstream(a: Upstream, b: Upstream): boolean {
   return (
     a.deploymentId === b.deploymentId &&
     a.endpoints.length === b.endpoints.length &&
-    a.endpoints.every(({ host, port }, at) => host === b.endpoints[at]?.host && port === b.endpoints[at]?.port)
+    a.sticky?.cookie === b.sticky?.cookie &&
+    a.sticky?.keys.join() === b.sticky?.keys.join() &&
+    a.endpoints.every((endpoint, at) => keyOfEndpoint(endpoint) === keyOfEndpoint(b.endpoints[at] as Endpoint))
   )
+}
+
+/** Returns a text that is the same for the same endpoints alone. */
+export function keyOfEndpoint(endpoint: Endpoint): string {
+  if ('folder' in endpoint) return endpoint.fallback === true ? `${endpoint.folder} with a fallback` : endpoint.folder
+  return `${endpoint.host}:${endpoint.port}`
+}
+
+/** Returns the folder of a release that is a static site; null for one that runs. */
+export function siteOf({ endpoints }: Upstream): SiteEndpoint | null {
+  const [endpoint] = endpoints
+  return 'folder' in endpoint ? endpoint : null
+}
+
+/** Adds up the traffic of an app that two processes have counted, or one at two times. */
+export function addTraffic(a: AppTraffic, b: AppTraffic): AppTraffic {
+  return {
+    appId: a.appId,
+    requests: a.requests + b.requests,
+    errors: a.errors + b.errors,
+    answers: addCounts(a.answers ?? [], b.answers ?? []),
+    times: addCounts(a.times ?? [], b.times ?? []),
+  }
 }

@@ -38,7 +38,7 @@ export function serveCalls<Handle = never>(
   }
 
   return (message, handle) => {
-    if (message.type === 'cancel') running.get(message.id)?.abort(new Error('the call was cancelled'))
+    if (message.type === 'cancel') running.get(message.id)?.abort(new Error('the call was canceled'))
     else void answer(message, handle)
   }
 }

@@ -1,3 +1,4 @@
+import type { Gate } from '../../platform/slots/gates.ts'
 import type { Log } from '../control/log.ts'
 import {
   type Endpoint,
@@ -8,11 +9,11 @@ import {
 } from '../control/protocol.ts'
 import type { AppProxy } from '../exchange/proxy.ts'
 import type { Route } from '../exchange/state.ts'
+import { createTraffic } from '../exchange/traffic.ts'
 import { hostnameOf } from '../http1/target.ts'
 import { type Backend, createBackend, type RetiredBackends } from '../upstream/backend.ts'
 import { createInFlight } from '../upstream/in-flight.ts'
-import type { Gate } from './admission.ts'
-import { createListener, type Listener } from './listener.ts'
+import { createListener, type Listener, type RequestHandler, type Share } from './listener.ts'
 
 /** An app that the gateway answers for. */
 export interface App extends Route {
@@ -27,18 +28,21 @@ export interface App extends Route {
 /** Creates an app without a route. */
 export function createApp(
   address: PublicAddress,
-  parts: { readonly proxy: AppProxy; readonly log: Log; readonly newGate: () => Gate },
+  parts: {
+    readonly proxy: AppProxy
+    readonly log: Log
+    readonly newGate: () => Gate
+    readonly newShare: () => Share | undefined
+  },
 ): App {
-  const { proxy, log, newGate } = parts
-  const listener =
-    'port' in address
-      ? createListener({ log, gate: newGate(), handle: (req, res, upgradeHead) => proxy(app, req, res, upgradeHead) })
-      : null
+  const { proxy, log, newGate, newShare } = parts
+  const handle: RequestHandler = (req, res, upgradeHead) => proxy(app, req, res, upgradeHead)
+  const listener = 'port' in address ? createListener({ log, gate: newGate(), share: newShare(), handle }) : null
   const app: App = {
     address,
     listener,
     running: createInFlight(),
-    traffic: { requests: 0, errors: 0 },
+    traffic: createTraffic(),
     backend: null,
     closing: false,
     leaving: false,
@@ -64,15 +68,19 @@ export function routeApp(
   app.backend =
     upstream &&
     backendOf(app, upstream, (endpoint) => onRefused({ appId, deploymentId: upstream.deploymentId, endpoint }))
-  if (before !== null) retired.retire(before)
+  if (before !== null) retired.retire(before, app.backend)
   return before?.upstream ?? null
 }
 
 /** Creates a backend that reports refusals only while it is routed: afterwards they are expected. */
 function backendOf(app: App, upstream: Upstream, onRefused: (endpoint: Endpoint) => void): Backend {
-  const backend = createBackend(upstream, (endpoint) => {
-    if (app.backend === backend) onRefused(endpoint)
-  })
+  const backend = createBackend(
+    upstream,
+    (endpoint) => {
+      if (app.backend === backend) onRefused(endpoint)
+    },
+    app.backend,
+  )
   return backend
 }
 

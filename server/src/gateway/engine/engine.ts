@@ -1,10 +1,11 @@
-import type { Server as NetServer } from 'node:net'
+import type { Server as NetServer, Socket } from 'node:net'
+import { createGates } from '../../platform/slots/gates.ts'
 import type { AppAddresses } from '../control/addresses.ts'
 import type { Log } from '../control/log.ts'
 import {
   type AppTraffic,
   type Calls,
-  isSameUpstream,
+  keyOfEndpoint,
   type OpenApp,
   type PublicAddress,
   type RefusedEndpoint,
@@ -14,10 +15,11 @@ import { createProxy } from '../exchange/proxy.ts'
 import { takeTraffic } from '../exchange/traffic.ts'
 import { answerUnknownHost } from '../http1/answers.ts'
 import { parseTarget } from '../http1/target.ts'
+import { probeSite } from '../sites/site.ts'
 import { createRetiredBackends, type RetiredBackends } from '../upstream/backend.ts'
-import { createGates, mostConnections } from './admission.ts'
+import { mostConnections } from './admission.ts'
 import { type App, type AppTable, createApp, createAppTable, routeApp } from './app-table.ts'
-import { createListener, type Listener } from './listener.ts'
+import { createListener, type Listener, type Share } from './listener.ts'
 
 export interface EngineOptions {
   readonly log: Log
@@ -27,6 +29,11 @@ export interface EngineOptions {
   /** True for peers whose X-Forwarded-* headers are believed. */
   readonly isTrustedProxy: (address: string) => boolean
   readonly onRefused: (refused: RefusedEndpoint) => void
+  /**
+   * Makes what gives the connections of an app to other processes; for null those of the port that all apps share. Absent
+   * when this process answers all of them.
+   */
+  readonly newShare?: (appId: string | null) => Share
 }
 
 /** The part of a gateway that listens, routes, counts and drains, in one process. */
@@ -34,6 +41,8 @@ export interface Engine {
   readonly handlers: Handlers<NetServer>
   apps(): OpenApp[]
   isOpen(appId: string): boolean
+  /** Answers on a connection of an app, or for null of the port that all apps share, that another process has accepted. */
+  take(appId: string | null, socket: Socket): void
   /** The listening socket of an app; null when it has none of its own. */
   socketOf(appId: string): NetServer | null
   /** The listening socket that all apps share; null when there is none. */
@@ -53,6 +62,7 @@ export function createEngine(options: EngineOptions): Engine {
   const shared = createListener({
     log,
     gate: newGate(),
+    share: options.newShare?.(null),
     handle: (req, res, upgradeHead) => {
       const authority = parseTarget(req.url ?? '')?.authority ?? req.headers.host ?? ''
       const app = table.byAuthority(authority)
@@ -61,6 +71,8 @@ export function createEngine(options: EngineOptions): Engine {
     },
   })
 
+  const newApp = (appId: string, address: PublicAddress) =>
+    createApp(address, { proxy, log, newGate, newShare: () => options.newShare?.(appId) })
   const routing = { retired, onRefused: options.onRefused }
   const closing = createClosing(table, retired, closedTraffic)
 
@@ -75,7 +87,7 @@ export function createEngine(options: EngineOptions): Engine {
       async open({ appId, address }) {
         if (table.get(appId) !== undefined) return null
         assertMode(addresses, address)
-        await openApp(table, appId, createApp(address, { proxy, log, newGate }), host)
+        await openApp(table, appId, newApp(appId, address), host)
         return null
       },
 
@@ -85,7 +97,7 @@ export function createEngine(options: EngineOptions): Engine {
           if (socket !== undefined) shared.adopt(socket)
           return null
         }
-        const adopted = table.get(app.appId) ?? createApp(app.address, { proxy, log, newGate })
+        const adopted = table.get(app.appId) ?? newApp(app.appId, app.address)
         if (table.get(app.appId) === undefined) table.add(app.appId, adopted)
         routeApp(adopted, app.appId, app.upstream, routing)
         if (socket !== undefined) adopted.listener?.adopt(socket)
@@ -103,6 +115,8 @@ export function createEngine(options: EngineOptions): Engine {
         await retired.drain(upstream, { timeoutMs, signal })
         return null
       },
+
+      probe: ({ path, ...site }) => probeSite(site, path),
 
       async close({ appId, timeoutMs }) {
         await closing.close(appId, timeoutMs)
@@ -130,6 +144,12 @@ export function createEngine(options: EngineOptions): Engine {
       },
     },
     apps: () => [...table.all()].map(([appId, app]) => stateOf(appId, app)),
+    take(appId, socket) {
+      const listener = appId === null ? shared : table.get(appId)?.listener
+      // The app may have been closed in the meantime.
+      if (listener) listener.take(socket)
+      else socket.destroy()
+    },
     isOpen: (appId) => table.get(appId) !== undefined,
     socketOf: (appId) => table.get(appId)?.listener?.socket() ?? null,
     sharedSocket: shared.socket,
@@ -147,7 +167,9 @@ function assertMode(addresses: AppAddresses, address: PublicAddress): void {
 
 function assertUnrouted(table: AppTable, upstream: Calls['drain']['parameters']['upstream']): void {
   for (const [, { backend }] of table.all()) {
-    if (backend !== null && isSameUpstream(backend.upstream, upstream)) {
+    if (backend?.upstream.deploymentId !== upstream.deploymentId) continue
+    const routed = new Set(backend.upstream.endpoints.map(keyOfEndpoint))
+    if (upstream.endpoints.some((endpoint) => routed.has(keyOfEndpoint(endpoint)))) {
       throw new Error(`${upstream.deploymentId} still gets requests: route the app elsewhere first`)
     }
   }
@@ -196,6 +218,6 @@ function createClosing(table: AppTable, retired: RetiredBackends, closedTraffic:
 
 function stopRouting(app: App, retired: RetiredBackends): void {
   app.closing = true
-  if (app.backend !== null) retired.retire(app.backend)
+  if (app.backend !== null) retired.retire(app.backend, null)
   app.backend = null
 }

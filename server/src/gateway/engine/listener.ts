@@ -1,11 +1,19 @@
-import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
-import { Server as NetServer, type Socket } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer as createAcceptor, Server as NetServer, type Socket } from 'node:net'
+import { createServer, ServerResponse as Response } from '../../platform/machine/http.ts'
+import type { Gate } from '../../platform/slots/gates.ts'
 import type { Log } from '../control/log.ts'
 import { faultOf } from '../exchange/faults.ts'
-import type { Gate } from './admission.ts'
+import { createOpenSockets } from './open-sockets.ts'
 
 /** Handles a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
+
+/**
+ * Gives a connection to another process, or returns false when this one is to answer it. Until `socket` is destroyed, which
+ * says that the other process has it, `takeBack` may be called instead.
+ */
+export type Share = (socket: Socket, takeBack: () => void) => boolean
 
 /** One listening port. */
 export interface Listener {
@@ -16,6 +24,8 @@ export interface Listener {
    * the moment in which it arrives.
    */
   adopt(socket: NetServer): void
+  /** Answers on a connection that another process has accepted. */
+  take(socket: Socket): void
   /** The listening socket, for another process; null while there is none. */
   socket(): NetServer | null
   /** Accepts nothing more, closes unused connections, and all others as soon as `finish` has resolved. */
@@ -26,28 +36,27 @@ export interface Listener {
 
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
-const TCP_KEEP_ALIVE_MS = 60_000
+const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
 export function createListener({
   handle,
   gate,
   log,
+  share,
 }: {
   readonly handle: RequestHandler
   readonly gate: Gate
   readonly log: Log
+  /** Absent when no other process answers requests. */
+  readonly share?: Share | undefined
 }): Listener {
-  const sockets = new Set<Socket>()
-  let whenUnused: (() => void) | null = null
-
+  const sockets = createOpenSockets()
   const server = createServer({
+    ...socketOptions,
     headersTimeout: HEADERS_TIMEOUT_MS,
     // An upload may take as long as it takes.
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    keepAlive: true,
-    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
-    noDelay: true,
     // A request without a body needs no stream.
     optimizeEmptyRequests: true,
     insecureHTTPParser: false,
@@ -61,18 +70,35 @@ export function createListener({
       socket.destroy()
       return
     }
+    socket.on('close', gate.leave)
     sockets.add(socket)
-    socket.on('close', () => {
-      gate.leave()
-      sockets.delete(socket)
-      if (sockets.size === 0) whenUnused?.()
-    })
   })
   server.on('request', onRequest)
   // The app decides whether the client should send its body.
   server.on('checkContinue', onRequest)
   server.on('upgrade', onUpgrade)
   server.on('connect', refuseTunnel)
+
+  // Nothing is read from a connection before it is known which process answers on it.
+  const acceptor: NetServer =
+    share === undefined ? server : createAcceptor({ ...socketOptions, allowHalfOpen: true, pauseOnConnect: true })
+  if (share !== undefined) {
+    acceptor.on('connection', (socket) => {
+      socket.on('error', ignore)
+      if (share(socket, () => take(socket))) sockets.add(socket)
+      else take(socket)
+    })
+  }
+
+  let isTaking = false
+  function take(socket: Socket): void {
+    // Node begins to look for clients that never finish a head when the server listens, and this one may never listen.
+    if (!isTaking) server.emit('listening')
+    isTaking = true
+    socket.allowHalfOpen = true
+    server.emit('connection', socket)
+    socket.resume()
+  }
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
@@ -84,7 +110,7 @@ export function createListener({
   function onUpgrade(req: IncomingMessage, _: unknown, head: Buffer): void {
     const { socket } = req
     socket.on('error', ignore)
-    const res = new ServerResponse(req)
+    const res = new Response(req)
     res.on('error', ignore)
     res.shouldKeepAlive = false
     try {
@@ -113,35 +139,32 @@ export function createListener({
   return {
     listen: ({ host, port }) =>
       new Promise((resolve, reject) => {
-        server.once('error', reject)
-        server.listen({ host, port }, () => {
-          server.off('error', reject)
-          server.on('error', (error) => log.error({ fault: faultOf(error), port }, 'a listener failed'))
+        acceptor.once('error', reject)
+        acceptor.listen({ host, port }, () => {
+          acceptor.off('error', reject)
+          acceptor.on('error', (error) => log.error({ fault: faultOf(error), port }, 'a listener failed'))
           resolve()
         })
       }),
     adopt(socket) {
-      server.on('error', (error) => log.error({ fault: faultOf(error) }, 'a listener failed'))
-      server.listen(socket)
+      acceptor.on('error', (error) => log.error({ fault: faultOf(error) }, 'a listener failed'))
+      acceptor.listen(socket)
     },
-    socket: () => (server.listening ? server : null),
+    take,
+    socket: () => (acceptor.listening ? acceptor : null),
     async retire(timeoutMs) {
       // The method of HTTP servers would also close connections whose first request has not been read yet.
-      if (server.listening) NetServer.prototype.close.call(server)
-      if (sockets.size === 0) return
-      const cut = setTimeout(() => {
-        for (const socket of sockets) socket.destroy()
-      }, timeoutMs)
-      await new Promise<void>((resolve) => {
-        whenUnused = resolve
-      })
+      if (acceptor.listening) NetServer.prototype.close.call(acceptor)
+      const cut = setTimeout(sockets.destroyAll, timeoutMs)
+      await sockets.none()
       clearTimeout(cut)
     },
     async close(finish) {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      if (acceptor !== server) acceptor.close()
+      server.close()
       await finish()
-      for (const socket of sockets) socket.destroy()
-      await closed
+      sockets.destroyAll()
+      await sockets.none()
     },
   }
 }

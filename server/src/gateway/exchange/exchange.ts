@@ -8,6 +8,7 @@ import { onUpstreamError } from './failure.ts'
 import { createGuard, faultOf } from './faults.ts'
 import { onInformation, onResponse } from './relay-answer.ts'
 import { relayRequestBody } from './relay-request.ts'
+import { answerFromSite } from './serve-site.ts'
 import { cut, type Exchange, isUploading, type Route, settle } from './state.ts'
 import { countAnswer } from './traffic.ts'
 import { onUpgrade } from './upgrade.ts'
@@ -41,13 +42,14 @@ export function beginExchange(request: ExchangeRequest): void {
     route,
     req,
     res,
+    startedAt: performance.now(),
     client: req.socket,
     upgradeHead: request.upgradeHead,
     head: request.head,
     log: request.log,
     guarded,
     onClientGone: guarded(() => void exchange.outgoing?.request.destroy()),
-    attempt: (next, nextInstance, options) => attempt(exchange, next, nextInstance, options, cutThis),
+    attempt: (next) => attemptAgain(exchange, next, cutThis),
     backend,
     instance,
     outgoing: null,
@@ -59,13 +61,13 @@ export function beginExchange(request: ExchangeRequest): void {
     interimAnswers: 0,
     interimBytes: 0,
     leaveRoute: route.running.add(cutThis),
-    leaveBackend: backend.running.add(cutThis),
+    leaveInstance: instance.running.add(cutThis),
   }
   res.on(
     'close',
     guarded(() => onAnswerClosed(exchange)),
   )
-  attempt(exchange, backend, instance, { fresh: false }, cutThis)
+  attempt(exchange, instance, { fresh: false })
 }
 
 function onAnswerClosed(exchange: Exchange): void {
@@ -78,19 +80,19 @@ function onAnswerClosed(exchange: Exchange): void {
   settle(exchange)
 }
 
-function attempt(
-  exchange: Exchange,
-  next: Backend,
-  instance: Instance,
-  { fresh }: { readonly fresh: boolean },
-  cutThis: () => void,
-): void {
+/** Sends the request once more: to the release that has the address by now, which may be a static site. */
+function attemptAgain(exchange: Exchange, next: Backend, cutThis: () => void): void {
+  const place = next.site ?? next.pick()
+  exchange.leaveInstance()
+  exchange.leaveInstance = place.running.add(cutThis)
+  exchange.backend = next
+  const { req, res, head, log } = exchange
+  if ('connections' in place) attempt(exchange, place, { fresh: true })
+  else answerFromSite({ backend: next, site: place.endpoint, req, res, path: head.path, log })
+}
+
+function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly fresh: boolean }): void {
   const { res, head, upgradeHead } = exchange
-  if (next !== exchange.backend) {
-    exchange.leaveBackend()
-    exchange.leaveBackend = next.running.add(cutThis)
-    exchange.backend = next
-  }
   exchange.instance = instance
   try {
     exchange.outgoing = instance.connections.send(head, { fresh, exclusive: upgradeHead !== null })

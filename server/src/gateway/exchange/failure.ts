@@ -44,7 +44,7 @@ function sendAgain(exchange: Exchange): boolean {
     exchange.resent = true
   }
   if (current === null) answerUnavailable(exchange.res)
-  else exchange.attempt(current, current.pick(), { fresh: true })
+  else exchange.attempt(current)
   return true
 }
 

@@ -5,7 +5,9 @@ import { answer, answerUnavailable } from '../http1/answers.ts'
 import { type Peer, requestHead } from '../http1/request-head.ts'
 import { parseTarget } from '../http1/target.ts'
 import { beginExchange } from './exchange.ts'
+import { serveSite } from './serve-site.ts'
 import type { Route } from './state.ts'
+import { stickyInstance } from './sticky.ts'
 import { countAnswer } from './traffic.ts'
 
 export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
@@ -17,7 +19,7 @@ export interface ProxyOptions {
   readonly isTrustedProxy: (address: string) => boolean
 }
 
-/** Answers a request itself, or begins an exchange with the app of its route. */
+/** Answers a request itself, from the folder of a static site perhaps, or begins an exchange with the app of its route. */
 export function createProxy({ log, scheme, isTrustedProxy }: ProxyOptions): AppProxy {
   const peers = new WeakMap<Socket, Peer>()
 
@@ -45,7 +47,7 @@ export function createProxy({ log, scheme, isTrustedProxy }: ProxyOptions): AppP
   }
 }
 
-/** Returns false when there is no exchange, because the gateway has answered. */
+/** Returns false when the gateway has answered already, in its own name. */
 function begin(
   route: Route,
   peer: Peer,
@@ -73,12 +75,12 @@ function begin(
     answer(res, 400, 'The request asks for an address that is none of this server.')
     return false
   }
-  const instance = backend.pick()
+  const instance = backend.site === null ? (stickyInstance(backend, req) ?? backend.pick()) : null
   const head = requestHead({
     method,
     rawHeaders: req.rawHeaders,
     authority: target.authority,
-    defaultHost: instance.authority,
+    defaultHost: instance?.authority ?? '',
     upgrade: upgradeHead !== null,
     peer,
   })
@@ -87,6 +89,10 @@ function begin(
     res.shouldKeepAlive = false
     answer(res, head.status, head.message)
     return false
+  }
+  if (instance === null) {
+    serveSite(route, backend, req, res, target.path, log)
+    return true
   }
   const outgoing = { method, path: target.path, headers: head.headers, hasBody: head.hasBody }
   beginExchange({ route, backend, instance, req, res, upgradeHead, head: outgoing, log })

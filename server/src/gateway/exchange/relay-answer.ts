@@ -5,6 +5,8 @@ import { endWith } from './end-with.ts'
 import { onUpstreamError, refuseAnswer } from './failure.ts'
 import { faultOf } from './faults.ts'
 import { cut, type Exchange, isOver } from './state.ts'
+import { stickyCookie } from './sticky.ts'
+import { countTime } from './traffic.ts'
 
 /** Limits on interim answers: far more than hints and signs of life take, far less than a flood. */
 const MAX_INTERIM_ANSWERS = 20
@@ -30,7 +32,7 @@ export function onInformation(exchange: Exchange, { statusCode, statusMessage, r
 
 /** Passes the head of the app's answer on, and then its body. */
 export function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
-  const { res, route } = exchange
+  const { res, route, startedAt } = exchange
   const { statusCode: status = 0, statusMessage = '' } = incoming
   // Node has parsed already what stood behind a message that the gateway refused.
   if (isOver(exchange)) return
@@ -47,6 +49,7 @@ export function onResponse(exchange: Exchange, incoming: IncomingMessage): void 
     refuseAnswer(exchange, faultOf(error).message)
     return
   }
+  countTime(route.traffic, startedAt)
   relayBody(exchange, incoming, length)
 }
 
@@ -60,6 +63,8 @@ export function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMess
     deploymentId: backend.upstream.deploymentId,
   })
   if (headers === null) throw new Error('unknown transfer coding')
+  const cookie = stickyCookie(exchange)
+  if (cookie !== null) headers.push('Set-Cookie', cookie)
   return headers
 }
 

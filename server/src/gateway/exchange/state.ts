@@ -23,6 +23,8 @@ export interface Exchange {
   readonly route: Route
   readonly req: IncomingMessage
   readonly res: ServerResponse
+  /** The time by `performance.now()` at which the request's head was there. */
+  readonly startedAt: number
   readonly client: Socket
   /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
   readonly upgradeHead: Buffer | null
@@ -31,8 +33,8 @@ export interface Exchange {
   /** Every event callback is wrapped in it: an error in one cuts this exchange and nothing else. */
   readonly guarded: Guard
   readonly onClientGone: () => void
-  /** Sends the request, on another backend perhaps. */
-  readonly attempt: (backend: Backend, instance: Instance, options: { readonly fresh: boolean }) => void
+  /** Sends the request again on a new connection, on another backend perhaps. */
+  readonly attempt: (backend: Backend) => void
 
   backend: Backend
   instance: Instance
@@ -48,7 +50,7 @@ export interface Exchange {
   interimAnswers: number
   interimBytes: number
   leaveRoute: () => void
-  leaveBackend: () => void
+  leaveInstance: () => void
 }
 
 /** True when the client has its answer, or has gone. */
@@ -74,5 +76,5 @@ export function settle(exchange: Exchange): void {
   if (!exchange.clientDone || isUploading(exchange)) return
   if (exchange.head.hasBody) exchange.client.off('close', exchange.onClientGone)
   exchange.leaveRoute()
-  exchange.leaveBackend()
+  exchange.leaveInstance()
 }

@@ -1,4 +1,5 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import { STATUS_CODES } from '../../platform/machine/http.ts'
 
 /** Answers in the gateway's own name: a short plain text that no cache keeps. */
 export function answer(res: ServerResponse, status: number, message: string, headers: readonly string[] = []): void {
@@ -18,6 +19,13 @@ export function answer(res: ServerResponse, status: number, message: string, hea
 
 export function answerUnavailable(res: ServerResponse): void {
   answer(res, 503, 'No release of this app is running at the moment. Please try again shortly.', ['Retry-After', '1'])
+}
+
+export function answerUnreadable(res: ServerResponse): void {
+  answer(res, 503, 'The files of this site cannot be read at the moment. Please try again shortly.', [
+    'Retry-After',
+    '1',
+  ])
 }
 
 export function answerBadGateway(res: ServerResponse): void {

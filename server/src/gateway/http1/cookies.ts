@@ -24,3 +24,9 @@ export function setsFairleadCookie(value: string): boolean {
 function mentionsFairlead(value: string): boolean {
   return value.toLowerCase().includes(FAIRLEAD_COOKIE_PREFIX)
 }
+
+/** Returns the value of a cookie in a Cookie header; null when it is not there. */
+export function cookieNamed(header: string | undefined, name: string): string | null {
+  const pair = header?.split(';').find((each) => each.trim().startsWith(`${name}=`))
+  return pair === undefined ? null : pair.trim().slice(name.length + 1)
+}

@@ -1,7 +1,8 @@
 import { createServer, type Server as NetServer, type Socket } from 'node:net'
+import { isAbsolute } from 'node:path'
 import { carryLines } from '../control/lines.ts'
 import type { FromGateway, Replace, ToGateway, Welcome } from '../control/program.ts'
-import type { CallName, Calls, RefusedEndpoint, ToEngine } from '../control/protocol.ts'
+import type { CallName, Calls, Endpoint, RefusedEndpoint, Sticky, ToEngine } from '../control/protocol.ts'
 import { errorOf, type Handlers, serveCalls } from '../control/serve-calls.ts'
 
 /** A connection that says nothing of use in this time is closed. */
@@ -14,6 +15,7 @@ const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
   'route',
   'drain',
   'close',
+  'probe',
   'takeTraffic',
   'stop',
 ])
@@ -140,9 +142,18 @@ function assertCall(message: ToEngine): void {
   const { parameters } = message
   if (typeof parameters !== 'object' || parameters === null) throw new Error('a call lacks its parameters')
   if (!('upstream' in parameters) || parameters.upstream === null) return
-  const { deploymentId, endpoints } = parameters.upstream
+  const { deploymentId, endpoints, sticky } = parameters.upstream
   const isUpstream = typeof deploymentId === 'string' && Array.isArray(endpoints) && endpoints.length > 0
-  if (!isUpstream || !endpoints.every(({ host, port }) => typeof host === 'string' && Number.isInteger(port))) {
-    throw new Error('an upstream lacks its endpoints')
-  }
+  if (!isUpstream || !endpoints.every(isEndpoint)) throw new Error('an upstream lacks its endpoints')
+  if (sticky !== undefined && !isSticky(sticky, endpoints.length)) throw new Error('an upstream lacks its keys')
+}
+
+function isSticky({ cookie, keys }: Sticky, count: number): boolean {
+  const isToken = (text: unknown): boolean => typeof text === 'string' && /^\w{1,64}$/.test(text)
+  return isToken(cookie) && Array.isArray(keys) && keys.length === count && keys.every(isToken)
+}
+
+function isEndpoint(endpoint: Endpoint): boolean {
+  if ('folder' in endpoint) return isAbsolute(endpoint.folder) && [true, undefined].includes(endpoint.fallback)
+  return typeof endpoint.host === 'string' && Number.isInteger(endpoint.port)
 }

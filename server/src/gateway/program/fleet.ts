@@ -1,6 +1,14 @@
 import type { Server as NetServer } from 'node:net'
 import type { Log } from '../control/log.ts'
-import type { AppTraffic, CallName, InnerCalls, RefusedEndpoint } from '../control/protocol.ts'
+import {
+  type AppTraffic,
+  addTraffic,
+  type CallName,
+  type InnerCalls,
+  keyOfEndpoint,
+  type OpenApp,
+  type RefusedEndpoint,
+} from '../control/protocol.ts'
 import type { Handlers } from '../control/serve-calls.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type Peer, peerGone } from './peer.ts'
@@ -49,9 +57,7 @@ export function createFleet(
       stop: (parameters, signal) => counts('stop', parameters as never, signal),
     },
     join(worker) {
-      for (const app of engine.apps()) void adoptAt(worker, { app }, engine.socketOf(app.appId))
-      const shared = engine.sharedSocket()
-      if (shared !== null) void adoptAt(worker, { app: null }, shared)
+      for (const app of engine.apps()) void adoptAt(worker, app)
       workers.add(worker)
     },
     leave: (worker) => void workers.delete(worker),
@@ -64,7 +70,7 @@ export function createFleet(
     refused(refused) {
       const { appId, deploymentId, endpoint } = refused
       const known = reported.get(appId) ?? new Set()
-      const key = `${deploymentId} ${endpoint.host}:${endpoint.port}`
+      const key = `${deploymentId} ${keyOfEndpoint(endpoint)}`
       if (known.has(key)) return
       reported.set(appId, known.add(key))
       log.info({ app: appId, deployment: deploymentId }, 'an instance refused a connection')
@@ -73,8 +79,7 @@ export function createFleet(
   }
 }
 
-const adoptAt = (worker: Member, parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) =>
-  worker.call('adopt', parameters, undefined, socket ?? undefined).then(() => undefined, worker.failed)
+const adoptAt = (worker: Member, app: OpenApp) => worker.call('adopt', { app }).then(() => undefined, worker.failed)
 
 /** Makes a call in every process, and resolves with their results, the main process's first. */
 type Everywhere = <Name extends CallName>(
@@ -115,24 +120,19 @@ function createHandlers(
   workers: ReadonlySet<Member>,
   { everywhere, onRoute }: { readonly everywhere: Everywhere; readonly onRoute: (appId: string) => void },
 ): Omit<Handlers<NetServer>, 'takeTraffic' | 'stop'> {
-  /** The apps whose listening sockets are on their way to the workers: what follows for them waits. */
+  /** The apps that the workers do not have yet: what follows for them waits. */
   const opening = new Map<string, Promise<unknown>>()
-  const adoptAtAll = async (parameters: InnerCalls['adopt']['parameters'], socket: NetServer | null) => {
-    await Promise.all([...workers].map((worker) => adoptAt(worker, parameters, socket)))
+  const adoptAtAll = async (app: OpenApp) => {
+    await Promise.all([...workers].map((worker) => adoptAt(worker, app)))
   }
   const openEverywhere = async (parameters: InnerCalls['open']['parameters'], signal: AbortSignal) => {
     await engine.handlers.open(parameters, signal)
-    await adoptAtAll({ app: { ...parameters, upstream: null } }, engine.socketOf(parameters.appId))
+    // Still in the turn in which the app was opened, so that it is there before its first connection.
+    await adoptAtAll({ ...parameters, upstream: null })
   }
 
   return {
-    async listen(parameters, signal) {
-      const wasListening = engine.sharedSocket() !== null
-      await engine.handlers.listen(parameters, signal)
-      const shared = engine.sharedSocket()
-      if (!wasListening && shared !== null) await adoptAtAll({ app: null }, shared)
-      return null
-    },
+    listen: engine.handlers.listen,
     async open(parameters, signal) {
       const { appId } = parameters
       if (engine.isOpen(appId)) {
@@ -150,8 +150,7 @@ function createHandlers(
     },
     async adopt(parameters, signal, socket) {
       await engine.handlers.adopt(parameters, signal, socket)
-      const { app } = parameters
-      await adoptAtAll(parameters, app === null ? engine.sharedSocket() : engine.socketOf(app.appId))
+      if (parameters.app !== null) await adoptAtAll(parameters.app)
       return null
     },
     async route(parameters, signal) {
@@ -164,6 +163,8 @@ function createHandlers(
       if (opening.has(parameters.appId)) await opening.get(parameters.appId)?.catch(() => {})
       return (await everywhere('close', parameters, signal))[0]
     },
+    // All processes have the same rights.
+    probe: engine.handlers.probe,
     retire: async (parameters, signal) => (await everywhere('retire', parameters, signal))[0],
   }
 }
@@ -171,9 +172,9 @@ function createHandlers(
 /** Adds up the counts of each app. */
 function sum(counts: readonly (readonly AppTraffic[])[]): AppTraffic[] {
   const sums = new Map<string, AppTraffic>()
-  for (const { appId, requests, errors } of counts.flat()) {
-    const before = sums.get(appId) ?? { requests: 0, errors: 0 }
-    sums.set(appId, { appId, requests: before.requests + requests, errors: before.errors + errors })
+  for (const counted of counts.flat()) {
+    const before = sums.get(counted.appId)
+    sums.set(counted.appId, before === undefined ? counted : addTraffic(before, counted))
   }
   return [...sums.values()]
 }

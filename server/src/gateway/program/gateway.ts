@@ -1,5 +1,6 @@
 import type { Log } from '../control/log.ts'
 import type { Assignment } from '../control/program.ts'
+import { protocolVersion } from '../control/protocol.ts'
 import { logOf } from '../control/spawn.ts'
 import { createEngine } from '../engine/engine.ts'
 import { type ControlServer, createControlServer } from './control-server.ts'
@@ -8,6 +9,7 @@ import { createHome, type Home } from './home.ts'
 import { createLog, openLogFile } from './log.ts'
 import type { Peer } from './peer.ts'
 import { engineOptions } from './settings.ts'
+import { createSharing } from './sharing.ts'
 import { handOver } from './succession.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
@@ -25,15 +27,22 @@ export async function runGateway(starter: Peer, start: Start): Promise<void> {
   const write = openLogFile(logOf(place))
   const log = createLog(write)
   const home = createHome(place)
-  const engine = createEngine({ ...engineOptions(options), log, onRefused: (refused) => fleet.refused(refused) })
+  const sharing = createSharing()
+  const engine = createEngine({
+    ...engineOptions(options),
+    log,
+    onRefused: (refused) => fleet.refused(refused),
+    // One process alone does without the detour.
+    ...(options.workers > 1 && { newShare: sharing.newShare }),
+  })
   const fleet: Fleet = createFleet(engine, { log, onRefused: (refused) => control.notify(refused) })
-  const workers = startWorkers(options.workers - 1, { options, fleet, log, write })
+  const workers = startWorkers(options.workers - 1, { options, fleet, sharing, log, write })
   const ending = createEnding({ home, fleet, workers, log })
 
   let successor: { readonly peer: Peer; readonly retireMs: number } | null = null
   const control: ControlServer = createControlServer({
     handlers: fleet.handlers,
-    describe: () => ({ pid: process.pid, startedAt, options, apps: engine.apps() }),
+    describe: () => ({ pid: process.pid, startedAt, options, apps: engine.apps(), protocol: protocolVersion }),
     async replace(request) {
       const peer = await handOver(request, { home: place, engine, fleet, epoch: control.epoch() }).catch((error) => {
         log.error({ err: error.message }, 'the gateway was not replaced')

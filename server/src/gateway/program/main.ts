@@ -6,7 +6,7 @@ import type { Assignment, Notice } from '../control/program.ts'
 import { errorOf } from '../control/serve-calls.ts'
 import { runGateway } from './gateway.ts'
 import { createPeer } from './peer.ts'
-import { runWorker } from './worker.ts'
+import { runWorker, type Worker } from './worker.ts'
 
 if (process.send === undefined) {
   process.stderr.write('This program is started by the server of Fairlead.\n')
@@ -14,11 +14,17 @@ if (process.send === undefined) {
 }
 // A terminal that is closed is none of its business.
 process.on('SIGHUP', () => {})
-const peer = createPeer(process, { notice: (notice) => void begin(notice) })
+let worker: Worker | null = null
+const peer = createPeer(process, {
+  notice(notice, socket) {
+    if (worker === null) void begin(notice)
+    else worker.onNotice(notice, socket)
+  },
+})
 
 async function begin(assignment: Assignment | Notice): Promise<void> {
   try {
-    if (assignment.type === 'work') runWorker(peer, assignment.options)
+    if (assignment.type === 'work') worker = runWorker(peer, assignment.options)
     else if (assignment.type === 'start' || assignment.type === 'succeed') await runGateway(peer, assignment)
   } catch (error) {
     peer.post({ type: 'failed', error: errorOf(error) })

@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process'
-import type { Server as NetServer } from 'node:net'
+import { type Server as NetServer, Socket } from 'node:net'
 import { createCalls, type PendingCalls } from '../control/calls.ts'
 import type { Assignment, Notice } from '../control/program.ts'
 import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../control/protocol.ts'
 import { type Handlers, serveCalls } from '../control/serve-calls.ts'
+import type { SendConnection } from './sharing.ts'
 
 type Message = ToEngine | Settlement | Refusal | Notice | Assignment
 
@@ -12,6 +13,8 @@ export interface Peer {
   readonly call: PendingCalls<NetServer>['call']
   /** Sends a message that belongs to no call. */
   post(message: Refusal | Notice | Assignment): void
+  /** Sends a connection, and keeps it open here. */
+  sendConnection: SendConnection
   /** Answers the other's calls from now on. */
   serve(handlers: Handlers<NetServer>): void
   /** Resolves with the next notice of this type; rejects when the other says `failed` or is gone. */
@@ -28,39 +31,33 @@ export function createPeer(
   channel: ChildProcess | NodeJS.Process,
   on: {
     readonly refused?: (refused: RefusedEndpoint) => void
-    readonly notice?: (notice: Notice | Assignment) => void
+    readonly notice?: (notice: Notice | Assignment, socket?: Socket) => void
   } = {},
 ): Peer {
-  const post = (message: Message, handle?: NetServer): void => {
+  const post = (message: Message, handle?: NetServer | Socket): void => {
     // Of a channel that is closed the waiting calls learn by its `disconnect`.
-    if (channel.connected) channel.send?.(message, handle, {}, () => {})
+    if (channel.connected) channel.send?.(message, handle, { keepOpen: true }, () => {})
   }
   const calls = createCalls<NetServer>(post)
-  const waiting = new Map<Notice['type'], PromiseWithResolvers<never>>()
+  const waiting = createWaiting()
   const gone = Promise.withResolvers<void>()
   let answer: ((message: ToEngine, handle?: NetServer) => void) | null = null
 
-  const fail = (error: Error): void => {
-    for (const { reject } of waiting.values()) reject(error)
-    waiting.clear()
-  }
-  const onNotice = (notice: Notice | Assignment): void => {
-    if (notice.type === 'failed') fail(new Error(notice.error.message))
-    const type = notice.type as Notice['type']
-    waiting.get(type)?.resolve(notice as never)
-    waiting.delete(type)
-    on.notice?.(notice)
+  const onNotice = (notice: Notice | Assignment, handle: unknown): void => {
+    if (notice.type === 'failed') waiting.fail(new Error(notice.error.message))
+    waiting.settle(notice)
+    on.notice?.(notice, handle instanceof Socket ? handle : undefined)
   }
   const onMessage = (message: Message, handle?: unknown): void => {
     if (message.type === 'request' || message.type === 'cancel') answer?.(message, handle as NetServer | undefined)
     else if (message.type === 'reply' || message.type === 'failure') calls.settle(message)
     else if (message.type === 'refused') on.refused?.(message)
-    else onNotice(message)
+    else onNotice(message, handle)
   }
   const onGone = (): void => {
     const error = Object.assign(new Error('the other process of the gateway has ended'), { code: peerGone })
     calls.fail(error)
-    fail(error)
+    waiting.fail(error)
     gone.resolve()
   }
   const events = channel as NodeJS.EventEmitter
@@ -74,15 +71,38 @@ export function createPeer(
   return {
     call: calls.call,
     post,
+    sendConnection(connection, socket) {
+      // Otherwise Node would follow the connection to its end, with messages that say so.
+      Object.assign(socket, { server: null })
+      post({ type: 'connection', ...connection }, socket)
+    },
     serve(handlers) {
       answer = serveCalls(handlers, post)
     },
     next(type) {
-      const next = Promise.withResolvers<never>()
-      if (!channel.connected) next.reject(Object.assign(new Error('the other process has ended'), { code: peerGone }))
-      else waiting.set(type, next)
-      return next.promise
+      if (channel.connected) return waiting.next(type)
+      return Promise.reject(Object.assign(new Error('the other process has ended'), { code: peerGone }))
     },
     gone: gone.promise,
+  }
+}
+
+/** Creates the list of those who wait for a notice. */
+function createWaiting() {
+  const waiting = new Map<string, PromiseWithResolvers<never>>()
+  return {
+    next(type: Notice['type']): Promise<never> {
+      const next = Promise.withResolvers<never>()
+      waiting.set(type, next)
+      return next.promise
+    },
+    settle(notice: Notice | Assignment): void {
+      waiting.get(notice.type)?.resolve(notice as never)
+      waiting.delete(notice.type)
+    },
+    fail(error: Error): void {
+      for (const { reject } of waiting.values()) reject(error)
+      waiting.clear()
+    },
   }
 }

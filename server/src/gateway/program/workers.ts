@@ -1,9 +1,10 @@
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../control/log.ts'
 import type { ProgramOptions } from '../control/program.ts'
 import type { Fleet, Member } from './fleet.ts'
-import { createPeer } from './peer.ts'
+import { createPeer, type Peer } from './peer.ts'
+import type { Receiver, Sharing } from './sharing.ts'
 
 /** A worker that lived for less time than this is replaced only after it. */
 const RESTART_MS = 500
@@ -21,11 +22,13 @@ export function startWorkers(
   {
     options,
     fleet,
+    sharing,
     log,
     write,
   }: {
     readonly options: ProgramOptions
     readonly fleet: Fleet
+    readonly sharing: Sharing
     readonly log: Log
     /** Writes a line to the log of the gateway. */
     readonly write: (line: string) => void
@@ -36,21 +39,18 @@ export function startWorkers(
   const start = async (): Promise<void> => {
     const startedAt = performance.now()
     const child = fork(program(), ['worker'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    let receiver: Receiver | null = null
     const peer = createPeer(child, {
       refused: fleet.refused,
       notice: (notice) => {
-        if (notice.type === 'log') write(notice.line)
+        if (notice.type === 'taken connection') receiver?.taken(notice.id)
+        else if (notice.type === 'log') write(notice.line)
       },
     })
-    const member: Member = {
-      call: peer.call,
-      failed(error) {
-        log.error({ err: error.message, worker: child.pid }, 'a worker failed on a change and is replaced')
-        child.kill('SIGKILL')
-      },
-    }
+    const member = memberOf(child, peer, log)
     void peer.gone.then(() => {
       fleet.leave(member)
+      receiver?.leave()
       if (stopped) return
       log.error({ worker: child.pid, code: child.exitCode, signal: child.signalCode }, 'a worker has ended')
       setTimeout(() => void start(), Math.max(0, RESTART_MS - (performance.now() - startedAt)))
@@ -58,7 +58,11 @@ export function startWorkers(
     const ready = peer.next('ready')
     peer.post({ type: 'work', options })
     await ready.then(
-      () => fleet.join(member),
+      () => {
+        fleet.join(member)
+        // After the apps: what is sent arrives in order.
+        receiver = sharing.join(peer.sendConnection)
+      },
       () => {},
     )
   }
@@ -68,6 +72,16 @@ export function startWorkers(
     ready,
     stop() {
       stopped = true
+    },
+  }
+}
+
+function memberOf(child: ChildProcess, peer: Peer, log: Log): Member {
+  return {
+    call: peer.call,
+    failed(error) {
+      log.error({ err: error.message, worker: child.pid }, 'a worker failed on a change and is replaced')
+      child.kill('SIGKILL')
     },
   }
 }

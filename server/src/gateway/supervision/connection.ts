@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
 import { dirname } from 'node:path'
 import { isPrivateDirectory } from '../../platform/machine/socket-folder.ts'
+import type { OsUser } from '../../platform/users.ts'
 import { createCalls, type PendingCalls } from '../control/calls.ts'
 import { carryLines } from '../control/lines.ts'
 import type { FromGateway, GatewayHome, Replace, ToGateway, Welcome } from '../control/program.ts'
-import type { RefusedEndpoint } from '../control/protocol.ts'
+import { type CallName, type InnerCalls, protocolVersion, type RefusedEndpoint, siteOf } from '../control/protocol.ts'
 
 const welcomeMs = 10_000
 
@@ -31,9 +32,18 @@ export interface Connection {
  */
 export async function connect(
   { socket: path }: GatewayHome,
-  { epoch, onRefused }: { readonly epoch: number; readonly onRefused: (refused: RefusedEndpoint) => void },
+  {
+    epoch,
+    onRefused,
+    user,
+  }: {
+    readonly epoch: number
+    readonly onRefused: (refused: RefusedEndpoint) => void
+    /** The user that the gateway runs as; `null` for the user of the server. */
+    readonly user: OsUser | null
+  },
 ): Promise<Connection | null> {
-  if (!(await isPrivateDirectory(dirname(path)))) return null
+  if (!(await isPrivateDirectory(dirname(path), user))) return null
   const socket = connectSocket(path)
   try {
     await once(socket, 'connect')
@@ -66,9 +76,13 @@ export async function connect(
   const late = setTimeout(() => socket.destroy(), welcomeMs)
   post({ type: 'hello', epoch })
   try {
+    const { protocol = 1 } = await welcome.promise
     return {
       welcome: await welcome.promise,
-      call: calls.call,
+      async call(name, parameters, signal) {
+        if (protocol < protocolVersion && needsNewest(name, parameters)) throw new Error(tooOld)
+        return calls.call(name, parameters, signal)
+      },
       replace(request) {
         replacing = Promise.withResolvers()
         post({ type: 'replace', id: replaceId, ...request })
@@ -80,6 +94,17 @@ export async function connect(
   } finally {
     clearTimeout(late)
   }
+}
+
+const tooOld =
+  'The gateway that runs is of an older version, which serves no static sites, and could not be replaced: its log says why. ' +
+  'It is replaced when it is stopped, or when the server starts again.'
+
+/** True for a call that gateways from before static sites do not know. */
+function needsNewest(name: CallName, parameters: InnerCalls[CallName]['parameters']): boolean {
+  if (name === 'probe') return true
+  if (parameters === null || !('upstream' in parameters) || parameters.upstream === null) return false
+  return siteOf(parameters.upstream) !== null
 }
 
 /** The ids of calls count from one. */

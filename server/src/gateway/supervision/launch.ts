@@ -7,14 +7,28 @@ import { tryStartLock } from '../../platform/machine/start-lock.ts'
 import type { Assignment, GatewayHome, Notice, ProgramOptions } from '../control/program.ts'
 import { logOf, spawnGateway } from '../control/spawn.ts'
 import { makeHome } from './place.ts'
+import { giveUpRights, type RunAs } from './run-as.ts'
 
 const readyMs = 20_000
 const lockRetryMs = 20
 
-/** Returns the command that runs a gateway of this version. The folder is named for those who look at the processes. */
-export function gatewayCommand({ folder }: GatewayHome): [string, ...string[]] {
+/**
+ * Returns the command that runs a gateway of this version. The folder is named for those who look at the processes.
+ *
+ * @param isPrivileged true when root starts it, which may give up its rights; another user has none
+ */
+export function gatewayCommand(
+  { folder }: GatewayHome,
+  runAs: RunAs | null,
+  isPrivileged: boolean,
+): readonly [string, ...string[]] {
   const file = import.meta.url.endsWith('.ts') ? '../program/main.ts' : '../program/main.js'
-  return [process.execPath, fileURLToPath(new URL(file, import.meta.url)), folder]
+  if (runAs === null) return [process.execPath, fileURLToPath(new URL(file, import.meta.url)), folder]
+  const [first = runAs.node, ...rest] = [
+    ...(isPrivileged ? giveUpRights(runAs) : []),
+    ...[runAs.node, runAs.program, folder],
+  ]
+  return [first, ...rest]
 }
 
 /**
@@ -23,13 +37,13 @@ export function gatewayCommand({ folder }: GatewayHome): [string, ...string[]] {
  */
 export async function launchGateway(
   home: GatewayHome,
-  options: ProgramOptions,
+  { options, runAs }: { readonly options: ProgramOptions; readonly runAs: RunAs | null },
   isNeeded: () => Promise<boolean>,
 ): Promise<void> {
-  await makeHome(home)
+  await makeHome(home, runAs?.user ?? null)
   const release = await takeLock(join(home.folder, 'start.lock'))
   try {
-    if (await isNeeded()) await start(home, options)
+    if (await isNeeded()) await start(home, options, gatewayCommand(home, runAs, true))
   } finally {
     await release()
   }
@@ -45,12 +59,18 @@ async function takeLock(path: string): Promise<() => Promise<void>> {
   }
 }
 
-async function start(home: GatewayHome, options: ProgramOptions): Promise<void> {
-  const child = spawnGateway(gatewayCommand(home), home)
+async function start(
+  home: GatewayHome,
+  options: ProgramOptions,
+  command: readonly [string, ...string[]],
+): Promise<void> {
+  const child = spawnGateway(command, home)
   child.unref()
-  child.send({ type: 'start', home, options } satisfies Assignment, () => {})
   try {
-    await untilReady(child)
+    const ready = untilReady(child)
+    // A child that could not be started has no channel.
+    if (child.connected) child.send({ type: 'start', home, options } satisfies Assignment, () => {})
+    await ready
   } catch (error) {
     child.kill('SIGKILL')
     throw new Error(`The gateway did not start: ${(error as Error).message}. See ${logOf(home)}.`, { cause: error })

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { userOf } from '../../platform/processes.ts'
 import type { Call } from '../control/calls.ts'
 import type { Log } from '../control/log.ts'
 import type { GatewayHome, ProgramOptions } from '../control/program.ts'
@@ -7,7 +8,9 @@ import type { CallName, InnerCalls, OpenApp } from '../control/protocol.ts'
 import { createRefusals, type Refusals } from '../control/refusals.ts'
 import { type Connection, connect, connectionLost, gatewayDismissed } from './connection.ts'
 import { gatewayCommand, launchGateway } from './launch.ts'
+import { makeHome } from './place.ts'
 import { restore } from './restore.ts'
+import type { RunAs } from './run-as.ts'
 
 const firstRetryMs = 50
 const adoptRetryMs = 500
@@ -16,6 +19,8 @@ const longestRetryMs = 5_000
 export interface LinkOptions {
   readonly home: GatewayHome
   readonly options: ProgramOptions
+  /** The user that the gateway runs as; `null` for the user of the server. */
+  readonly runAs: RunAs | null
   /** The epoch of this server's leadership: a gateway refuses servers of older ones than it has seen. */
   readonly epoch: number
   /** How long a gateway that is replaced may finish what it has. */
@@ -91,7 +96,7 @@ export function createLink(options: LinkOptions): Link {
   }
 
   const call: Call = async (name, parameters, signal) => {
-    if (name === 'open' || name === 'listen') wanted = true
+    if (name === 'open' || name === 'listen' || name === 'probe') wanted = true
     for (;;) {
       if (isStopped || (!wanted && ended === null)) return withoutGateway(name)
       if (ended !== null) throw ended
@@ -118,7 +123,7 @@ export function createLink(options: LinkOptions): Link {
     },
     onRefused,
     async adopt() {
-      const look = () => connect(home, { epoch, onRefused: emit })
+      const look = () => connect(home, { epoch, onRefused: emit, user: options.runAs?.user ?? null })
       // One that was just killed may still accept: its socket goes a moment later.
       const found = await look().catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== connectionLost) throw error
@@ -146,18 +151,18 @@ function isDismissal(error: unknown): error is Error {
 
 /** Returns what a gateway without any app answers. */
 function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['result'] {
-  if (name === 'route') throw new Error('no app is open')
+  if (name === 'route' || name === 'probe') throw new Error('no app is open')
   const empty: InnerCalls['takeTraffic']['result'] = []
   return (name === 'takeTraffic' || name === 'stop' ? empty : null) as InnerCalls[Name]['result']
 }
 
 /** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
 async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: boolean): Promise<Connection> {
-  const { home, known, epoch } = options
-  const find = () => connect(home, { epoch, onRefused: emit })
+  const { home, known, epoch, runAs } = options
+  const find = () => connect(home, { epoch, onRefused: emit, user: runAs?.user ?? null })
   let connection = await find()
   if (connection === null) {
-    await launchGateway(home, options.options, async () => {
+    await launchGateway(home, options, async () => {
       connection = await find()
       return connection === null
     })
@@ -172,7 +177,7 @@ async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: bool
 
 /** Puts a gateway of this version and these options in the place of another one. */
 async function replace(
-  { home, options, retireMs, log }: LinkOptions,
+  { home, options, runAs, retireMs, log }: LinkOptions,
   connection: Connection,
   find: () => Promise<Connection | null>,
 ): Promise<Connection> {
@@ -182,7 +187,10 @@ async function replace(
   if (!canShare) await connection.call('stop', { timeoutMs: retireMs })
   else {
     try {
-      await connection.replace({ command: gatewayCommand(home), options, retireMs })
+      await makeHome(home, runAs?.user ?? null)
+      // The gateway that runs starts the next one, with the rights that it has itself.
+      const command = gatewayCommand(home, runAs, userOf(welcome.pid) === 0)
+      await connection.replace({ command, options, retireMs })
     } catch (error) {
       log.error({ err: error }, 'the gateway was not replaced')
       return connection
@@ -191,7 +199,7 @@ async function replace(
   await connection.over
   const next = await find()
   if (next !== null) return next
-  await launchGateway(home, options, async () => true)
+  await launchGateway(home, { options, runAs }, async () => true)
   const launched = await find()
   if (launched === null) throw new Error('the gateway ended right after its start')
   return launched

@@ -1,6 +1,10 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { chooseSocketFolder, makePrivateDirectory } from '../../platform/machine/socket-folder.ts'
+import type { OsUser } from '../../platform/users.ts'
 import type { GatewayHome } from '../control/program.ts'
+import { logOf } from '../control/spawn.ts'
 
 const socketName = 'gateway.sock'
 /** A gateway that starts listens beside the path first, at this path with its pid. */
@@ -12,8 +16,23 @@ export function gatewayHome(dataDirectory: string): GatewayHome {
   return { folder, socket: join(chooseSocketFolder({ folder, name: longestName, owner: folder }), socketName) }
 }
 
-/** Creates the folders that nobody else may enter. Rejects when something else is in their place. */
-export async function makeHome({ folder, socket }: GatewayHome): Promise<void> {
-  await makePrivateDirectory(folder, null)
-  if (dirname(socket) !== folder) await makePrivateDirectory(dirname(socket), null)
+/**
+ * Creates the folders that nobody but the gateway's user may enter, or gives existing ones to that user, with the log. Rejects
+ * when something else is in their place.
+ *
+ * @param user `null` for the user of the server
+ */
+export async function makeHome(home: GatewayHome, user: OsUser | null): Promise<void> {
+  const { folder, socket } = home
+  await makePrivateDirectory(folder, user)
+  if (dirname(socket) !== folder) await makePrivateDirectory(dirname(socket), user)
+  if (user === null) return
+  // The folder is that user's: what stands in the place of the log may be a link by now.
+  const log = await open(logOf(home), constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
+  try {
+    const { nlink, uid } = await log.stat()
+    if (nlink === 1 && uid !== user.uid) await log.chown(user.uid, user.gid)
+  } finally {
+    await log.close()
+  }
 }

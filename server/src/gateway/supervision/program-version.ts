@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The folders that the program of the gateway consists of. */
-const folders = ['control', 'engine', 'exchange', 'http1', 'program', 'upstream']
+const folders = ['control', 'engine', 'exchange', 'http1', 'program', 'sites', 'upstream']
 
 /**
  * Returns the version of the gateway's program: a fingerprint of its files and of Node. It stays the same over an update of

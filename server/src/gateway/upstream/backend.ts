@@ -1,103 +1,195 @@
-import { type Endpoint, isSameUpstream, type Upstream } from '../control/protocol.ts'
+import {
+  type AddressEndpoint,
+  type Endpoint,
+  keyOfEndpoint,
+  type SiteEndpoint,
+  type Sticky,
+  siteOf,
+  type Upstream,
+} from '../control/protocol.ts'
 import { type Connections, createConnections } from './connections.ts'
+import { createEjection, type Ejection } from './ejection.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
 
-/** One instance of a release as the gateway sees it. */
-export interface Instance {
+/** A part of a release that answers requests by itself. */
+interface Place {
   readonly endpoint: Endpoint
+  /** The requests that run there. */
+  readonly running: InFlight
+}
+
+/** One instance of a release as the gateway sees it. It outlives a switch to other instances of the same release. */
+export interface Instance extends Place {
+  readonly endpoint: AddressEndpoint
   /** `host:port`, for requests that name no host. */
   readonly authority: string
   readonly connections: Connections
+  readonly ejection: Ejection
+}
+
+/** A static site, which has no instances. */
+export interface Site extends Place {
+  readonly endpoint: SiteEndpoint
+}
+
+/** The instances of a release by the keys in clients' cookies. */
+export interface StickyInstances {
+  readonly cookie: string
+  /** Returns the instance of a key; null for an unknown key, and for an instance that is ejected. */
+  find(key: string | null): Instance | null
+  keyOf(instance: Instance): string | undefined
 }
 
 /** A release as the gateway sees it: its instances and the requests that run there. */
 export interface Backend {
   readonly upstream: Upstream
-  readonly running: InFlight
+  readonly places: readonly (Instance | Site)[]
+  /** Set for a static site. */
+  readonly site: Site | null
   /** The number of instances. */
   readonly size: number
-  /** Returns the instance for the next request, in turn. Skips those that refused a connection just now, if it can. */
+  /**
+   * Returns the instance for the next request: the one with the fewest requests, in turn among equals. One that is ejected
+   * gets none while another one is not.
+   */
   pick(): Instance
-  /** Notes that an instance has refused a connection. */
+  /** Set when clients stay at their instances. */
+  readonly sticky: StickyInstances | null
+  /** Notes that an instance has refused a connection: it is ejected until it takes one, if there are others. */
   refused(instance: Instance): void
+  /** Notes that the folder of the site could not be read. */
+  unreadable(): void
   /** Makes `onRefused` report endpoints again that were reported before. */
   forgetRefusals(): void
-  /** Closes the unused connections, and those in use as soon as they are free. */
-  close(): void
 }
 
-/** An instance that refused a connection gets no request for this time, while there is another one. */
-const AVOIDED_MS = 1_000
-
-/** Creates the backend of an upstream. `onRefused` is called for the first refused connection of each endpoint. */
-export function createBackend(upstream: Upstream, onRefused: (endpoint: Endpoint) => void): Backend {
-  const instances = upstream.endpoints.map(createInstance)
-  const avoidedUntil = new Map<Instance, number>()
-  const reported = new Set<Instance>()
+/**
+ * Creates the backend of an upstream. `onRefused` is called once for each endpoint that refuses or cannot be read.
+ *
+ * @param before the backend that is routed until now: instances of the same release are taken over with their connections
+ */
+export function createBackend(
+  upstream: Upstream,
+  onRefused: (endpoint: Endpoint) => void,
+  before: Backend | null = null,
+): Backend {
+  const known = instancesOf(before?.upstream.deploymentId === upstream.deploymentId ? before : null)
+  const folder = siteOf(upstream)
+  const site: Site | null = folder && { endpoint: folder, running: createInFlight() }
+  const instances = upstream.endpoints.flatMap((endpoint) =>
+    'folder' in endpoint ? [] : [known.get(keyOfEndpoint(endpoint)) ?? createInstance(endpoint)],
+  )
+  const reported = new Set<Endpoint>()
   let turn = 0
+
+  const report = (endpoint: Endpoint): void => {
+    if (reported.has(endpoint)) return
+    reported.add(endpoint)
+    onRefused(endpoint)
+  }
 
   return {
     upstream,
-    running: createInFlight(),
+    places: site === null ? instances : [site],
+    site,
     size: instances.length,
+    sticky: upstream.sticky === undefined || site !== null ? null : stickyInstances(upstream.sticky, instances),
     pick() {
-      const next = instances[turn] as Instance
-      if (instances.length === 1) return next
-      turn = (turn + 1) % instances.length
-      return avoidedUntil.size === 0 ? next : passOver(next)
+      const [only] = instances
+      if (instances.length === 1) return only as Instance
+      const at = leastBusy(instances, turn)
+      turn = (at + 1) % instances.length
+      return instances[at] as Instance
     },
     refused(instance) {
-      if (instances.length > 1) avoidedUntil.set(instance, performance.now() + AVOIDED_MS)
-      if (reported.has(instance)) return
-      reported.add(instance)
-      onRefused(instance.endpoint)
+      if (instances.length > 1) instance.ejection.begin()
+      report(instance.endpoint)
+    },
+    unreadable() {
+      if (site !== null) report(site.endpoint)
     },
     forgetRefusals: () => reported.clear(),
-    close() {
-      for (const { connections } of instances) connections.close()
+  }
+}
+
+function stickyInstances({ cookie, keys }: Sticky, instances: readonly Instance[]): StickyInstances {
+  const byKey = new Map(instances.map((instance, at) => [keys[at] ?? null, instance]))
+  const keysOf = new Map(instances.map((instance, at) => [instance, keys[at]]))
+  return {
+    cookie,
+    find(key) {
+      const instance = key === null ? undefined : byKey.get(key)
+      return instance === undefined || instance.ejection.isActive() ? null : instance
     },
-  }
-
-  /** Returns the first instance, from `next` on, that is not avoided; `next` itself when all are. */
-  function passOver(next: Instance): Instance {
-    const now = performance.now()
-    for (const [instance, until] of avoidedUntil) if (until <= now) avoidedUntil.delete(instance)
-    const from = instances.indexOf(next)
-    for (let i = 0; i < instances.length; i += 1) {
-      const candidate = instances[(from + i) % instances.length] as Instance
-      if (avoidedUntil.has(candidate)) continue
-      turn = (from + i + 1) % instances.length
-      return candidate
-    }
-    return next
+    keyOf: (instance) => keysOf.get(instance),
   }
 }
 
-function createInstance(endpoint: Endpoint): Instance {
-  return { endpoint, authority: `${endpoint.host}:${endpoint.port}`, connections: createConnections(endpoint) }
+/** Returns the place of the instance with the fewest requests, the first such from `turn` on; `turn` when all are ejected. */
+function leastBusy(instances: readonly Instance[], turn: number): number {
+  let [best, fewest] = [turn, Number.POSITIVE_INFINITY]
+  for (let step = 0; step < instances.length; step += 1) {
+    const at = (turn + step) % instances.length
+    const { ejection, running } = instances[at] as Instance
+    if (ejection.isActive() || running.size() >= fewest) continue
+    best = at
+    fewest = running.size()
+  }
+  return best
 }
 
-/** The backends that take no new requests, until their running ones have ended. */
+function instancesOf(backend: Backend | null): Map<string, Instance> {
+  const instances = (backend?.places ?? []).flatMap((place) => ('connections' in place ? [place] : []))
+  return new Map(instances.map((instance) => [keyOfEndpoint(instance.endpoint), instance]))
+}
+
+function createInstance(endpoint: AddressEndpoint): Instance {
+  return {
+    endpoint,
+    running: createInFlight(),
+    authority: `${endpoint.host}:${endpoint.port}`,
+    connections: createConnections(endpoint),
+    ejection: createEjection(endpoint),
+  }
+}
+
+/** The instances and sites that take no new requests, until their running ones have ended. */
 export interface RetiredBackends {
-  /** Closes the connections of a backend when its running requests have ended. */
-  retire(backend: Backend): void
-  /** Waits for the requests on a retired upstream; cuts the rest after `timeoutMs`. Resolves at once for an unknown one. */
+  /** Closes the connections of what `next` does not have of a backend, each when its running requests have ended. */
+  retire(backend: Backend, next: Backend | null): void
+  /**
+   * Waits for the requests on retired endpoints of a release; cuts the rest after `timeoutMs`. Resolves at once for unknown
+   * ones.
+   */
   drain(upstream: Upstream, options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
+interface Retired {
+  readonly deploymentId: string
+  readonly key: string
+  readonly running: InFlight
+}
+
 export function createRetiredBackends(): RetiredBackends {
-  const retired = new Set<Backend>()
+  const retired = new Set<Retired>()
 
   return {
-    retire(backend) {
-      retired.add(backend)
-      void backend.running.whenEmpty().then(() => {
-        retired.delete(backend)
-        backend.close()
-      })
+    retire({ upstream, places }, next) {
+      for (const place of places) {
+        if (next?.places.includes(place) === true) continue
+        const { deploymentId } = upstream
+        const entry = { deploymentId, key: keyOfEndpoint(place.endpoint), running: place.running }
+        retired.add(entry)
+        if ('ejection' in place) place.ejection.end()
+        void place.running.whenEmpty().then(() => {
+          retired.delete(entry)
+          if ('connections' in place) place.connections.close()
+        })
+      }
     },
-    async drain(upstream, options) {
-      const draining = [...retired].filter((backend) => isSameUpstream(backend.upstream, upstream))
+    async drain({ deploymentId, endpoints }, options) {
+      const keys = new Set(endpoints.map(keyOfEndpoint))
+      const draining = [...retired].filter((each) => each.deploymentId === deploymentId && keys.has(each.key))
       await Promise.all(draining.map(({ running }) => running.finish(options)))
     },
   }

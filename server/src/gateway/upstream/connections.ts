@@ -1,5 +1,6 @@
-import { type ClientRequest, request } from 'node:http'
+import type { ClientRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { request } from '../../platform/machine/http.ts'
 
 /**
  * The time for which an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and

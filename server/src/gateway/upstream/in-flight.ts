@@ -2,6 +2,8 @@ import { endedOrAborted } from '../../platform/abort.ts'
 
 /** The requests that are under way on an upstream, or for an app. */
 export interface InFlight {
+  /** Returns the number of those that are under way. */
+  size(): number
   /** Adds one until the returned function is called; `cut` breaks it off before that. */
   add(cut: () => void): () => void
   /** Resolves as soon as nothing is under way; at once when nothing is. */
@@ -57,6 +59,7 @@ export function createInFlight(): InFlight {
   }
 
   return {
+    size: () => all.length,
     add(cut) {
       const entry: Entry = { cut, at: all.length }
       all.push(entry)

@@ -1,56 +1,73 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
-import Koa, { type Middleware } from 'koa'
+import type { RequestListener, Server } from 'node:http'
+import Koa, { type Context, type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../../contract/errors.ts'
-import type { Metrics } from '../../platform/metrics.ts'
+import { createServer } from '../../platform/machine/http.ts'
+import { answerJson } from '../answer-json.ts'
 import { clientAddress, type IsTrustedProxy } from '../client-address.ts'
 import { dashboardApi } from '../dashboard/api.ts'
 import type { Dashboard } from '../dashboard/call.ts'
 import { type ChangesDependencies, createChanges } from '../operations/changes.ts'
 import { type MountOptions, mountOperations } from '../operations/mount.ts'
 import { createFailureLimiter } from '../rate-limit.ts'
+import { commandPackage } from '../reference/command-package.ts'
 import { reference } from '../reference/reference.ts'
 import { securityHeaders } from '../security-headers.ts'
 import { answerBrokenRequests } from './broken-requests.ts'
-import { healthChecks, type ReadinessCheck } from './health.ts'
-import { answerMetrics } from './metrics.ts'
+import { limitConnections } from './connections.ts'
+import { healthChecks, type KnownProblems, type ReadinessCheck } from './health.ts'
+import { answerMetrics, type ProtectedMetrics } from './metrics.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
+import { oidcToken, type TokenExchange, tokenPath } from './oidc-token.ts'
 import { unreadBodies } from './unread-bodies.ts'
+import { type ConnectRun, isUpgrade, passUpgrades } from './upgrades.ts'
 import { type KeyAccess, versionOne } from './version-one.ts'
 
 /** Everything that the API needs and that is available only once the server has started. */
 export interface Api extends MountOptions, ChangesDependencies {
   readonly keys: KeyAccess
   readonly dashboard: Dashboard
+  readonly tokens: TokenExchange
+  /** Connects a client to its run: a request for a WebSocket at `connectPath`. */
+  readonly connectRun: ConnectRun
   /** Answers under `/files`, and passes on everything else. */
   readonly downloads: Middleware
+  /** Answers at `/databases/ca.pem`, and passes on everything else. */
+  readonly authority: Middleware
+  /** Answers `POST` at `/device/code` and `/device/token`, and passes on everything else. */
+  readonly deviceLogin: Middleware
 }
 
 /** The HTTP side of the server. It listens, and answers `/healthz`, before the rest of the server has started. */
 export interface Application {
   readonly server: Server
-  /** Mounts the API. Until then `/v1` answers that the server is starting. */
+  /** Mounts the API. Until then it answers 503: the server is starting. */
   mount(api: Api): void
   /** Sets the check behind `/readyz`. Its reason is shown to everybody. */
   setReadiness(check: ReadinessCheck): void
+  /** Sets the source of the `problems` in the answer of `/readyz`. */
+  setProblems(problems: KnownProblems): void
 }
 
 export interface ApplicationOptions {
   readonly logger: Logger
-  readonly metrics: Metrics
-  /** Opens `/metrics`; without a token it answers 404. */
-  readonly metricsToken: string | undefined
+  /** `null` without a token: then `/metrics` answers 404. */
+  readonly metrics: ProtectedMetrics | null
   /** The dashboard's files, for every path that nothing else answers. */
   readonly pages: Middleware
   readonly isTrustedProxy: IsTrustedProxy
+  /** The connections of clients that the server may have at a time. */
+  readonly mostConnections: number
 }
 
 const headersTimeoutMs = 10_000
+const startingRetrySeconds = 2
 const timeoutCheckMs = 5_000
 
 export function createApplication(options: ApplicationOptions): Application {
   let mounted: MountedApi | undefined
   let readiness: ReadinessCheck = async () => 'the server is starting'
+  let problems: KnownProblems = () => []
 
   const koa = new Koa()
   koa.silent = true
@@ -61,31 +78,57 @@ export function createApplication(options: ApplicationOptions): Application {
     ctx.state['address'] = clientAddress(ctx.req, options.isTrustedProxy)
     await next()
   })
-  koa.use(healthChecks(() => readiness()))
+  koa.use(
+    healthChecks(
+      () => readiness(),
+      () => problems(),
+    ),
+  )
   koa.use(accessLog(options.logger, options.metrics))
   koa.use(errorAnswers(options.logger))
-  koa.use(reference())
-  koa.use((ctx, next) => (mounted === undefined ? next() : mounted.downloads(ctx, next)))
+  koa.use(reference(options.isTrustedProxy))
+  koa.use(commandPackage())
   koa.use(async (ctx, next) => {
-    if (ctx.path === '/metrics' && ctx.method === 'GET') {
-      return answerMetrics(ctx, options.metrics, options.metricsToken)
-    }
-    const part = ctx.path.startsWith('/v1/') ? 'v1' : ctx.path.startsWith('/dashboard/api/') ? 'dashboard' : undefined
+    if (ctx.path === '/metrics' && ctx.method === 'GET') return answerMetrics(ctx, options.metrics)
+    const part = partOf(ctx.path)
     if (part === undefined) return options.pages(ctx, next)
-    if (mounted === undefined) throw new ApiError('server_error', 'The server is starting; try again in a moment.')
+    if (mounted === undefined) return answerStarting(ctx)
     await mounted[part](ctx, next)
   })
 
   const server = listener(koa.callback())
+  const mountUpgrades = passUpgrades(server)
+  limitConnections(server, { most: options.mostConnections, isTrustedProxy: options.isTrustedProxy })
   return {
     server,
     mount(api) {
       mounted = mountApi(api, options)
+      mountUpgrades(api.connectRun)
     },
     setReadiness(check) {
       readiness = check
     },
+    setProblems(known) {
+      problems = known
+    },
   }
+}
+
+/** Returns the part of the API that a path belongs to. */
+function partOf(path: string): keyof MountedApi | undefined {
+  if (path.startsWith('/v1/')) return 'v1'
+  if (path.startsWith('/dashboard/api/')) return 'dashboard'
+  if (path === tokenPath) return 'tokens'
+  if (path === '/databases/ca.pem') return 'authority'
+  if (path === '/device/code' || path === '/device/token') return 'deviceLogin'
+  return path.startsWith('/files/') ? 'downloads' : undefined
+}
+
+/** A status of its own beside the codes of the specification: proxies and clients try again, and count it as no fault. */
+function answerStarting(ctx: Context): void {
+  ctx.status = 503
+  ctx.set('Retry-After', String(startingRetrySeconds))
+  answerJson(ctx, new ApiError('server_error', 'The server is starting; try again in a moment.').toBody())
 }
 
 function listener(listen: RequestListener): Server {
@@ -96,6 +139,7 @@ function listener(listen: RequestListener): Server {
       requestTimeout: 0,
       headersTimeout: headersTimeoutMs,
       connectionsCheckingInterval: timeoutCheckMs,
+      shouldUpgradeCallback: isUpgrade,
     },
     listen,
   )
@@ -106,7 +150,10 @@ function listener(listen: RequestListener): Server {
 interface MountedApi {
   readonly v1: Middleware
   readonly dashboard: Middleware
+  readonly tokens: Middleware
   readonly downloads: Middleware
+  readonly authority: Middleware
+  readonly deviceLogin: Middleware
 }
 
 /** Mounts the operations twice: for API keys under `/v1`, and for signed-in users under `/dashboard/api`. */
@@ -117,13 +164,17 @@ function mountApi(
   const changes = createChanges(api)
   const operationsAt = (prefix: string) =>
     mountOperations(api, changes).prefix(prefix).routes() as unknown as Middleware
+  const failures = createFailureLimiter(api.database, logger)
   return {
-    v1: versionOne(api.keys, createFailureLimiter(api.database, logger), operationsAt('/v1')),
+    v1: versionOne(api.keys, failures, operationsAt('/v1')),
+    tokens: oidcToken(api.tokens, api.keys, failures),
     dashboard: dashboardApi({
       dashboard: api.dashboard,
       operations: operationsAt('/dashboard/api'),
       isTrustedProxy,
     }),
     downloads: api.downloads,
+    authority: api.authority,
+    deviceLogin: api.deviceLogin,
   }
 }

@@ -3,6 +3,7 @@ import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../../contract/errors.ts'
 import type { Metrics } from '../../platform/metrics.ts'
+import { answerJson } from '../answer-json.ts'
 
 const requestIdForm = /^[\w\-=]{1,255}$/
 
@@ -17,13 +18,13 @@ export function requestId(): Middleware {
 }
 
 /** Writes one log line for each answered request and adds its duration to the metrics. */
-export function accessLog(logger: Logger, metrics: Metrics): Middleware {
+export function accessLog(logger: Logger, metrics: Metrics | null): Middleware {
   return async (ctx, next) => {
     const start = performance.now()
     await next()
     const ms = performance.now() - start
     const operation = ctx.state['operation'] as string | undefined
-    metrics.observeRequest({ operation: operation ?? 'none', status: ctx.status, seconds: ms / 1000 })
+    metrics?.observeRequest({ operation: operation ?? 'none', status: ctx.status, seconds: ms / 1000 })
     logger.info(
       { ...facts(ctx), operation, status: ctx.status, ms: Math.round(ms), actor: ctx.state['principal']?.actor.id },
       'request',
@@ -64,5 +65,5 @@ function internalError(ctx: Context, error: unknown, logger: Logger): ApiError {
 function answerWith(ctx: Context, error: ApiError): void {
   ctx.status = error.status
   if (error.code === 'unauthorized') ctx.set('WWW-Authenticate', 'Bearer')
-  ctx.body = error.toBody()
+  answerJson(ctx, error.toBody())
 }

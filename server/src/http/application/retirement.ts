@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer } from 'node:net'
+import { createTransfers } from './transfers.ts'
 
-/** How a server ends that another one has replaced on its socket. */
+/** How a server ends: one that another server has replaced on its socket, and one that stops. */
 export interface Retirement {
   /** Aborts when the retirement begins. Answers without an end, such as followed logs, end then. */
   readonly signal: AbortSignal
@@ -10,32 +12,60 @@ export interface Retirement {
    * closes its connection. Resolves when the last connection has ended; those that are left at the deadline are closed.
    */
   retire(deadlineMs: number): Promise<void>
+  /**
+   * Closes the socket, and gives requests `requestsMs` to finish; uploads and downloads that make progress get `transfersMs`.
+   * Resolves when the last connection has ended. Does nothing for a server that does not listen.
+   */
+  finish(limits: { readonly requestsMs: number; readonly transfersMs: number }): Promise<void>
 }
 
-/** Call it before the server gets its first request. */
+/** @param server one that has had no request yet */
 export function createRetirement(server: Server): Retirement {
   const retiring = new AbortController()
   const unanswered = new Set<ServerResponse>()
+  let isEnding = false
   const closeAfterwards = (response: ServerResponse) => {
     if (!response.headersSent) response.setHeader('Connection', 'close')
   }
   server.prependListener('request', (_request, response: ServerResponse) => {
-    if (retiring.signal.aborted) return closeAfterwards(response)
+    if (isEnding) closeAfterwards(response)
     unanswered.add(response)
     response.once('close', () => unanswered.delete(response))
   })
+  const answerLast = () => {
+    isEnding = true
+    for (const response of unanswered) closeAfterwards(response)
+  }
   return {
     signal: retiring.signal,
+
     async retire(deadlineMs) {
       if (retiring.signal.aborted) return
       retiring.abort(new Error('another server has taken over'))
-      for (const response of unanswered) closeAfterwards(response)
+      answerLast()
       const { promise, resolve } = Promise.withResolvers<void>()
       // That of http also closes connections that it takes for idle, whose next request may be in the socket's queue.
       NetServer.prototype.close.call(server, () => resolve())
       const cut = setTimeout(() => server.closeAllConnections(), deadlineMs)
       await promise
       clearTimeout(cut)
+    },
+
+    async finish({ requestsMs, transfersMs }) {
+      if (!server.listening) return
+      const deadline = performance.now() + transfersMs
+      const closed = once(server, 'close')
+      server.close()
+      answerLast()
+      const transfers = createTransfers()
+      transfers.look(unanswered)
+      const cut = setInterval(() => {
+        const moving = performance.now() < deadline ? transfers.look(unanswered) : new Set()
+        if (moving.size === 0) return server.closeAllConnections()
+        for (const response of unanswered) if (!moving.has(response)) response.destroy()
+      }, requestsMs)
+      await closed
+      clearInterval(cut)
     },
   }
 }

@@ -2,13 +2,18 @@ import type { Middleware } from 'koa'
 import { ApiError } from '../../contract/errors.ts'
 import type { OperationsState } from '../operations/mount.ts'
 import type { Principal } from '../principal.ts'
-import { applyRateLimit, countFailure, type FailureLimiter, type RateLimit } from '../rate-limit.ts'
+import { applyRateLimit, type CountRequest, countFailure, type FailureLimiter } from '../rate-limit.ts'
 
 export interface KeyAccess {
   /** Resolves to the principal of an `Authorization` header, or to `undefined`. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
   /** Counts a request against the limit of the principal's account. */
-  readonly countRequest: (accountId: string, requestsPerHour: number) => Promise<RateLimit>
+  readonly countRequest: CountRequest
+}
+
+/** The answer to a request without a valid key. */
+export function unknownKey(): ApiError {
+  return new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
 }
 
 /** `/v1`: authenticates the API key and counts the request, then calls `operations`. */
@@ -22,12 +27,10 @@ export function versionOne(
     const principal = await authenticate()
     if (principal === undefined) {
       await countFailure(ctx, failures, ctx.state.address)
-      throw new ApiError('unauthorized', 'The API key is missing or not valid. Send it as Authorization: Bearer <key>.')
+      throw unknownKey()
     }
     Object.assign(ctx.state, { principal, authenticateAgain: authenticate })
-    if (principal.requestsPerHour !== null) {
-      applyRateLimit(ctx, await access.countRequest(principal.accountId, principal.requestsPerHour))
-    }
+    applyRateLimit(ctx, await access.countRequest(principal.accountId, principal.requestsPerHour), 'API')
     await operations(ctx, next)
   }
 }

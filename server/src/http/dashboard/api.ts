@@ -1,13 +1,15 @@
 import type { Middleware } from 'koa'
 import { clientHost, type IsTrustedProxy, isSecure } from '../client-address.ts'
-import type { Dashboard, SignedIn } from './call.ts'
-import { cookieName, tokensIn } from './cookies.ts'
+import { applyRateLimit } from '../rate-limit.ts'
+import type { Dashboard, SessionTokens } from './call.ts'
+import { cookieName, secretHeader, tokensIn } from './cookies.ts'
 import { refuseOtherOrigins } from './origin.ts'
 import { type DashboardState, dashboardRouter, requireSession } from './routes.ts'
 
 /**
- * The API for signed-in users: the dashboard's own routes, then `operations`, which are those of /v1. It authenticates
- * by a cookie, which browsers send with requests of any site, so every change must come from the server's own origin.
+ * The API for signed-in users: the dashboard's own routes, then `operations`, which are those of /v1. It authenticates by a
+ * cookie and a header together. Browsers send the cookie with requests of any site and to every port of the host, so the
+ * cookie alone is worth nothing, and every change must come from the server's own origin.
  */
 export function dashboardApi(options: {
   readonly dashboard: Dashboard
@@ -20,26 +22,20 @@ export function dashboardApi(options: {
   return async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store')
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') refuseOtherOrigins(ctx, clientHost(ctx.req, isTrustedProxy))
-    const tokens = tokensIn(ctx.get('Cookie'), cookieName(isSecure(ctx.req, isTrustedProxy)))
-    const { token = tokens[0], signedIn } = await findSession(tokens, dashboard)
-    const authenticateAgain = async () =>
-      token === undefined ? undefined : (await dashboard.authenticate(token))?.principal
-    Object.assign(ctx.state, { token, signedIn, principal: signedIn?.principal, authenticateAgain })
+    const tokens: SessionTokens = {
+      cookies: tokensIn(ctx.get('Cookie'), cookieName(isSecure(ctx.req, isTrustedProxy))),
+      secret: ctx.get(secretHeader),
+    }
+    const signedIn = await dashboard.authenticate(tokens)
+    const authenticateAgain = async () => (await dashboard.authenticate(tokens))?.principal
+    Object.assign(ctx.state, { signedIn, principal: signedIn?.principal, authenticateAgain })
+    if (signedIn !== undefined) {
+      const { accountId, requestsPerHour } = signedIn.principal
+      applyRateLimit(ctx, await dashboard.countRequest(accountId, requestsPerHour), 'dashboard')
+    }
     await own(ctx, async () => {
       requireSession(signedIn)
       await operations(ctx, next)
     })
   }
-}
-
-/** Resolves to the session of the first valid token. */
-async function findSession(
-  tokens: readonly string[],
-  dashboard: Dashboard,
-): Promise<{ readonly token?: string; readonly signedIn?: SignedIn }> {
-  for (const token of tokens) {
-    const signedIn = await dashboard.authenticate(token)
-    if (signedIn !== undefined) return { token, signedIn }
-  }
-  return {}
 }

@@ -3,8 +3,14 @@ import type { Context } from 'koa'
 /** The longest possible life of a session. The server ends sessions earlier. */
 const cookieSeconds = 30 * 24 * 60 * 60
 
-/** Limits the database queries for one request that carries many cookies of the same name. */
+/** Limits what is looked up for one request that carries many cookies of the same name. */
 const maxTokens = 5
+
+/**
+ * The header with the second secret of a session. The page keeps that in the storage of its origin, which other ports do
+ * not share, and its scripts alone can send it. A form, a link or a picture of another page cannot.
+ */
+export const secretHeader = 'X-Fairlead-Session'
 
 /** Returns the cookie's name. The prefix `__Host-` ties it to this host and HTTPS; browsers refuse it over plain HTTP. */
 export function cookieName(secure: boolean): string {

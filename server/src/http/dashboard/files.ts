@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { Middleware } from 'koa'
@@ -15,18 +15,21 @@ interface StaticFile {
 }
 
 /**
- * Serves the built dashboard to GET and HEAD requests that nothing before it has answered. Files have a hash in their
- * name and are cached for ever. Every other path gets the app shell, so that deep links work.
+ * Serves the built dashboard to GET and HEAD requests that nothing before it has answered. Files with a hash in their
+ * name are cached for ever. Every other path gets the app shell, so that deep links work.
  */
 export async function dashboardFiles(directory: string): Promise<Middleware> {
   const files = await readAll(directory)
   const page = files.get('/index.html')?.plain.toString()
+  const scripts = `'self' ${inlineHashes(page ?? '')}`.trim()
 
   return async (ctx, next) => {
     if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || page === undefined) return next()
     const file = ctx.path === '/index.html' ? undefined : files.get(ctx.path)
     if (file !== undefined) {
-      ctx.set('Cache-Control', 'public, max-age=31536000, immutable')
+      const isNamedByHash = ctx.path.startsWith('/assets/')
+      ctx.set('Cache-Control', isNamedByHash ? 'public, max-age=31536000, immutable' : 'no-cache')
+      ctx.set('Content-Security-Policy', workerPolicy)
       ctx.vary('Accept-Encoding')
       const encoding = ctx.acceptsEncodings(...(file.brotli ? ['br'] : []), ...(file.gzip ? ['gzip'] : []), 'identity')
       if (encoding === 'br' || encoding === 'gzip') ctx.set('Content-Encoding', encoding)
@@ -38,17 +41,29 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
     if (ctx.path.startsWith('/assets/') || !ctx.get('Accept').includes('text/html')) return next()
     const nonce = randomBytes(16).toString('base64')
     ctx.set('Cache-Control', 'no-store')
-    ctx.set('Content-Security-Policy', policy(nonce))
+    ctx.set('Content-Security-Policy', policy(scripts, nonce))
     ctx.type = 'html'
     ctx.body = page.replace('%NONCE%', nonce)
   }
 }
 
-/** Allows nothing from other hosts and nothing inline, except the style elements that stop scrolling behind a dialog. */
-function policy(nonce: string): string {
+/** A worker has the policy of its own script, which is the same for all files. */
+const workerPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
+
+/** Returns the sources of a content security policy that allow the scripts inside a page, by their hashes. */
+function inlineHashes(page: string): string {
+  const scripts = [...page.matchAll(/<script>(.*?)<\/script>/gs)].map(([, script = '']) => script)
+  return scripts.map((script) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`).join(' ')
+}
+
+/**
+ * Allows nothing from other hosts and nothing inline, except the page's first script and the style elements that stop
+ * scrolling behind a dialog.
+ */
+function policy(scripts: string, nonce: string): string {
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    `script-src ${scripts}`,
     `style-src 'self' 'nonce-${nonce}'`,
     "img-src 'self'",
     "font-src 'self'",

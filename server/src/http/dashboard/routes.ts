@@ -1,10 +1,12 @@
-import { Router } from '@koa/router'
+import type { Router } from '@koa/router'
 import type { Context } from 'koa'
 import { type DashboardOperation, dashboardOperations } from '../../contract/dashboard-operations.ts'
 import { ApiError, notFound } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
+import { answerJson } from '../answer-json.ts'
 import { jsonBody } from '../body.ts'
 import { type IsTrustedProxy, isSecure } from '../client-address.ts'
+import { createRouter } from '../router.ts'
 import { parseBody } from '../validation.ts'
 import type { Dashboard, DashboardCall, SignedIn } from './call.ts'
 import { setCookie } from './cookies.ts'
@@ -12,7 +14,6 @@ import { setCookie } from './cookies.ts'
 export interface DashboardState {
   requestId: string
   address: string
-  token: string | undefined
   signedIn: SignedIn | undefined
 }
 
@@ -24,7 +25,7 @@ export function dashboardRouter(
   handlers: Dashboard['handlers'],
   isTrustedProxy: IsTrustedProxy,
 ): Router<DashboardState> {
-  const router = new Router<DashboardState>({ strict: true, sensitive: true })
+  const router = createRouter<DashboardState>()
   const readBody = jsonBody()
   for (const operation of dashboardOperations) {
     const handle = handlers[operation.name] as AnyHandler
@@ -38,12 +39,12 @@ export function dashboardRouter(
         },
         ...(operation.body ? [readBody] : []),
         async (ctx) => {
-          const { signedIn, token, requestId, address } = ctx.state
+          const { signedIn, requestId, address } = ctx.state
           const body = operation.body && parseBody(operation.body, ctx.request.body)
           if (ctx.params['id'] !== undefined && !isId('session', ctx.params['id'])) throw notFound()
           const result = await handle({
             signedIn,
-            token,
+            previousSession: signedIn?.sessionId,
             params: ctx.params,
             body,
             request: { id: requestId, address, userAgent: ctx.get('User-Agent').slice(0, 300) || null },
@@ -62,7 +63,7 @@ export function requireSession(signedIn: SignedIn | undefined): void {
   if (signedIn === undefined) throw new ApiError('unauthorized', 'Sign in first.')
 }
 
-function send(ctx: Pick<Context, 'status' | 'body'>, operation: DashboardOperation, result: unknown): void {
+function send(ctx: Pick<Context, 'status' | 'type' | 'body'>, operation: DashboardOperation, result: unknown): void {
   ctx.status = operation.status
-  if (operation.response !== undefined) ctx.body = operation.response.parse(result)
+  if (operation.response !== undefined) answerJson(ctx, operation.response.parse(result))
 }

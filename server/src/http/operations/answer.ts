@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { RouterContext } from '@koa/router'
 import { type Operation, operations } from '../../contract/operations.ts'
+import { answerJson } from '../answer-json.ts'
 import type { TextAnswer } from '../call.ts'
 import { nextLink, type Page } from '../page.ts'
 
@@ -57,6 +58,6 @@ export function sendAnswer(ctx: RouterContext, answer: Answer): void {
     ctx.type = answer.text.type
     ctx.body = answer.text.body
   } else if (answer.body !== undefined) {
-    ctx.body = answer.body
+    answerJson(ctx, answer.body)
   }
 }

@@ -23,6 +23,8 @@ export interface OperationDependencies {
   /** True makes an undeclared field in a response an error instead of stripping it; for tests. */
   readonly strict: boolean
   readonly audit: Audit
+  /** Throws while nothing can be written, because the disk is full. */
+  readonly assertWritable: () => Promise<void>
 }
 
 /** The state that earlier middleware leaves on the context. */
@@ -42,7 +44,7 @@ type AnyHandler = (call: AnyCall) => Promise<unknown>
 export async function handleOperation(
   ctx: RouterContext<RequestState>,
   operation: Operation,
-  { handlers, findProject, holdProject, strict, audit }: OperationDependencies,
+  { handlers, findProject, holdProject, strict, audit, assertWritable }: OperationDependencies,
   changes: Changes,
 ): Promise<void> {
   const { principal, requestId } = ctx.state
@@ -54,13 +56,24 @@ export async function handleOperation(
     path,
     body: input.body,
   })
+  // Deletions make room.
+  if (operation.method === 'POST' || operation.method === 'PATCH') await assertWritable()
   const project = await projectOf(ctx, findProject)
   checkIds(ctx.params, operation)
 
   const handle = handlers[operation.name] as AnyHandler
-  const afterCommit: (() => void)[] = []
+  const afterCommit: (() => void | Promise<void>)[] = []
+  let details: Readonly<Record<string, unknown>> | undefined
   const record = (transaction: Transaction, resourceId: string | null) =>
-    audit(transaction, { ...auditedRequest(ctx, operation), projectId: project?.id ?? null, resourceId })
+    audit(transaction, {
+      ...auditedRequest(ctx, operation),
+      projectId: project?.id ?? null,
+      resourceId,
+      ...(details === undefined ? {} : { details }),
+    })
+  const note = (facts: Readonly<Record<string, unknown>>) => {
+    details = facts
+  }
   const call = async (transaction: Transaction | undefined): Promise<Answer> => {
     // Without the hold, a resource created in a project that is deleted concurrently would be lost with it.
     if (transaction !== undefined && project !== undefined && operation.method === 'POST') {
@@ -73,14 +86,15 @@ export async function handleOperation(
       ...input,
       transaction,
       audit: operation.upload && record,
-      afterCommit: (callback: () => void) => void afterCommit.push(callback),
+      note,
+      afterCommit: (callback: () => void | Promise<void>) => void afterCommit.push(callback),
       request: requestFacts(ctx, operation),
     })
     if (transaction !== undefined) await record(transaction, resourceIdOf(ctx.params, result))
     return renderAnswer(operation, result, { path, params: ctx.params, query: ctx.query, strict })
   }
   const answer = isChange(operation) ? await changes({ id: requestId, claim }, call) : await call(undefined)
-  for (const callback of afterCommit) callback()
+  for (const callback of afterCommit) await callback()
   sendAnswer(ctx, answer)
 }
 
@@ -116,7 +130,7 @@ function auditedRequest({ state }: { readonly state: RequestState }, { name }: O
 
 /** Returns the id of the changed resource: that of the answer, else the last one in the path. */
 function resourceIdOf(params: Readonly<Record<string, string>>, result: unknown): string | null {
-  return (result as { id?: string } | undefined)?.id ?? params['id'] ?? params['project_id'] ?? null
+  return (result as { id?: string } | undefined)?.id ?? Object.values(params).at(-1) ?? null
 }
 
 /** True for operations that run in a transaction: all but reads and uploads. */

@@ -1,8 +1,9 @@
-import { Router } from '@koa/router'
+import type { Router } from '@koa/router'
 import { operations } from '../../contract/operations.ts'
 import type { OperationName } from '../../contract/routes.ts'
 import { jsonBody } from '../body.ts'
 import { authorize, type Principal } from '../principal.ts'
+import { createRouter } from '../router.ts'
 import type { Changes } from './changes.ts'
 import { handleOperation, type OperationDependencies, type RequestState } from './handle.ts'
 
@@ -19,8 +20,7 @@ export interface OperationsState extends RequestState {
  * Order of checks: permission (403), query and body (400), existence (404).
  */
 export function mountOperations(options: MountOptions, changes: Changes): Router<OperationsState> {
-  // Strict, case-sensitive routes: Location, Link and idempotency fingerprints derive from the path.
-  const router = new Router<OperationsState>({ strict: true, sensitive: true })
+  const router = createRouter<OperationsState>()
   const readBody = jsonBody()
   for (const operation of operations) {
     router.register(

@@ -127,7 +127,7 @@ export const components = {
   schemas: { Error: errorSchema },
 } as const
 
-/** Returns the ways to authenticate: an API key or, for the operations of signed-in users, the session cookie. */
+/** Returns the ways to authenticate: an API key or, for the operations of signed-in users, both secrets of a session. */
 export function securitySchemes(options: { readonly forUsers: boolean }): Readonly<Record<string, unknown>> {
   const apiKey = {
     type: 'http',
@@ -135,5 +135,11 @@ export function securitySchemes(options: { readonly forUsers: boolean }): Readon
     description: 'An API key, `fl_…`, as `Authorization: Bearer <key>`.',
   }
   const session = { type: 'apiKey', in: 'cookie', name: '__Host-fairlead_session', description: 'A signed-in user.' }
-  return options.forUsers ? { apiKey, session } : { apiKey }
+  const sessionSecret = {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Fairlead-Session',
+    description: 'The second secret of the session, from the answer to the sign-in. Both are needed.',
+  }
+  return options.forUsers ? { apiKey, session, sessionSecret } : { apiKey }
 }

@@ -18,6 +18,8 @@ export function curlOf(
     lines.push(`  -H 'Content-Type: application/json'`, `  -d '${quoted(content['application/json'].example)}'`)
   } else if (content?.['multipart/form-data'] !== undefined) {
     lines.push('  -F file=@picture.png')
+  } else if (content?.['application/x-git-bundle'] !== undefined) {
+    lines.push(`  -H 'Content-Type: application/x-git-bundle'`, '  --data-binary @app.bundle')
   } else if (method === 'POST') {
     lines[0] = `curl -X POST "$API${address}"`
   }

@@ -32,7 +32,9 @@ export function exampleId(kind: IdKind): string {
 export function exampleOf(schema: Schema, kind: IdKind, name = ''): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   for (const given of [schema.const, schema.default, schema.enum?.[0]]) if (given !== undefined) return given
-  const choice = (schema.anyOf ?? schema.oneOf)?.find((each) => each.type !== 'null')
+  // The alternatives of an object with members of its own only say which of them belong together.
+  const choices = schema.properties === undefined ? (schema.anyOf ?? schema.oneOf) : undefined
+  const choice = choices?.find((each) => each.type !== 'null')
   if (choice !== undefined) return exampleOf(choice, kind, name)
   switch (typeOf(schema)) {
     case 'object':
@@ -52,7 +54,9 @@ export function exampleOf(schema: Schema, kind: IdKind, name = ''): unknown {
 }
 
 function objectExample(schema: Schema, kind: IdKind): Record<string, unknown> {
-  const members = Object.entries(schema.properties ?? {})
+  const [first, ...more] = schema.oneOf ?? []
+  const others = new Set([...more.flatMap(({ required = [] }) => required), ...(first?.not?.required ?? [])])
+  const members = Object.entries(schema.properties ?? {}).filter(([name]) => !others.has(name))
   if (members.length === 0 && typeof schema.additionalProperties === 'object') {
     return { NAME: exampleOf(schema.additionalProperties, kind) }
   }

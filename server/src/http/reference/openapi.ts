@@ -106,7 +106,7 @@ function describe(operation: Operation, schemas: Record<string, Schema>): Operat
     parameters: parametersOf(operation),
     // A missing body is read as an empty object.
     ...(body === undefined ? {} : { requestBody: { required: !operation.body?.safeParse({}).success, content: body } }),
-    ...(operation.upload ? { requestBody: { required: true, content: uploadContent } } : {}),
+    ...(operation.upload ? { requestBody: { required: true, content: uploadContent[operation.upload] } } : {}),
     responses: {
       [operation.status]: successOf(operation, named),
       ...Object.fromEntries(errorsOf(operation).map((code) => [errorStatuses[code], ref('responses', code)])),
@@ -116,7 +116,10 @@ function describe(operation: Operation, schemas: Record<string, Schema>): Operat
 
 function accessOf({ access }: Operation): Pick<OperationObject, 'security' | 'servers'> {
   if (access === 'user') {
-    return { security: [{ session: [] }], servers: [{ url: '/dashboard/api', description: 'For signed-in users' }] }
+    return {
+      security: [{ session: [], sessionSecret: [] }],
+      servers: [{ url: '/dashboard/api', description: 'For signed-in users' }],
+    }
   }
   return { security: [{ apiKey: access === 'any' ? [] : [access] }] }
 }
@@ -147,17 +150,21 @@ function parametersOf(operation: Operation): (Parameter | Reference)[] {
   return [...inPath, ...page, ...inQuery, ...key]
 }
 
-const uploadContent: Content = {
+const uploadContent: Readonly<Record<NonNullable<Operation['upload']>, Content>> = {
   'multipart/form-data': {
-    schema: {
-      type: 'object',
-      properties: {
-        file: { type: 'string', format: 'binary', description: 'The file; the part may have any name.' },
-        name: { type: 'string', description: 'Renames it.' },
+    'multipart/form-data': {
+      schema: {
+        type: 'object',
+        properties: {
+          file: { type: 'string', format: 'binary', description: 'The file; the part may have any name.' },
+          name: { type: 'string', description: 'Renames it.' },
+        },
+        required: ['file'],
       },
-      required: ['file'],
     },
   },
+  // OpenAPI 3.1 describes raw bytes by the media type alone.
+  'application/x-git-bundle': { 'application/x-git-bundle': { schema: {} } },
 }
 
 function successOf(operation: Operation, named: (part: 'Answer', schema: Schema) => Content): Response {

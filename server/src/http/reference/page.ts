@@ -3,6 +3,7 @@ import { exampleOf } from './examples.ts'
 import { fieldsOf } from './fields.ts'
 import { type Html, html, nothing, prose } from './html.ts'
 import { type OpenApi, type OperationObject, type Parameter, type Response, titleOf } from './openapi.ts'
+import { originMark } from './origin.ts'
 import type { Schema } from './schemas.ts'
 
 interface Entry {
@@ -11,7 +12,7 @@ interface Entry {
   readonly operation: OperationObject
 }
 
-/** Returns the API reference as one page. It works without scripts: the document contains everything. */
+/** Returns the API reference as one page, with `originMark` for the address of the server. It works without scripts: the document contains everything. */
 export function referencePage(document: OpenApi): string {
   const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Entry => ({ method: method.toUpperCase(), path, operation })),
@@ -70,7 +71,7 @@ function basics(title: string, description: string): Html {
   return html`<section id="basics"><h1>${title}</h1>
 ${description.split('\n\n').map((paragraph) => html`<p>${prose(paragraph)}</p>`)}
 <p>The base address is that of this server followed by <code>/v1</code>. The examples use two variables:</p>
-${sample('Shell', 'API=http://127.0.0.1:3000/v1\nKEY=fl_…', 'base')}
+${sample('Shell', `API=${originMark}/v1\nKEY=fl_…`, 'base')}
 <h2>Repeating a request</h2>
 <p>${prose('Send an `Idempotency-Key` that you choose with every `POST`. If no answer arrives, send the same request with the same key again: nothing is done twice, and you get the first answer, marked `Idempotent-Replayed: true`. Keys are remembered for 24 hours.')}</p>
 <h2>Long lists</h2>

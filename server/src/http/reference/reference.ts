@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import type { Middleware } from 'koa'
-import { openApiDocument } from './openapi.ts'
-import { referencePage } from './page.ts'
+import { clientOrigin, type IsTrustedProxy } from '../client-address.ts'
+import { originMark } from './origin.ts'
 
 /** Beside `src` and `dist`: the path is the same from either. */
 const assets = new URL('../../../assets/', import.meta.url)
@@ -10,28 +10,38 @@ const assets = new URL('../../../assets/', import.meta.url)
 const pagePolicy =
   "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+const makeDocument = async () => (await import('./openapi.ts')).openApiDocument()
+
+const asset = (name: string) => async () => readFile(new URL(name, assets), 'utf8')
+
+interface ReferenceFile {
+  readonly type: string
+  make(): Promise<string>
+}
+
+const files: ReadonlyMap<string, ReferenceFile> = new Map([
+  ['/openapi.json', { type: 'application/json', make: async () => JSON.stringify(await makeDocument()) }],
+  ['/docs', { type: 'text/html', make: async () => (await import('./page.ts')).referencePage(await makeDocument()) }],
+  ['/docs/style.css', { type: 'text/css', make: asset('docs/style.css') }],
+  ['/docs/page.js', { type: 'text/javascript', make: asset('docs/page.js') }],
+  ['/fairlead.schema.json', { type: 'application/json', make: asset('fairlead.schema.json') }],
+])
+
 /**
  * Serves `/openapi.json`, the page `/docs` that is generated from it, and the schema of an app's `fairlead.json`. They are
- * open to everybody, because they contain nothing about this installation.
+ * open to everybody, because they contain nothing about this installation. Each is made for its first request: most servers
+ * are never asked, and do without the memory.
  */
-export function reference(): Middleware {
-  const document = openApiDocument()
-  const files = new Map([
-    ['/openapi.json', { type: 'application/json', body: JSON.stringify(document) }],
-    ['/docs', { type: 'text/html', body: referencePage(document) }],
-    ['/docs/style.css', { type: 'text/css', body: readFileSync(new URL('docs/style.css', assets), 'utf8') }],
-    ['/docs/page.js', { type: 'text/javascript', body: readFileSync(new URL('docs/page.js', assets), 'utf8') }],
-    [
-      '/fairlead.schema.json',
-      { type: 'application/json', body: readFileSync(new URL('fairlead.schema.json', assets)) },
-    ],
-  ])
+export function reference(isTrustedProxy: IsTrustedProxy): Middleware {
+  const bodies = new Map<string, string>()
   return async (ctx, next) => {
     const file = ctx.method === 'GET' || ctx.method === 'HEAD' ? files.get(ctx.path) : undefined
     if (file === undefined) return next()
+    const body = bodies.get(ctx.path) ?? (await file.make())
+    bodies.set(ctx.path, body)
     if (file.type === 'text/html') ctx.set('Content-Security-Policy', pagePolicy)
     ctx.set('Cache-Control', 'no-cache')
     ctx.type = file.type
-    ctx.body = file.body
+    ctx.body = file.type === 'text/html' ? body.replaceAll(originMark, clientOrigin(ctx.req, isTrustedProxy)) : body
   }
 }

@@ -14,6 +14,7 @@ export interface Schema {
   required?: string[]
   additionalProperties?: boolean | Schema
   propertyNames?: Schema
+  not?: Schema
   items?: Schema
   anyOf?: Schema[]
   oneOf?: Schema[]

@@ -15,9 +15,9 @@ export interface Hierarchy {
  * nowhere.
  *
  * A group belongs to its creator. So `top` uses only hierarchies in which this process is in the topmost visible group: a
- * machine or container without a manager of groups. `delegated` uses the group that the process is in: the operator says
- * that it was handed over (`Delegate=yes` of systemd). The server never moves to a group beside or above its own, so all
- * limits of the server also hold for its apps.
+ * machine or container without a manager of groups. `delegated` uses the group that the process is in: it was handed over
+ * (`Delegate=yes` of systemd). The server never moves to a group beside or above its own, so all limits of the server also
+ * hold for its apps. In version 2 it moves to a group below, where its successor finds itself: that one uses the same.
  *
  * The name of a unit of systemd uses the group of that unit, which was delegated and lies beside the unit that the server
  * runs in. systemd starts a process in the group of its unit, and version 2 refuses processes in a group whose children have
@@ -28,7 +28,8 @@ export function parseHierarchy(
   mountinfo: string,
   place: 'top' | 'delegated' | `${string}.service`,
 ): Hierarchy | null {
-  const paths = place.endsWith('.service') ? pathsOfUnit(groupPaths(cgroup), place) : groupPaths(cgroup)
+  const own = groupPaths(cgroup)
+  const paths = place === 'delegated' ? withoutOwnGroups(own) : place === 'top' ? own : pathsOfUnit(own, place)
   const first: Partial<Record<Controller, string>> = {}
   let second: string | undefined
   for (const line of mountinfo.split('\n')) {
@@ -58,6 +59,32 @@ function groupPaths(cgroup: string): ReadonlyMap<string, string> {
     for (const name of names?.split(',') ?? []) paths.set(name, path.join(':'))
   }
   return paths
+}
+
+/** Leaves out the group that a server has moved itself to (`ownGroup`). */
+function withoutOwnGroups(paths: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return new Map([...paths].map(([name, path]) => [name, path.replace(/\/fairlead-[0-9a-f]+-server$/, '') || '/']))
+}
+
+/** Returns the name of the group in which a server with groups of this name is itself, where that must be one below. */
+export const ownGroup = (name: string): string => `${name}-server`
+
+/** A unit of systemd, and the manager that it belongs to. */
+export interface Unit {
+  readonly name: string
+  readonly manager: 'system' | 'user'
+}
+
+/** Returns the unit that a process is in, by its `/proc/<pid>/cgroup`; `null` without systemd. */
+export function unitOf(cgroup: string): Unit | null {
+  const paths = groupPaths(cgroup)
+  // Version 1 has a hierarchy for systemd's own records.
+  const parts = [paths.get(''), paths.get('name=systemd')].flatMap((path) => path?.split('/') ?? [])
+  const at = parts.findLastIndex((part) => /\.(service|scope)$/.test(part))
+  const name = parts[at]
+  if (name === undefined) return null
+  const isUsers = parts.slice(0, at).some((part) => /^user@\d+\.service$/.test(part))
+  return { name, manager: isUsers ? 'user' : 'system' }
 }
 
 /** Returns the group of the unit beside the one of this process: the same in each hierarchy. */

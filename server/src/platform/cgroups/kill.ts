@@ -1,9 +1,10 @@
-import { readFile, rmdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { growingPause } from '../abort.ts'
 import { isCode, type Layout } from './layout.ts'
 
-const pollMs = 10
+/** Processes that are killed are mostly gone within a millisecond or two, which a deployment waits for several times. */
+const pauses = { firstMs: 1, longestMs: 10 }
 const freezeDeadlineMs = 1_000
 const killDeadlineMs = 10_000
 
@@ -25,6 +26,7 @@ export async function processesOf(layout: Layout, name: string): Promise<number[
 /** Ends every process of a group. They are frozen first, so that none can fork meanwhile. */
 export async function killGroup(layout: Layout, name: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
+  const pause = growingPause(pauses)
   for (;;) {
     if ((await processesOf(layout, name)).length === 0) return
     if (performance.now() > deadline) throw new Error(`the processes of the group ${name} survive SIGKILL`)
@@ -35,7 +37,7 @@ export async function killGroup(layout: Layout, name: string): Promise<void> {
     for (const pid of await processesOf(layout, name)) sendKill(pid)
     // A frozen process receives the signal when it is thawed.
     await freeze(layout, name, false)
-    await sleep(pollMs)
+    await pause()
   }
 }
 
@@ -45,17 +47,19 @@ async function freeze({ version, folders }: Layout, name: string, frozen: boolea
   if (folder === undefined || version === 2) return
   const file = join(folder, name, 'freezer.state')
   const deadline = performance.now() + freezeDeadlineMs
+  const pause = growingPause(pauses)
   do {
     await writeFile(file, frozen ? 'FROZEN' : 'THAWED').catch(() => undefined)
     // The state is FREEZING while some process is still inside the kernel.
     if (!frozen || (await readFile(file, 'utf8').catch(() => 'FROZEN')).trim() === 'FROZEN') return
-    await sleep(pollMs)
+    await pause()
   } while (performance.now() < deadline)
 }
 
-/** Deletes a group's folder, which stays busy for a moment after its last process has ended. */
+/** Deletes a group's folder with those below, which stay busy for a moment after their last process has ended. */
 export async function removeGroup(folder: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
+  const pause = growingPause(pauses)
   for (;;) {
     try {
       return await rmdir(folder)
@@ -63,8 +67,15 @@ export async function removeGroup(folder: string): Promise<void> {
       if (isCode(error, 'ENOENT')) return
       if (!isCode(error, 'EBUSY') || performance.now() > deadline) throw error
     }
-    await sleep(pollMs)
+    // Only an engine that runs in a group makes others below it.
+    for (const name of await foldersIn(folder)) await removeGroup(join(folder, name))
+    await pause()
   }
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 }
 
 function sendKill(pid: number): void {

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { availableControllers, type Controller, controllers, type Hierarchy } from './hierarchy.ts'
+import { availableControllers, type Controller, controllers, type Hierarchy, ownGroup } from './hierarchy.ts'
 
 /** The server's own folder in each hierarchy that it can write. The groups are folders in it. */
 export interface Layout {
@@ -50,7 +50,7 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
   await writeFile(join(parent, 'cgroup.subtree_control'), value).catch(async (error: unknown) => {
     if (!isCode(error, 'EBUSY')) throw error
     // A group that holds processes itself cannot enable controllers for its children: they all move to a child.
-    await moveProcesses(parent, join(parent, `${name}-server`))
+    await moveProcesses(parent, join(parent, ownGroup(name)))
     await writeFile(join(parent, 'cgroup.subtree_control'), value)
   })
   await writeFile(join(folder, 'cgroup.subtree_control'), value)

@@ -1,12 +1,14 @@
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { z } from 'zod'
-import { jsonVariables, megabytes, type Range, range, seconds } from './values.ts'
+import { absolutePaths, jsonVariables, list, megabytes, type Range, range, seconds } from './values.ts'
 
 export interface DeploysConfig {
   /** The ports on loopback that releases listen on. */
   readonly releasePorts: Range
   /** The most builds that run at the same time. */
   readonly builds: number
+  /** The memory of each build, in bytes. */
+  readonly buildMemoryBytes: number
   readonly fetchTimeoutMs: number
   readonly buildTimeoutMs: number
   readonly startTimeoutMs: number
@@ -16,6 +18,8 @@ export interface DeploysConfig {
   readonly drainMs: number
   /** The most disk space for the files of a commit. */
   readonly mostSourceBytes: number
+  /** How many days an uploaded source is kept after its last use. */
+  readonly sourceRetentionDays: number
   /** The most disk space for a release: its files and what its build made. */
   readonly mostReleaseBytes: number
   /** The most disk space for a running app: its release, `HOME`, `TMPDIR` and the packages of its builds. */
@@ -26,8 +30,12 @@ export interface DeploysConfig {
   readonly mostAllCachesBytes: number
   /** Free disk space below which nothing is accepted or built. */
   readonly reserveBytes: number
+  /** Folders whose git repositories every account may deploy, as `file:` addresses. */
+  readonly fileSources: readonly string[]
   /** Variables given to git and to builds, such as a package registry's address. */
   readonly environment: Readonly<Record<string, string>>
+  /** Images of the Docker engine that every Dockerfile may begin with. */
+  readonly baseImages: readonly string[]
 }
 
 export const deploysSettings = {
@@ -38,18 +46,27 @@ export const deploysSettings = {
     .regex(/^[1-9]\d{0,2}$/, 'must be a whole number from 1 to 999')
     .transform(Number)
     .optional(),
+  // Below it, not even a package manager can run.
+  FAIRLEAD_BUILD_MEMORY_MB: megabytes.refine((bytes) => bytes >= 128_000_000, 'must be at least 128').optional(),
   FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
   FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),
   FAIRLEAD_START_TIMEOUT: seconds.default(60_000),
   FAIRLEAD_STABLE_TIME: seconds.default(1_000),
   FAIRLEAD_DRAIN_TIMEOUT: seconds.default(30_000),
   FAIRLEAD_SOURCE_MB: megabytes.default(1_000_000_000),
+  FAIRLEAD_SOURCE_RETENTION: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, 'must be a number of days')
+    .transform(Number)
+    .default(7),
   FAIRLEAD_RELEASE_MB: megabytes.default(4_000_000_000),
   FAIRLEAD_APP_MB: megabytes.optional(),
   FAIRLEAD_CACHE_MB: megabytes.default(2_000_000_000),
   FAIRLEAD_ALL_CACHES_MB: megabytes.default(20_000_000_000),
   FAIRLEAD_RESERVE_MB: megabytes.default(1_000_000_000),
+  FAIRLEAD_FILE_SOURCES: absolutePaths.default([]),
   FAIRLEAD_BUILD_ENV: jsonVariables.default({}),
+  FAIRLEAD_BASE_IMAGES: list.default([]),
 }
 
 export type DeploysSet = z.output<z.ZodObject<typeof deploysSettings>>
@@ -58,18 +75,29 @@ export function deploysConfig(set: DeploysSet): DeploysConfig {
   return {
     releasePorts: set.FAIRLEAD_RELEASE_PORTS,
     builds: set.FAIRLEAD_BUILDS ?? Math.max(1, Math.floor(availableParallelism() / 2)),
+    buildMemoryBytes: set.FAIRLEAD_BUILD_MEMORY_MB ?? defaultBuildMemory(machineBytes()),
     fetchTimeoutMs: set.FAIRLEAD_FETCH_TIMEOUT,
     buildTimeoutMs: set.FAIRLEAD_BUILD_TIMEOUT,
     startTimeoutMs: set.FAIRLEAD_START_TIMEOUT,
     stableMs: set.FAIRLEAD_STABLE_TIME,
     drainMs: set.FAIRLEAD_DRAIN_TIMEOUT,
     mostSourceBytes: set.FAIRLEAD_SOURCE_MB,
+    sourceRetentionDays: set.FAIRLEAD_SOURCE_RETENTION,
     mostReleaseBytes: set.FAIRLEAD_RELEASE_MB,
     // A release of the largest allowed size can start, and has room to write.
     mostAppBytes: set.FAIRLEAD_APP_MB ?? 2 * set.FAIRLEAD_RELEASE_MB,
     mostEachCacheBytes: set.FAIRLEAD_CACHE_MB,
     mostAllCachesBytes: set.FAIRLEAD_ALL_CACHES_MB,
     reserveBytes: set.FAIRLEAD_RESERVE_MB,
+    fileSources: set.FAIRLEAD_FILE_SOURCES,
     environment: set.FAIRLEAD_BUILD_ENV,
+    baseImages: set.FAIRLEAD_BASE_IMAGES,
   }
 }
+
+/** Frameworks need 600 to 1,500 MB to build. On a small machine the other half is for everything else. */
+export const defaultBuildMemory = (machine: number): number =>
+  Math.min(2_000_000_000, Math.floor(machine / 2 / 1_000_000) * 1_000_000)
+
+/** Returns the bytes of memory that the server and all that it starts may have: a container may have less than the machine. */
+export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { plansFile } from '../plans.ts'
 import { list, postgresUrl, range, seconds, slug, text } from './values.ts'
 
-/** The place where the server may make control groups: see `parseHierarchy`. */
-export type CgroupPlace = 'top' | 'delegated' | `${string}.service`
+/** The place where the server may make control groups, `none` for nowhere: see `parseHierarchy`. */
+export type CgroupPlace = 'none' | 'top' | 'delegated' | `${string}.service`
 
 const cgroupPlace = z.custom<CgroupPlace>(
-  (value) => typeof value === 'string' && /^(top|delegated|[\w@-][\w@.-]*\.service)$/.test(value),
-  'must be top, delegated, or the name of a unit of systemd, such as fairlead-apps.service',
+  (value) => typeof value === 'string' && /^(none|top|delegated|[\w@-][\w@.-]*\.service)$/.test(value),
+  'must be none, top, delegated, or the name of a unit of systemd, such as fairlead-apps.service',
 )
 
 /** The settings of the server itself and of what it keeps. */
@@ -35,6 +35,10 @@ export const generalSettings = {
     .regex(/^[1-9]\d{0,4}$/, 'must be a number of days')
     .transform(Number)
     .default(365),
+  // At most an hour: a run exchanges another token before the key expires.
+  FAIRLEAD_WORKFLOW_KEY_LIFE: seconds
+    .refine((ms) => ms >= 1_000 && ms <= 3_600_000, 'must be 1 to 3600 seconds')
+    .default(900_000),
   FAIRLEAD_METRICS_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 printable ASCII characters without spaces')
@@ -44,7 +48,7 @@ export const generalSettings = {
     .refine(({ from }) => from >= 1000, 'must not hold the uids of the system, below 1000')
     .default({ from: 40000, to: 49999 }),
   FAIRLEAD_ON_STOP: z.enum(['all', 'server'], "must be 'all' or 'server'").default('all'),
-  FAIRLEAD_CGROUPS: cgroupPlace.default('top'),
+  FAIRLEAD_CGROUPS: cgroupPlace.optional(),
   FAIRLEAD_HANDOVER_TIMEOUT: seconds.refine((ms) => ms > 0, 'must be more than 0').default(60_000),
   FAIRLEAD_RETIRE_TIMEOUT: seconds.default(3_600_000),
 }

@@ -42,6 +42,8 @@ export const list = z.string().transform((value) =>
     .filter((item) => item !== ''),
 )
 
+export const absolutePaths = list.pipe(z.array(z.string().startsWith('/', 'must be absolute paths joined by commas')))
+
 export const range = z
   .string()
   .regex(/^\d+-\d+$/, 'must be two numbers joined by a hyphen, such as 20000-29999')

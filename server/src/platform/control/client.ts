@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
+import { request } from '../machine/http.ts'
 import { ControlError, controlHost, mostBytes, type ServerStatus, serverStatus } from './protocol.ts'
 import { liveRecords, livesAs, type ServerRecord } from './records.ts'
 

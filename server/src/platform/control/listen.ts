@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { chmod } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import type { Logger } from '../logger.ts'
+import { createServer } from '../machine/http.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../machine/socket-folder.ts'
 import { bootId, inspectProcess } from '../processes.ts'
 import { ControlError, controlHost, mostBytes } from './protocol.ts'
@@ -36,9 +38,11 @@ export async function openControl(options: {
   readonly folder: string
   readonly identity: Pick<ServerRecord, 'id' | 'version' | 'startedAt'>
   readonly handlers: ControlHandlers
+  /** Takes connections that ask for another protocol. */
+  readonly onUpgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined
   readonly logger: Pick<Logger, 'warn'>
 }): Promise<Control> {
-  const { folder, identity, handlers, logger } = options
+  const { folder, identity, handlers, onUpgrade, logger } = options
   await makePrivateDirectory(folder, null)
   // Removes the files of servers that were killed.
   await liveRecords(folder)
@@ -54,9 +58,16 @@ export async function openControl(options: {
       response.destroy()
     })
   })
+  if (onUpgrade !== undefined) {
+    server.on('upgrade', (request, socket, head) => {
+      if (isForBrowsers(request)) socket.destroy()
+      else onUpgrade(request, socket, head)
+    })
+  }
   server.requestTimeout = requestDeadlineMs
   server.listen(socket)
   await once(server, 'listening')
+  server.on('error', (error) => logger.warn({ err: error }, 'a connection to the control socket failed'))
   await chmod(socket, 0o600)
   const record = {
     ...identity,
@@ -105,9 +116,12 @@ async function answer(handlers: ControlHandlers, request: IncomingMessage, respo
   response.end(text)
 }
 
+/** True for a request that a web page may have sent. */
+const isForBrowsers = ({ headers }: IncomingMessage): boolean =>
+  headers.origin !== undefined || headers.host !== controlHost
+
 async function handle(handlers: ControlHandlers, request: IncomingMessage): Promise<unknown> {
-  const { origin, host } = request.headers
-  if (origin !== undefined || host !== controlHost) throw new ControlError(403, 'This socket is not for browsers.')
+  if (isForBrowsers(request)) throw new ControlError(403, 'This socket is not for browsers.')
   const route = `${request.method} ${request.url}`
   const handler = Object.hasOwn(handlers, route) ? handlers[route] : undefined
   if (handler === undefined) throw new ControlError(404, `This version of Fairlead has no ${route}.`)

@@ -1,5 +1,5 @@
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { readOptional } from '../files.ts'
 import { bootId, inspectProcess } from '../processes.ts'
@@ -61,7 +61,7 @@ export async function liveRecords(folder: string): Promise<ServerRecord[]> {
     throw error
   })
   for (const name of new Set(names.flatMap((file) => fileNames.exec(file)?.[1] ?? []))) {
-    const record = parseRecord((await readOptional(join(folder, `${name}.json`))) ?? '')
+    const record = parseRecord((await readOptional(join(folder, `${name}.json`))) ?? '', name)
     if (record !== null && (await livesAs(record))) live.push(record)
     else if (record !== null) await removeRecord(folder, record)
     else if ((await inspectProcess(Number.parseInt(name, 10))) === null) await removeFiles(folder, name)
@@ -73,10 +73,15 @@ async function removeFiles(folder: string, name: string): Promise<void> {
   for (const ending of ['json', 'new', 'sock']) await rm(join(folder, `${name}.${ending}`), { force: true })
 }
 
-/** Returns `null` for a file without a record: a server that is about to write it, or that was killed before. */
-function parseRecord(text: string): ServerRecord | null {
+/**
+ * Returns `null` for a file without a record: a server that is about to write it, or that was killed before. A record that
+ * names anything but a socket of its own name is none: a command may look into a folder that came with a repository, and
+ * would remove the file.
+ */
+function parseRecord(text: string, name: string): ServerRecord | null {
   try {
-    return schema.parse(JSON.parse(text))
+    const record = schema.parse(JSON.parse(text))
+    return basename(record.socket) === `${name}.sock` ? record : null
   } catch {
     return null
   }

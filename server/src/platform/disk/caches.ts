@@ -47,9 +47,17 @@ export function beyondCaps(found: readonly FoundCache[], { mostEachBytes, mostAl
   return [...tooLarge, ...tooMany].map(({ path }) => path)
 }
 
-/** @param options.list lists the folders of all caches; they need not exist */
-export function createCaches(options: CacheCaps & { readonly list: () => Promise<readonly string[]> }): Caches {
-  const { list } = options
+/**
+ * @param options.list lists the folders of all caches; they need not exist
+ * @param options.isKept true for a folder that something needs, so that the caps do not delete it
+ */
+export function createCaches(
+  options: CacheCaps & {
+    readonly list: () => Promise<readonly string[]>
+    readonly isKept?: (path: string) => Promise<boolean>
+  },
+): Caches {
+  const { list, isKept = async () => false } = options
   const lock = createKeyedLock()
   /** The number of callers that use a folder or wait for it. */
   const users = new Map<string, number>()
@@ -64,7 +72,7 @@ export function createCaches(options: CacheCaps & { readonly list: () => Promise
     const known = measured.get(path)
     const bytes = known?.usedAt === usedAt ? known.bytes : await sizeOf([path])
     measured.set(path, { bytes, usedAt })
-    return { path, bytes, usedAt, inUse: isInUse(path) }
+    return { path, bytes, usedAt, inUse: isInUse(path) || (await isKept(path)) }
   }
 
   const trim = async (): Promise<void> => {
@@ -77,7 +85,9 @@ export function createCaches(options: CacheCaps & { readonly list: () => Promise
     }
     for (const path of beyondCaps(found, options)) {
       // A caller that needs it from here on waits until it is deleted.
-      if (!isInUse(path)) await lock(path, () => removeFolder(path))
+      if (isInUse(path)) continue
+      // Something that needs it may have begun since the look at it.
+      await lock(path, async () => ((await isKept(path)) ? undefined : removeFolder(path)))
     }
   }
 

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import type { Logger } from '../logger.ts'
+import { startProcess } from '../processes.ts'
 import { type FromSuccessor, fromSuccessor, type ToSuccessor } from './protocol.ts'
 
 /** A server that has taken the listening socket, and answers on it. */
@@ -28,8 +29,11 @@ export class HandoverError extends Error {
 }
 
 const keptLines = 10
-/** Once it has the socket, the successor may hold accepted connections, so it gets this much longer before it is ended. */
-const listeningMs = 10_000
+/**
+ * Once it has the socket, the successor may hold accepted connections, so it gets this much longer before it is ended. A
+ * busy service manager may take ten seconds to read who the main process is.
+ */
+const listeningMs = 20_000
 
 /**
  * Starts a successor that outlives this process, and hands it the listening socket once it is prepared. Resolves when it
@@ -39,7 +43,7 @@ export async function handOver(options: HandOverOptions): Promise<Successor> {
   const { program, logger } = options
   const [file, ...args] = program
   // In the log of this server, because its log goes on to be the successor's.
-  const child = spawn(file, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child = startProcess(file, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit').catch((error: unknown) => [error] as unknown[])
   try {
     const successor = await converse(child, options)

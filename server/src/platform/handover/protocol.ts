@@ -10,7 +10,7 @@ import { z } from 'zod'
  *   log …                  ─▶
  *   prepared               ─▶
  *                          ◀─     listener (with the socket)
- *   ready                  ─▶     stops accepting
+ *   ready                  ─▶     stops accepting, finishes, and ends
  *
  * `failed` may come at any time. The two may be of different versions, so messages are only ever added.
  */

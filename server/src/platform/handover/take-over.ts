@@ -11,7 +11,7 @@ export interface Takeover {
   log(line: string): void
   /** Asks for the listening socket, once everything behind it is prepared. It accepts from then on. */
   listener(): Promise<Server>
-  /** Says that this server answers; the other one stops accepting. */
+  /** Says that this server answers, and that a service manager knows it; the other one stops accepting, and ends. */
   ready(): Promise<void>
   /** Says why this server cannot start. */
   failed(error: unknown): Promise<void>

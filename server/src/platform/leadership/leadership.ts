@@ -5,10 +5,11 @@ import type { Database, DatabaseHandle } from '../database.ts'
 import type { Logger } from '../logger.ts'
 import { isPassing } from './away.ts'
 import { openFencedDatabase } from './fenced-database.ts'
-import { type Attempt, type LockSession, winLock } from './lock-session.ts'
+import type { Attempt, LockSession } from './lock-session.ts'
 import { beginEpoch, fenceOff, type Taker } from './takeover.ts'
 import { startTenure, type Tenure } from './tenure.ts'
 import { afterFailureMs, settleTimeoutMs } from './timing.ts'
+import { winLock } from './win-lock.ts'
 
 /** The database as the leader uses it: every write is refused once a later epoch has begun. */
 export interface LeaderState {
@@ -20,6 +21,8 @@ export interface LeaderState {
 export interface Leadership {
   /** Counts the take-overs; higher than that of every earlier leader. */
   readonly epoch: number
+  /** How far the clock was set back since another server led last, in milliseconds. */
+  readonly clockBackMs: number
   readonly state: LeaderState
   /** Aborts when the leadership is lost, or when it was given up and the work has ended. */
   readonly signal: AbortSignal
@@ -132,14 +135,15 @@ async function serve(
   stopping: AbortSignal,
 ): Promise<void> {
   const { connection, logger } = options
-  const epoch = await beginEpoch(session, options).catch(async (error: unknown) => {
+  const begun = await beginEpoch(session, options).catch(async (error: unknown) => {
     const away = session.isEnded() || isPassing(error)
     await session.close()
     if (!away) throw error
     logger.warn({ err: error }, 'the database was away when this server was to lead; contending again')
     return null
   })
-  if (epoch === null) return
+  if (begun === null) return
+  const { epoch, clockBackMs } = begun
   const over = new AbortController()
   const onLost = (reason: Error) => {
     logger.warn({ err: reason }, 'the leadership was lost')
@@ -152,7 +156,7 @@ async function serve(
     const interrupt = () => over.abort(stopping.reason)
     stopping.addEventListener('abort', interrupt)
     try {
-      return await options.lead({ epoch, state: database, signal: over.signal })
+      return await options.lead({ epoch, clockBackMs, state: database, signal: over.signal })
     } finally {
       stopping.removeEventListener('abort', interrupt)
     }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { endedOrAborted } from '../abort.ts'
-import { closeTimeoutMs, pollMs, queryTimeoutMs, settlePollMs, silentMs } from './timing.ts'
+import { closeTimeoutMs, queryTimeoutMs, silentMs } from './timing.ts'
 
 /**
  * `fairsrv1` in ASCII, as the 64-bit key of an advisory lock. Versions without followers use the same one, so that none
@@ -20,8 +20,10 @@ export interface Attempt {
   readonly epoch: number
   /** The server that leads, or led last; `null` when that gave the leadership up. */
   readonly holder: string | null
-  /** True when the leader has not renewed in time. */
+  /** True when the leader has not renewed in time, by the database's clock. */
   readonly silent: boolean
+  /** The time of the last renewal. It is only compared with others, because the database's clock may be set. */
+  readonly renewed: string
   /** The session that holds the lock. */
   readonly session: string | null
 }
@@ -55,6 +57,21 @@ export async function openLockSession(connection: ClientConfig): Promise<LockSes
     query_timeout: queryTimeoutMs,
     ...connection,
   })
+  const session = createLockSession(client)
+  try {
+    await client.connect()
+    // Set by a statement, because a name in DATABASE_URL would replace one in the settings of the connection.
+    await client.query(`set application_name = '${sessionName}'`)
+    await client.query(`listen ${channel}`)
+    return session
+  } catch (error) {
+    await session.close()
+    throw error
+  }
+}
+
+/** @param client not connected yet, so that nothing that it reports is missed */
+function createLockSession(client: Client): LockSession {
   let ended = false
   const end = Promise.withResolvers<void>()
   client.once('end', () => {
@@ -70,7 +87,8 @@ export async function openLockSession(connection: ClientConfig): Promise<LockSes
     async tryLock() {
       const [row] = await session.query<Omit<Attempt, 'epoch'> & { readonly epoch: string }>(
         `select pg_try_advisory_lock($1::bigint) as taken, epoch, holder, (${lockHolder} limit 1) as session,
-                renewed_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000) as silent
+                renewed_at::text as renewed,
+                abs(extract(epoch from clock_timestamp() - renewed_at)) * 1000 > $2::float8 as silent
          from leadership`,
         [lockKey, silentMs],
       )
@@ -105,19 +123,10 @@ export async function openLockSession(connection: ClientConfig): Promise<LockSes
     },
     close: () => closeClient(client),
   }
-  try {
-    await client.connect()
-    // Set by a statement, because a name in DATABASE_URL would replace one in the settings of the connection.
-    await client.query(`set application_name = '${sessionName}'`)
-    await client.query(`listen ${channel}`)
-    return session
-  } catch (error) {
-    await session.close()
-    throw error
-  }
+  return session
 }
 
-/** Says goodbye; a database that does not answer is left without. */
+/** Ends the connection as the protocol asks; cuts it when the database does not answer in time. */
 async function closeClient(client: Client): Promise<void> {
   const over = new AbortController()
   const closed = client.end().catch(() => undefined)
@@ -127,56 +136,4 @@ async function closeClient(client: Client): Promise<void> {
     connection.stream.destroy()
   }
   over.abort()
-}
-
-export interface Contest {
-  readonly connection: ClientConfig
-  /** Called after each attempt that did not get the lock. The contest ends when it returns false. */
-  readonly onRefused: (attempt: Attempt) => boolean
-  /** Called when the database cannot be reached. */
-  readonly onError: (error: unknown) => void
-}
-
-/**
- * Contends for the lock until it is won, also while the database is away for some time. The session of a silent leader is
- * ended when two attempts in a row have found it. Returns the session that holds the lock; `null` when the contest was
- * ended by `onRefused` or by `signal`.
- */
-export async function winLock(contest: Contest, signal: AbortSignal): Promise<LockSession | null> {
-  while (!signal.aborted) {
-    let session: LockSession | undefined
-    let outcome: 'won' | 'over' | 'disconnected' = 'disconnected'
-    try {
-      session = await openLockSession(contest.connection)
-      outcome = await contend(session, contest, signal)
-    } catch (error) {
-      if (!signal.aborted) contest.onError(error)
-    }
-    if (outcome === 'won' && session !== undefined) return session
-    await session?.close()
-    if (outcome === 'over') return null
-    await sleep(pollMs, undefined, { signal }).catch(() => undefined)
-  }
-  return null
-}
-
-async function contend(
-  session: LockSession,
-  { onRefused }: Contest,
-  signal: AbortSignal,
-): Promise<'won' | 'over' | 'disconnected'> {
-  let suspect: string | null = null
-  while (!session.isEnded()) {
-    if (signal.aborted) return 'over'
-    const attempt = await session.tryLock()
-    if (attempt.taken) return 'won'
-    if (!onRefused(attempt)) return 'over'
-    // A session that has just taken the lock has not renewed yet, so one look is not enough.
-    const found: string | null = attempt.silent ? attempt.session : null
-    const again = found !== null && found === suspect
-    if (again) await session.end(found)
-    await session.wait(again ? settlePollMs : pollMs, signal)
-    suspect = found
-  }
-  return 'disconnected'
 }

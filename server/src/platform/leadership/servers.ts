@@ -43,6 +43,8 @@ export const conflictMs = 10_000
 const forgetMs = 30_000
 
 const ago = (ms: number) => sql<Date>`clock_timestamp() - make_interval(secs => ${ms / 1000}::float8)`
+/** A time in the future is from before the clock was set back, and says as little as one that is long ago. */
+const later = (ms: number) => sql<Date>`clock_timestamp() + make_interval(secs => ${ms / 1000}::float8)`
 
 /** The reason why this server cannot work beside those of another data directory. */
 export function aloneError(): Error {
@@ -77,9 +79,13 @@ export async function registerServer(options: RegistrationOptions): Promise<{ st
       .set({ seen_at: sql<Date>`clock_timestamp()` })
       .where('id', '=', server.id)
       .where('seen_at', '>', ago(conflictMs))
+      .where('seen_at', '<', later(conflictMs))
       .executeTakeFirst()
     if (numUpdatedRows === 0n && (await register(options.db, server)) !== null) onConflict(aloneError())
-    await db.deleteFrom('servers').where('seen_at', '<', ago(forgetMs)).execute()
+    await db
+      .deleteFrom('servers')
+      .where((where) => where.or([where('seen_at', '<', ago(forgetMs)), where('seen_at', '>', later(forgetMs))]))
+      .execute()
   }
   const periodic = startPeriodic({ name: 'the registration of this server', everyMs: refreshMs, work: refresh, logger })
   return {
@@ -130,10 +136,11 @@ async function lastSignOfOthers(database: Transaction, dataDirectory: string): P
   const { rows } = await sql<{ sign: string | null }>`
     select max(sign)::text as sign from (
       select seen_at as sign from servers
-      where data_directory <> ${dataDirectory} and seen_at > ${ago(conflictMs)}
+      where data_directory <> ${dataDirectory} and seen_at between ${ago(conflictMs)} and ${later(conflictMs)}
       union all
       select renewed_at from leadership
-      where data_directory <> ${dataDirectory} and holder is not null and renewed_at > ${ago(conflictMs)}
+      where data_directory <> ${dataDirectory} and holder is not null
+        and renewed_at between ${ago(conflictMs)} and ${later(conflictMs)}
     ) as signs`.execute(database)
   return rows[0]?.sign ?? null
 }

@@ -13,23 +13,33 @@ export interface Taker {
   readonly epochDirectory: string
 }
 
+/** The beginning of an epoch. */
+export interface EpochStart {
+  readonly epoch: number
+  /** How far the database's clock has been set back since the last leader renewed, in milliseconds; 0 if it was not. */
+  readonly clockBackMs: number
+}
+
 /**
  * Begins the next epoch and returns it. It is higher than that of the database and of the folder, so that a database
  * restored from a backup does not bring an epoch back.
  */
-export async function beginEpoch(session: LockSession, { server, epochDirectory }: Taker): Promise<number> {
+export async function beginEpoch(session: LockSession, { server, epochDirectory }: Taker): Promise<EpochStart> {
+  const [last] = await session.query<{ ahead: number }>(
+    'select (extract(epoch from renewed_at - clock_timestamp()) * 1000)::float8 as ahead from leadership',
+  )
   const [row] = await session.query<{ epoch: string }>(
     `update leadership set epoch = greatest(epoch, $1::bigint) + 1, holder = $2, renewed_at = clock_timestamp(),
        data_directory = $3
      where not exists (select from servers where data_directory <> $3
-       and seen_at > clock_timestamp() - make_interval(secs => $4::float8 / 1000))
+       and abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 < $4::float8)
      returning epoch`,
     [await recordedEpoch(epochDirectory), server.id, server.dataDirectory, conflictMs],
   )
   if (row === undefined) throw aloneError()
   // From here on the session renews, once a second; no such write needs to wait for the disk.
   await session.query('set synchronous_commit = off')
-  return Number(row.epoch)
+  return { epoch: Number(row.epoch), clockBackMs: Math.max(0, last?.ahead ?? 0) }
 }
 
 /** Makes every older leader harmless: its connections end, and nothing that it began outside the database continues. */

@@ -1,8 +1,9 @@
 import type { ClientConfig } from 'pg'
 import type { Logger } from '../logger.ts'
 import { NotLeading } from './epoch.ts'
-import { type LockSession, winLock } from './lock-session.ts'
+import type { LockSession } from './lock-session.ts'
 import { renewMs } from './timing.ts'
+import { winLock } from './win-lock.ts'
 
 /** The time in which a server leads: it holds the lock and renews its row. */
 export interface Tenure {
@@ -29,20 +30,6 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
   const { signal } = releasing
   let current: LockSession | null = session
 
-  const renew = async (holding: LockSession): Promise<'renewed' | 'lost' | 'disconnected'> => {
-    try {
-      const rows = await holding.query(
-        'update leadership set renewed_at = clock_timestamp() where epoch = $1 returning epoch',
-        [epoch],
-      )
-      if (rows.length === 0) return 'lost'
-    } catch (error) {
-      if (!signal.aborted) logger.warn({ err: error }, 'the connection that holds the leadership was lost')
-      return 'disconnected'
-    }
-    return 'renewed'
-  }
-
   /** Takes the lock again, unless a later epoch has begun. */
   const retake = async (): Promise<LockSession | null> => {
     let unreachable = false
@@ -63,7 +50,9 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
 
   const keep = async (): Promise<void> => {
     while (!signal.aborted && current !== null) {
-      const outcome = await renew(current)
+      const outcome = await renew(current, epoch, (error) => {
+        if (!signal.aborted) logger.warn({ err: error }, 'the connection that holds the leadership was lost')
+      })
       if (outcome === 'renewed') {
         await current.wait(renewMs, signal)
         continue
@@ -88,5 +77,23 @@ export function startTenure({ session, epoch, connection, logger, onLost }: Tenu
       await current?.close()
       current = null
     },
+  }
+}
+
+/** Notes in the leadership's row that this epoch goes on, unless a later one has begun. */
+async function renew(
+  session: LockSession,
+  epoch: number,
+  onError: (error: unknown) => void,
+): Promise<'renewed' | 'lost' | 'disconnected'> {
+  try {
+    const rows = await session.query(
+      'update leadership set renewed_at = clock_timestamp() where epoch = $1 returning epoch',
+      [epoch],
+    )
+    return rows.length === 0 ? 'lost' : 'renewed'
+  } catch (error) {
+    onError(error)
+    return 'disconnected'
   }
 }

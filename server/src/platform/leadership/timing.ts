@@ -5,7 +5,7 @@
 
 /** How often the leader renews its row. */
 export const renewMs = 1_000
-/** A leader that has not renewed for so long is silent: others may end its session. By the database's clock for them. */
+/** A leader that has not renewed for so long is silent: others that have watched it may end its session. */
 export const silentMs = 3_000
 /** How often the others try to take the lock. They also hear at once when a leader gives it up. */
 export const pollMs = 250

@@ -1,25 +1,38 @@
-import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { startProcess } from '../processes.ts'
 import { lastLines } from './last-lines.ts'
 
 const keptCharacters = 20_000
+/** More than the list of the versions of any package. */
+const mostOutput = 1_000_000
+
+export interface NpmRun {
+  readonly folder: string
+  /** The command of npm and what it works on; the flags that every run needs are added. */
+  readonly args: readonly [command: string, ...string[]]
+  /** The whole environment, with this machine's settings for the registry. */
+  readonly environment: Readonly<Record<string, string>>
+  readonly signal: AbortSignal
+}
 
 /**
  * Runs the npm that the server depends on, in `folder`. Resolves with null when it has succeeded, otherwise with the last
  * lines of its errors. Rejects when it cannot be started, or `signal` aborts.
- *
- * @param options.args the command of npm and what it works on; the flags that every run needs are added
- * @param options.environment the whole environment, with this machine's settings for the registry
  */
-export async function runNpm(options: {
-  readonly folder: string
-  readonly args: readonly [command: string, ...string[]]
-  readonly environment: Readonly<Record<string, string>>
-  readonly signal: AbortSignal
-}): Promise<string | null> {
-  const { folder, environment, signal } = options
-  const [command, ...args] = options.args
+export async function runNpm(run: NpmRun): Promise<string | null> {
+  const result = await askNpm(run)
+  return result.ok ? null : result.errors
+}
+
+export type NpmAnswer =
+  | { readonly ok: true; readonly output: string }
+  /** With the last lines of its errors, and its code for the first, such as E404. */
+  | { readonly ok: false; readonly errors: string; readonly code: string | undefined }
+
+/** Runs npm as `runNpm` does, and returns what it prints. */
+export async function askNpm({ folder, environment, signal, ...run }: NpmRun): Promise<NpmAnswer> {
+  const [command, ...args] = run.args
   const npm = join(createRequire(import.meta.url).resolve('npm/package.json'), '..', 'bin', 'npm-cli.js')
   const flags = [
     // Otherwise npm would look for a project above the working directory.
@@ -29,18 +42,24 @@ export async function runNpm(options: {
     '--no-update-notifier',
     '--loglevel=error',
   ]
-  const child = spawn(process.execPath, [npm, command, ...flags, ...args], {
+  const child = startProcess(process.execPath, [npm, command, ...flags, ...args], {
     cwd: folder,
     env: environment,
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     signal,
-  })
-  let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    errors = (errors + chunk).slice(-keptCharacters)
   })
   const { promise, resolve, reject } = Promise.withResolvers<number | null>()
   child.once('error', reject)
   child.once('close', resolve)
-  return (await promise) === 0 ? null : lastLines(errors)
+  let output = ''
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    output = (output + chunk).slice(0, mostOutput)
+  })
+  let errors = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    errors = (errors + chunk).slice(-keptCharacters)
+  })
+  if ((await promise) === 0) return { ok: true, output }
+  const [, code] = /^npm error code (\S+)/m.exec(errors) ?? []
+  return { ok: false, errors: lastLines(errors), code }
 }

@@ -55,16 +55,16 @@ export async function makePrivateDirectory(path: string, user: OsUser | null): P
 }
 
 /**
- * Returns false when nothing is at the path. Rejects when it is not a private folder of this process's user: another user
- * could listen in there in the place of the one that is looked for.
+ * Returns false when nothing is at the path. Rejects when it is not a private folder of this process's user, or of `user`:
+ * another one could listen in there in the place of the one that is looked for.
  */
-export async function isPrivateDirectory(path: string): Promise<boolean> {
+export async function isPrivateDirectory(path: string, user: OsUser | null): Promise<boolean> {
   const found = await examine(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
     throw error
   })
   if (found === null) return false
-  if (!found.isPrivate || found.uid !== process.getuid?.()) {
+  if (!found.isPrivate || (found.uid !== process.getuid?.() && found.uid !== user?.uid)) {
     throw new Error(
       `${path} is no private folder of this user (owner ${found.uid}, mode ${found.mode.toString(8)}). Remove it and try again.`,
     )

@@ -1,4 +1,4 @@
-import { lstat, readFile, realpath, rm, symlink } from 'node:fs/promises'
+import { lstat, readdir, readFile, realpath, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { assertReachable, copyOnce, isReachable } from '../machine/reach.ts'
@@ -39,6 +39,12 @@ export async function locateBinaries(
   }
   const manifest: { version: string } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   return { version: manifest.version, directory: await realpath(join(root, 'native')) }
+}
+
+/** True for binaries that bring the library for TLS; without it PostgreSQL does not start with TLS. */
+export async function speakTls({ directory }: Pick<Binaries, 'directory'>): Promise<boolean> {
+  const names = await readdir(join(directory, 'lib')).catch(() => [])
+  return names.some((name) => name.startsWith('libssl.'))
 }
 
 /** Returns the major version of PostgreSQL. A cluster can be read by its own major version alone. */

@@ -2,10 +2,12 @@ import { access, constants, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { assertReachable, makePassableDirectory } from '../machine/reach.ts'
+import { startPeriodic } from '../periodic.ts'
 import type { OsUser } from '../users.ts'
 import { type ClusterAccess, privateAccess } from './access.ts'
 import { attach, leave } from './attach.ts'
 import { type Binaries, locateBinaries } from './binaries.ts'
+import { limitLog, logFileOf } from './log-file.ts'
 import type { ClusterConnection } from './session.ts'
 import type { ClusterContext } from './start.ts'
 import { superviseSession } from './supervise.ts'
@@ -14,6 +16,7 @@ export type { ClusterConnection } from './session.ts'
 
 /** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which takes a slow disk this long. */
 const openDeadlineMs = 120_000
+const logEveryMs = 5_000
 
 export interface Cluster {
   /** The settings for `new Pool({ ...cluster.connection })`. They stay the same when the cluster is restarted. */
@@ -41,7 +44,12 @@ export interface ClusterOptions {
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Aborts the opening. */
   readonly signal: AbortSignal
-  /** True to start PostgreSQL again, with back-off, when it ends unexpectedly; for long-lived processes. */
+  /** Called before each start of PostgreSQL. */
+  readonly makeRoom?: () => Promise<void>
+  /**
+   * True to start PostgreSQL again, with back-off, when it ends unexpectedly, and to keep its log small; for long-lived
+   * processes.
+   */
   readonly supervise: boolean
   /** The PostgreSQL to run; by default the one that ships with the server. */
   readonly binaries?: Binaries
@@ -61,8 +69,10 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const context = await prepare(options)
   const session = await attach(context, options.signal, openDeadlineMs)
   const supervision = options.supervise ? superviseSession(context, session) : null
+  const log = options.supervise ? keepLogSmall(context) : null
 
   async function close(keep: boolean): Promise<void> {
+    await log?.stop()
     const held = supervision === null ? session : await supervision.stop()
     if (keep) await held.end()
     else await leave(context, held)
@@ -76,6 +86,14 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     },
   }
 }
+
+const keepLogSmall = ({ directory, logger }: ClusterContext) =>
+  startPeriodic({
+    name: 'limiting the log of PostgreSQL',
+    everyMs: logEveryMs,
+    work: () => limitLog(logFileOf(directory)),
+    logger,
+  })
 
 /** PostgreSQL accepts files of its own user alone. This error comes before one that suggests to open them to others. */
 async function assertOwned(directory: string, user: OsUser | null): Promise<void> {
@@ -107,5 +125,6 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
   const directory = await realpath(named).catch(() => named)
   await assertOwned(directory, user)
   await assertReachable(directory, user)
-  return { directory, binaries, access: options.access ?? privateAccess, runtimeDirectory, user, logger }
+  const { access: given = privateAccess, makeRoom = async () => undefined } = options
+  return { directory, binaries, access: given, runtimeDirectory, user, makeRoom, logger }
 }

@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process'
-import { access, constants, type FileHandle, open, rename } from 'node:fs/promises'
+import { access, constants, open } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+import { startProcess } from '../processes.ts'
 import type { OsUser } from '../users.ts'
 import { type ClusterAccess, hbaFile, privateAccess } from './access.ts'
 import { findHolder, isPostmaster } from './lock-file.ts'
+import { openLog } from './log-file.ts'
 
 const pollMs = 20
-const logLimit = 10 * 1024 * 1024
 const fastStopMs = 10_000
 const immediateStopMs = 10_000
 
@@ -58,7 +58,7 @@ export async function startPostmaster(options: {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const command = [options.executable, ...postmasterArguments(directory, options.socketDirectory, options.access)]
     const [program = '', ...args] = [...(await memoryLimit(options.access)), ...command]
-    const child = spawn(program, args, {
+    const child = startProcess(program, args, {
       ...(options.user ?? {}),
       cwd: '/',
       // macOS needs a fixed locale: looking one up starts a thread there, which PostgreSQL does not allow.
@@ -67,7 +67,9 @@ export async function startPostmaster(options: {
       stdio: ['ignore', log.fd, log.fd],
     })
     child.once('spawn', resolve)
-    child.once('error', (error) => reject(new Error(`${options.executable} cannot be run: ${error.message}`)))
+    child.once('error', (error) =>
+      reject(new Error(`${options.executable} cannot be run: ${error.message}`, { cause: error })),
+    )
     await promise
     child.unref()
     const pid = child.pid as number
@@ -134,15 +136,6 @@ async function memoryLimit({ processMemory }: ClusterAccess): Promise<string[]> 
     () => false,
   )
   return found ? [prlimit, `--data=${processMemory}`, '--'] : []
-}
-
-/** Opens the log for appending. A log above the limit is renamed to `<file>.1` first, over its predecessor. */
-async function openLog(path: string): Promise<FileHandle> {
-  const file = await open(path, 'a', 0o600)
-  if ((await file.stat()).size <= logLimit) return file
-  await file.close()
-  await rename(path, `${path}.1`)
-  return open(path, 'a', 0o600)
 }
 
 async function readFrom(path: string, position: number): Promise<string> {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { startProcess } from '../processes.ts'
 import type { OsUser } from '../users.ts'
 
 /**
@@ -14,23 +14,25 @@ export async function runProgram(options: {
 }): Promise<{ readonly code: number | null; readonly output: string }> {
   options.signal.throwIfAborted()
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)])
-  const child = spawn(options.command, options.arguments, {
+  const child = startProcess(options.command, options.arguments, {
     ...(options.user ?? {}),
     cwd: '/',
     env: { LC_ALL: 'C' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const { promise, resolve, reject } = Promise.withResolvers<number | null>()
+  child.once('error', (error) =>
+    reject(new Error(`${options.command} cannot be run: ${error.message}`, { cause: error })),
+  )
+  child.once('close', resolve)
   const stop = () => child.kill('SIGTERM')
   signal.addEventListener('abort', stop)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
       output += chunk
     })
   }
-  child.once('error', (error) => reject(new Error(`${options.command} cannot be run: ${error.message}`)))
-  child.once('close', resolve)
   try {
     const code = await promise
     options.signal.throwIfAborted()

@@ -9,6 +9,7 @@ import { type ClusterAccess, writeHba } from './access.ts'
 import { type Binaries, reachableBinaries } from './binaries.ts'
 import { examineCluster, initialise } from './initialise.ts'
 import { findHolder, removeMisleadingLocks } from './lock-file.ts'
+import { logFileOf } from './log-file.ts'
 import { startPostmaster } from './postmaster.ts'
 import { chooseSocketDirectory } from './socket.ts'
 
@@ -23,6 +24,8 @@ export interface ClusterContext {
   /** The folder for copies of the binaries when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   readonly user: OsUser | null
+  /** Called before each start; gives up what was set aside for PostgreSQL when the disk is full. */
+  readonly makeRoom: () => Promise<void>
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
 }
 
@@ -38,6 +41,7 @@ export type Attempt =
  * the log, when a retry would not help.
  */
 export async function tryStart(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
+  await context.makeRoom()
   const release = await tryStartLock(join(dirname(context.directory), 'start.lock'))
   if (release === null) return { state: 'blocked', obstacle: 'another process is starting it', retryMs }
   try {
@@ -65,7 +69,7 @@ async function startLocked(context: ClusterContext, signal: AbortSignal, deadlin
   await removeMisleadingLocks(directory, socketDirectory, access.port, signal)
   if (access.hba !== null) await writeHba(directory, access.hba)
   const native = await reachableBinaries({ binaries: context.binaries, copyTo: context.runtimeDirectory, user })
-  const logFile = join(parent, 'postgres.log')
+  const logFile = logFileOf(directory)
   const outcome = await startPostmaster({
     executable: join(native, 'bin', 'postgres'),
     directory,

@@ -17,7 +17,12 @@ export function closeInheritedDescriptors(): void {
 }
 
 /** Returns how many descriptors this process may have open; infinity where the system does not tell. */
-export function descriptorLimit(): number {
-  const limit = /^Max open files\s+(\d+)/m.exec(read('/proc/self/limits') ?? '')?.[1]
+export const descriptorLimit = (): number => limitIn(/^Max open files\s+(\d+)/m)
+
+/** Returns how many descriptors this process may allow others; infinity where the system does not tell. */
+export const hardDescriptorLimit = (): number => limitIn(/^Max open files\s+\S+\s+(\d+)/m)
+
+function limitIn(pattern: RegExp): number {
+  const limit = pattern.exec(read('/proc/self/limits') ?? '')?.[1]
   return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit)
 }

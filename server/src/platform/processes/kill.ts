@@ -1,15 +1,26 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { growingPause } from '../abort.ts'
 import { isRunning, type ProcessIdentity, type ProcessStat, readStat } from './stat.ts'
 import { forEachProcess, isMarked, type Marker } from './walk.ts'
 
-/** How often signalled processes are checked for their end. */
-const POLL_MS = 20
+/** The pauses between looks at processes that were told to end: killed ones are mostly gone at once. */
+const PAUSES = { firstMs: 1, longestMs: 20 }
 /** After this time killed processes are searched for again: one may have forked just before it died. */
 const RESCAN_MS = 250
 /** Empty searches before the end is certain: a process has no readable environment for a moment while it calls exec. */
 const EMPTY_SEARCHES = 2
+/** Bubblewrap ends by itself, with the status of its command, which would be lost if it were told to end. */
+const sandbox = 'bwrap'
 /** How long processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
 const KILL_DEADLINE_MS = 10_000
+
+/** Kills what is left of the group of a process that was started detached, and so leads it. */
+export function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // All of it has ended.
+  }
+}
 
 /** The processes to end. */
 export interface KillTarget {
@@ -58,7 +69,7 @@ export async function killAll(
       continue
     }
     for (const process of left) {
-      if (terminated.has(keyOf(process))) continue
+      if (terminated.has(keyOf(process)) || process.command === sandbox) continue
       terminated.add(keyOf(process))
       send(process, 'SIGTERM')
     }
@@ -120,10 +131,11 @@ async function untilGone(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   let left = identities
+  const pause = growingPause(PAUSES)
   while (performance.now() < deadline && signal?.aborted !== true) {
     left = left.filter(isRunning)
     if (left.length === 0) return
-    await sleep(Math.min(POLL_MS, Math.max(1, deadline - performance.now())))
+    await pause(deadline - performance.now())
   }
 }
 

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { SocketAddress } from 'node:net'
 import { list, readLink } from './proc-files.ts'
+import { takingTurns } from './turns.ts'
 
 /** A TCP socket in LISTEN state. */
 export interface ListeningSocket {
@@ -13,13 +14,14 @@ export interface ListeningSocket {
 }
 
 /**
- * Returns all listening TCP sockets of this machine, IPv4 and IPv6. The read is asynchronous, in Node's thread pool: while
- * no connection is open, the kernel searches its whole table, which takes milliseconds.
+ * Returns all listening TCP sockets, IPv4 and IPv6, of the network that a process is in, by default of the server's. The
+ * read is asynchronous, in Node's thread pool: while no connection is open, the kernel searches its whole table, which takes
+ * milliseconds.
  */
-export async function listeningSockets(): Promise<ListeningSocket[]> {
+export async function listeningSockets(pid: number | 'self' = 'self'): Promise<ListeningSocket[]> {
   const sockets: ListeningSocket[] = []
-  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    for await (const line of linesOf(table)) {
+  for (const table of ['tcp', 'tcp6']) {
+    for await (const line of linesOf(`/proc/${pid}/net/${table}`)) {
       const [slot, local, , state, , , , uid, , inode] = line.trim().split(/\s+/)
       if (slot === 'sl') continue
       // Listening sockets (state 0A) come first. All others, of which there may be very many, are skipped.
@@ -31,23 +33,43 @@ export async function listeningSockets(): Promise<ListeningSocket[]> {
   return sockets
 }
 
+/** Names the network that a process is in; the same text for processes in the same one. `null` when it is not visible. */
+export const networkOf = (pid: number | 'self'): string | null => readLink(`/proc/${pid}/ns/net`)
+
 /** Returns the listening TCP sockets that these processes hold open. */
 export async function listeningPorts(pids: readonly number[]): Promise<ListeningSocket[]> {
-  const held = new Set(pids.flatMap((pid) => socketsHeldBy(pid) ?? []))
+  const held = new Set([...(await socketsHeldBy(pids)).values()].flatMap((inodes) => inodes ?? []))
   if (held.size === 0) return []
   return (await listeningSockets()).filter((socket) => held.has(socket.inode))
 }
 
 /**
- * Returns the inodes of the sockets, of any kind, that a process holds open. Returns `null` when they are not visible: the
- * process is gone, or it belongs to another user and this process lacks CAP_SYS_PTRACE.
+ * Returns the inodes of the sockets, of any kind, that each process holds open; `null` for one whose are not visible: it
+ * is gone, or it belongs to another user and this process lacks CAP_SYS_PTRACE. Takes turns with other work, because an app
+ * can have millions of descriptors.
  */
-export function socketsHeldBy(pid: number): string[] | null {
+export async function socketsHeldBy(pids: readonly number[]): Promise<Map<number, readonly string[] | null>> {
+  const pause = takingTurns()
+  const held = new Map<number, readonly string[] | null>()
+  for (const pid of pids) held.set(pid, await socketsOf(pid, pause))
+  return held
+}
+
+async function socketsOf(pid: number, pause: () => Promise<void>): Promise<readonly string[] | null> {
   const folder = `/proc/${pid}/fd`
-  const targets = list(folder)?.map((descriptor) => readLink(`${folder}/${descriptor}`))
-  // Root can list the descriptors without that capability, but not read what they refer to.
-  if (targets === undefined || (targets.length > 0 && targets.every((target) => target === null))) return null
-  return targets.flatMap((target) => /^socket:\[(\d+)\]$/.exec(target ?? '')?.[1] ?? [])
+  const descriptors = list(folder)
+  const inodes: string[] = []
+  let isVisible = descriptors?.length === 0
+  for (const descriptor of descriptors ?? []) {
+    await pause()
+    const target = readLink(`${folder}/${descriptor}`)
+    // Root can list the descriptors without that capability, but not read what they refer to.
+    if (target === null) continue
+    isVisible = true
+    const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1]
+    if (inode !== undefined) inodes.push(inode)
+  }
+  return isVisible ? inodes : null
 }
 
 /** Parses an address, which the kernel writes as 32-bit words in the byte order of the machine (little-endian). */

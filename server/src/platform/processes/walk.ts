@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { list, read } from './proc-files.ts'
 import { readStat, uidsOf } from './stat.ts'
+import { takingTurns } from './turns.ts'
 
 /** An environment variable that marks processes which belong together. */
 export interface Marker {
@@ -11,10 +11,12 @@ export interface Marker {
    * others' processes, and must not be able to delay the end of those.
    */
   readonly uid?: number | undefined
+  /** Only processes that began before this time count, in clock ticks since boot. */
+  readonly before?: number
+  /** Processes that carry this one count as well. */
+  readonly or?: Marker
 }
 
-/** The longest time that a walk over all processes blocks the event loop. */
-const SLICE_MS = 5
 /** Bounds a walk while some process forks without end. */
 const MOST_ROUNDS = 10
 
@@ -23,7 +25,7 @@ const MOST_ROUNDS = 10
  * not listed yet.
  */
 export async function forEachProcess(visit: (pid: number) => void): Promise<void> {
-  let sliceEnd = performance.now() + SLICE_MS
+  const pause = takingTurns()
   const visited = new Set<number>()
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const found = processIds().filter((pid) => !visited.has(pid))
@@ -31,22 +33,25 @@ export async function forEachProcess(visit: (pid: number) => void): Promise<void
     for (const pid of found) {
       visited.add(pid)
       visit(pid)
-      if (performance.now() > sliceEnd) {
-        await nextTurn()
-        sliceEnd = performance.now() + SLICE_MS
-      }
+      await pause()
     }
   }
 }
 
 const processIds = (): number[] => (list('/proc') ?? []).map(Number).filter(Number.isInteger)
 
-/** True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user. */
-export function isMarked(pid: number, { name, value, uid }: Marker): boolean {
-  const entry = Buffer.from(`${name}=${value}`).toString('latin1')
+/** True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user and age. */
+export function isMarked(pid: number, marker: Marker): boolean {
   const environment = read(`/proc/${pid}/environ`)
-  const isNamed = environment?.includes(entry) === true && environment.split('\0').includes(entry)
-  return isNamed && (uid === undefined || uidsOf(pid).includes(uid))
+  if (environment === null) return false
+  for (let each: Marker | undefined = marker; each !== undefined; each = each.or) {
+    const { name, value, uid, before = Number.POSITIVE_INFINITY } = each
+    const entry = Buffer.from(`${name}=${value}`).toString('latin1')
+    const isNamed = environment.includes(entry) && environment.split('\0').includes(entry)
+    const isOld = before === Number.POSITIVE_INFINITY || Number(readStat(pid)?.startTime) < before
+    if (isNamed && isOld && (uid === undefined || uidsOf(pid).includes(uid))) return true
+  }
+  return false
 }
 
 /** Returns the pids of all processes that carry the marker, daemons included, in ascending order. */
@@ -83,28 +88,29 @@ export async function groupProcesses(keyOf: (pid: number) => string | null): Pro
   return groups
 }
 
-/** Returns the values that this variable has in the environments of all processes. */
-export async function markedValues(name: string): Promise<Set<string>> {
-  const values = new Set<string>()
-  const start = `${name}=`
+/** Returns the real, effective, saved and file system uids of all processes. */
+export async function usersOfProcesses(): Promise<Set<number>> {
+  const users = new Set<number>()
   await forEachProcess((pid) => {
-    const entries = read(`/proc/${pid}/environ`)?.split('\0') ?? []
-    for (const entry of entries) if (entry.startsWith(start)) values.add(entry.slice(start.length))
+    for (const uid of uidsOf(pid)) users.add(uid)
   })
-  return values
+  return users
 }
 
 /** Returns the process and its descendants. A descendant whose parent has ended is not found. */
 export async function familyOf(pid: number): Promise<number[]> {
-  const children = childrenOf(pid) === null ? await childrenFromTable() : childrenOf
+  const children = childPids(pid) === null ? await childrenFromTable() : childPids
   const family = new Set([pid])
   // The iteration of a set includes members that are added during it.
   for (const member of family) for (const child of children(member) ?? []) family.add(child)
   return [...family]
 }
 
-/** Returns `null` when the kernel does not list children (CONFIG_PROC_CHILDREN), or the process is gone. */
-function childrenOf(pid: number): number[] | null {
+/**
+ * Returns the pids of a process's children, those of each of its threads oldest first. Returns `null` when the kernel does
+ * not list children (CONFIG_PROC_CHILDREN), or the process is gone.
+ */
+export function childPids(pid: number): number[] | null {
   const threads = list(`/proc/${pid}/task`)
   const lists = threads?.map((thread) => read(`/proc/${pid}/task/${thread}/children`))
   if (lists === undefined || lists.every((text) => text === null)) return null

@@ -110,7 +110,7 @@ async function openFiles(pid: string): Promise<Finding> {
   const limits = await readFile(`/proc/${pid}/limits`, 'utf8').catch(() => '')
   const hard = /^Max open files +\S+ +(\S+)/m.exec(limits)?.[1] ?? 'unlimited'
   if (hard === 'unlimited' || Number(hard) >= leastOpenFiles) return { subject, state: 'ok', found: `at most ${hard}` }
-  const cost = `connections fail when they are used up. Raise the limit to ${leastOpenFiles} or more (LimitNOFILE=, ulimit -Hn).`
+  const cost = `the server, and each app, gets no more than that, and connections fail when they are used up. Raise the limit to ${leastOpenFiles} or more (LimitNOFILE=, ulimit -Hn).`
   return { subject, state: 'missing', found: `at most ${hard}`, cost }
 }
 

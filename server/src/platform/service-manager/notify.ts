@@ -11,6 +11,8 @@ export interface Notifier {
   reloading(): Promise<void>
   /** The whole service stops; not to be sent by a server that hands over to another one. */
   stopping(): Promise<void>
+  /** The stop may go on for this long from now on, also beyond the deadline of the unit. */
+  extend(ms: number): Promise<void>
   /** A sign of life for the watchdog. */
   alive(): Promise<void>
 }
@@ -55,6 +57,7 @@ export function createNotifier(options: {
     // The time tells systemd which of several requests to reload is answered.
     reloading: () => send('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
     stopping: () => send('STOPPING=1', 'STATUS=Stopping'),
+    extend: (ms) => send(`EXTEND_TIMEOUT_USEC=${ms * 1000}`),
     alive: () => send('WATCHDOG=1'),
   }
 }

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { type ClientRequest, request } from 'node:http'
+import type { ClientRequest } from 'node:http'
 import type { Config } from '../config.ts'
 import type { Logger } from '../logger.ts'
+import { request } from '../machine/http.ts'
 import { createNotifier, type Notifier } from './notify.ts'
 import { feedWatchdog } from './watchdog.ts'
 
@@ -13,13 +14,17 @@ export interface ServiceManager {
   /** Shows in `systemctl status` why the start failed, and throws the error again. */
   failed(error: unknown): Promise<never>
   /**
-   * Reports that the service stops, and sends no more signs of life: a stop that hangs is ended by its own deadline. Does
-   * nothing after `retire`, because the successor speaks for the service.
+   * Reports that the service stops, and extends the time for it again and again until the process ends: uploads may take
+   * longer than the unit allows. A stop that hangs ends itself; when even that hangs, there is no extension. Does nothing
+   * after `retire`, because the successor speaks for the service.
    */
   stopping(): Promise<void>
   /** Ends the signs of life without a word, for a server that another one has replaced. */
   retire(): void
 }
+
+/** A third of it must be shorter than the unit's TimeoutStopSec: then each extension arrives in time. */
+const extensionMs = 60_000
 
 /** Connects to the service manager that started this process, as its environment says. */
 export function connectServiceManager(
@@ -45,6 +50,7 @@ export function connectServiceManager(
       if (ended.signal.aborted) return
       ended.abort()
       await notifier.stopping()
+      setInterval(() => void notifier.extend(extensionMs), extensionMs / 3).unref()
     },
     retire: () => ended.abort(),
   }

@@ -11,10 +11,19 @@ export interface Output {
 
 const folders = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
+/** The folder of the sockets of the user of this process, such as that of its manager of systemd. */
+export const userSockets = (): string => `/run/user/${process.getuid?.()}`
+
 /** Runs a program of systemd to its end. Never rejects. */
 export function run(program: string, args: readonly string[], timeoutMs = 30_000): Promise<Output> {
-  // A pager or colours would come between the output and its reader.
-  const env = { PATH: folders, LC_ALL: 'C.UTF-8', SYSTEMD_PAGER: 'cat', SYSTEMD_COLORS: '0' }
+  const env = {
+    PATH: folders,
+    LC_ALL: 'C.UTF-8',
+    XDG_RUNTIME_DIR: userSockets(),
+    // A pager or colours would come between the output and its reader.
+    SYSTEMD_PAGER: 'cat',
+    SYSTEMD_COLORS: '0',
+  }
   return new Promise((done) => {
     execFile(program, args, { env, timeout: timeoutMs, maxBuffer: 16 * 1024 * 1024 }, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1
@@ -33,9 +42,16 @@ export async function systemctl(args: readonly string[], timeoutMs?: number): Pr
 /** True when systemd runs this machine (sd_booted(3)). */
 export const hasSystemd = (): Promise<boolean> => exists('/run/systemd/system')
 
+/** True when the user of this process has a manager of units of its own (user@.service). */
+export const hasUserManager = (): Promise<boolean> => exists(`${userSockets()}/systemd/private`)
+
 /** Returns properties of a unit by their names; a unit that does not exist has defaults. */
-export async function propertiesOf(unit: string, names: readonly string[]): Promise<Readonly<Record<string, string>>> {
-  const { stdout } = await run('systemctl', ['show', unit, `--property=${names.join(',')}`])
+export async function propertiesOf(
+  unit: string,
+  names: readonly string[],
+  manager: 'system' | 'user' = 'system',
+): Promise<Readonly<Record<string, string>>> {
+  const { stdout } = await run('systemctl', [`--${manager}`, 'show', unit, `--property=${names.join(',')}`])
   return Object.fromEntries(
     stdout.split('\n').flatMap((line) => {
       const [, name, value] = /^(\w+)=(.*)$/.exec(line) ?? []

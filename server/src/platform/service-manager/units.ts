@@ -53,7 +53,7 @@ StartLimitIntervalSec=0
 Type=notify
 # The messages are sent by a program of their own, and after a handover by another server.
 NotifyAccess=all
-${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=4 ${programOf(currentLink(settings.dataDirectory))} serve --data-dir ${settings.dataDirectory}
+${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=2 ${programOf(currentLink(settings.dataDirectory))} serve --data-dir ${settings.dataDirectory}
 # The program kill is not installed everywhere; the one of the shell is.
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 ${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}
@@ -124,15 +124,18 @@ SystemCallErrorNumber=EPERM
 # make namespaces), PrivateNetwork= and IPAddressDeny= (apps are public), UMask= (apps choose the modes of their files).
 `
   return user === null
-    ? `${common}# Root, but with no more than it takes to run PostgreSQL, builds and apps as users of their own, to see their sockets
-# and memory, to limit them, and to listen on ports below 1024.
-CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID CAP_SYS_PTRACE CAP_SYS_RESOURCE
+    ? `${common}# Root, but with no more than it takes to run PostgreSQL, builds and apps as users of their own and in sandboxes
+# (CAP_SYS_ADMIN, CAP_SETPCAP), to see their sockets and memory, to limit them, to make and enter their networks, and to
+# listen on ports below 1024.
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETPCAP CAP_SETUID CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_RESOURCE
 ProtectKernelLogs=yes
-ProtectKernelTunables=yes
+# The names of networks, which systems share.
+RuntimeDirectory=netns
+RuntimeDirectoryPreserve=yes
 # Other users see their own processes only.
 ProtectProc=invisible
-# Left out: ProtectControlGroups= (the server writes to the groups of its apps), User= and PrivateUsers= (each app has a
-# user of its own; see --user).
+# Left out: ProtectControlGroups= (the server writes to the groups of its apps), ProtectKernelTunables= (it sets those of
+# its networks), User= and PrivateUsers= (each app has a user of its own; see --user).
 `
     : `${common}CapabilityBoundingSet=
 ProtectControlGroups=yes

@@ -5,6 +5,8 @@ export interface FairQueue<Owner, Item> {
   shift(): Item | undefined
   /** Removes an item that is still queued; does nothing when it is not. */
   remove(owner: Owner, item: Item): void
+  /** Returns all items in the order in which they would be shifted. */
+  order(): Item[]
 }
 
 export function createFairQueue<Owner, Item>(): FairQueue<Owner, Item> {
@@ -31,6 +33,13 @@ export function createFairQueue<Owner, Item>(): FairQueue<Owner, Item> {
       if (at < 0) return
       items.splice(at, 1)
       if (items.length === 0) queued.delete(owner)
+    },
+    order() {
+      const lists = [...queued.values()]
+      const rounds = Math.max(0, ...lists.map(({ length }) => length))
+      return Array.from({ length: rounds }, (_, round) =>
+        lists.flatMap((items) => items.slice(round, round + 1)),
+      ).flat()
     },
   }
 }

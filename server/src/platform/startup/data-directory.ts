@@ -14,18 +14,34 @@ export interface DataDirectory {
   readonly cluster: string
   /** The clusters of users' databases, one folder a version. */
   readonly databases: string
+  /** The certificate of these clusters and its authority; the authority's key is 0600. */
+  readonly databaseCertificates: string
   /** Versions of PostgreSQL installed from the npm registry. */
   readonly binaries: string
   /** Copies of programs that unprivileged users must be able to run. */
   readonly runtime: string
   /** The folder that comes first on the `PATH` of builds and apps. */
   readonly bin: string
+  /** Programs that apps ask for in versions of their own, such as another Node. */
+  readonly tools: string
   readonly apps: string
+  /** How far the output of each container was read. */
+  readonly containers: string
+  /** The images that are being pulled. */
+  readonly pulls: string
+  /** Layers and caches of builds of Dockerfiles, one folder for each app. */
+  readonly imageBuilds: string
+  /** The gateway's socket, log and record. */
+  readonly gateway: string
   /** The logs of deployments, readable for the server alone. */
   readonly logs: string
   readonly git: string
+  /** Uploaded sources, readable for the server alone. */
+  readonly sources: string
   /** Uploaded files. */
   readonly files: string
+  /** The key of the marks that processes of apps carry, 0600. */
+  readonly processMarks: string
   /** The epoch of the leadership, as the name of a file. */
   readonly leaderEpoch: string
 }
@@ -61,13 +77,21 @@ export function dataDirectoryAt(root: string): DataDirectory {
     secretKeyFile: join(root, 'secret.key'),
     cluster: join(root, 'postgres', 'data'),
     databases: join(root, 'databases'),
+    databaseCertificates: join(root, 'database-certificates'),
     binaries: join(root, 'runtime', 'postgres'),
     runtime: join(root, 'runtime'),
     bin: join(root, 'runtime', 'bin'),
+    tools: join(root, 'runtime', 'tools'),
     apps: join(root, 'apps'),
+    containers: join(root, 'containers'),
+    pulls: join(root, 'pulls'),
+    imageBuilds: join(root, 'image-builds'),
+    gateway: join(root, 'gateway'),
     logs: join(root, 'logs'),
     git: join(root, 'git'),
+    sources: join(root, 'sources'),
     files: join(root, 'files'),
+    processMarks: join(root, 'process-marks'),
     leaderEpoch: join(root, 'leader-epoch'),
   }
 }

@@ -31,6 +31,7 @@ export async function openPresence(options: {
   readonly logger: Logger
   readonly onStop: (scope: StopScope) => void
   readonly onHandover?: (() => Promise<unknown>) | undefined
+  readonly onUpgrade?: Parameters<typeof openControl>[0]['onUpgrade']
 }): Promise<Presence> {
   const { id, directory, logger, onStop, onHandover } = options
   const identity = { id, version: ownVersion, startedAt: new Date().toISOString() }
@@ -57,6 +58,7 @@ export async function openPresence(options: {
     folder: directory.run,
     identity,
     handlers: { 'GET /status': status, 'POST /stop': stop, 'POST /handover': handOver },
+    onUpgrade: options.onUpgrade,
     logger,
   })
   return {

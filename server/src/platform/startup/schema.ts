@@ -99,7 +99,7 @@ async function runningServers(db: Database, program: PrepareSchemaOptions['progr
   const hasRows = await hasTable(db, 'servers')
   if (hasRows) {
     const { rows } = await sql<{ server: RunningServer }>`select to_jsonb(servers) as server from servers
-      where seen_at > now() - make_interval(secs => ${conflictMs / 1000}::float8)`.execute(db)
+      where abs(extract(epoch from now() - seen_at)) * 1000 < ${conflictMs}::float8`.execute(db)
     if (rows.length > 0 || program === 'server') return rows.map(({ server }) => server)
   }
   const { rows } = await sql<{ held: boolean }>`select exists (

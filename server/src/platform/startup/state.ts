@@ -1,14 +1,18 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import type { PoolConfig } from 'pg'
 import type { Config } from '../config.ts'
 import { connectionBudget } from '../database/connection-budget.ts'
 import { connectionTo } from '../database/hosts.ts'
 import { type Database, type DatabaseHandle, openDatabase } from '../database.ts'
+import { releaseBallast } from '../disk/ballast.ts'
 import type { Logger } from '../logger.ts'
 import { migrations } from '../migrations/index.ts'
 import { SchemaError } from '../migrations/schema.ts'
 import { type CloseOptions, openCluster } from '../postgres/cluster.ts'
 import type { OsUser } from '../users.ts'
-import { type DataDirectory, openDataDirectory } from './data-directory.ts'
+import { type DataDirectory, dataDirectoryAt, openDataDirectory } from './data-directory.ts'
+import { revokePublicAccess } from './public-access.ts'
 import { prepareSchema } from './schema.ts'
 
 /** The data directory and the database of a server, open for the server itself or for a command beside it. */
@@ -20,14 +24,53 @@ export interface State extends DatabaseHandle {
   close(options?: CloseOptions): Promise<void>
 }
 
-/** Returns the user that runs the embedded PostgreSQL cluster: the first configured uid when the server is root. */
-export function clusterUser(config: Config): OsUser | null {
-  return isRoot() ? { uid: config.uids.from, gid: config.uids.from } : null
+/**
+ * Returns the user that runs the embedded PostgreSQL cluster when the server is root: the owner of the cluster, at first the
+ * first configured uid.
+ */
+export function clusterUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
+  return isRoot() ? ownerOr(dataDirectoryAt(dataDirectory).cluster, uids.from) : null
 }
 
-/** Returns the user that runs the clusters of users' databases: the last configured uid when the server is root. */
-export function databasesUser(config: Config): OsUser | null {
-  return isRoot() ? { uid: config.uids.to, gid: config.uids.to } : null
+/**
+ * The user that git runs as when the server is root: the owner of git's own folder, or by default the last uid but one. `null`
+ * when that is the user of the server.
+ */
+export function gitUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
+  return isRoot() ? ownerOr(join(dataDirectoryAt(dataDirectory).git, 'home'), uids.to - 1) : null
+}
+
+/**
+ * Returns the user that runs the clusters of users' databases when the server is root: the owner of what is there, at first
+ * the last configured uid.
+ */
+export function databasesUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
+  if (!isRoot()) return null
+  const { databases } = dataDirectoryAt(dataDirectory)
+  const [version = ''] = namesIn(databases)
+  return ownerOr(join(databases, version, 'data'), uids.to)
+}
+
+/**
+ * Returns the user that runs the gateway when the server is root: the owner of its folder, at first the third last
+ * configured uid. It has nothing but the folders of static sites.
+ */
+export function gatewayUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
+  return isRoot() ? ownerOr(dataDirectoryAt(dataDirectory).gateway, uids.to - 2) : null
+}
+
+/** The folder is the record of its user: a range that was widened later does not change it. */
+function ownerOr(path: string, uid: number): OsUser {
+  const owner = statSync(path, { throwIfNoEntry: false })?.uid ?? 0
+  return owner === 0 ? { uid, gid: uid } : { uid: owner, gid: owner }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
 }
 
 export function isRoot(): boolean {
@@ -53,16 +96,20 @@ export async function openState(options: {
   if (config.databaseUrl !== undefined) {
     const connection = connectionTo(config.databaseUrl)
     const handle = openDatabase({ ...connection, max: connectionBudget.requests.poolSize }, logger)
-    await prepare(handle.db).catch(async (error: unknown) => {
+    try {
+      await prepare(handle.db)
+      if (supervise) await revokePublicAccess(handle.pool, logger)
+    } catch (error) {
       await handle.close()
       throw error instanceof SchemaError ? error : unusableDatabase(error)
-    })
+    }
     return { ...handle, directory, connection }
   }
   const cluster = await openCluster({
     directory: directory.cluster,
     runtimeDirectory: directory.runtime,
     user,
+    makeRoom: () => releaseBallast(directory.root, logger),
     logger,
     signal,
     supervise,

@@ -8,7 +8,8 @@ import type { CommandStarter } from './commands.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import type { Launch } from './launch/launch.ts'
 import type { LocalRelease } from './release/layout.ts'
-import type { LocalInstance } from './release/local-instance.ts'
+import { type LocalInstance, unitOf } from './release/local-instance.ts'
+import { hasTerminals, openTerminal, type Terminal } from './terminal/terminal.ts'
 
 /** Every process of a one-off command carries the command's id in this variable, by which its strays are found. */
 const commandMarker = 'FAIRLEAD_COMMAND_ID'
@@ -30,26 +31,61 @@ export async function attach(
   instance: LocalInstance,
   request: AttachRequest,
 ): Promise<Exit> {
-  const { argv, signal } = request
-  if (request.tty !== null) {
-    throw new RuntimeError('no_terminal', 'Apps run as plain processes here: run the command without a terminal.')
+  const { signal } = request
+  if (request.tty !== null && !hasTerminals()) {
+    throw new RuntimeError('no_terminal', 'This server has no terminals for commands: run the command without one.')
+  }
+  if (instance.site !== undefined) {
+    throw new RuntimeError('no_process', 'A static site runs no process, so that no command can run beside it.')
   }
   signal.throwIfAborted()
-  if (!isRunning(instance)) throw new Error('the instance has ended: a command can only run beside a running one')
+  if (!isRunning(instance)) {
+    throw new RuntimeError('not_running', 'The instance has ended: a command can only run beside a running one.')
+  }
+  const terminal = request.tty === null ? null : await openTerminal(request.tty)
+  try {
+    return await runAttached({ confinement, startCommand }, { release, instance, request, terminal })
+  } finally {
+    terminal?.release()
+    terminal?.close()
+  }
+}
+
+interface Attached {
+  readonly release: LocalRelease
+  readonly instance: LocalInstance
+  readonly request: AttachRequest
+  readonly terminal: Terminal | null
+}
+
+async function runAttached({ confinement, startCommand }: AttachParts, attached: Attached): Promise<Exit> {
+  const { release, instance, request, terminal } = attached
+  const { argv, signal } = request
+  const unit = { ...release, id: unitOf(instance) }
   const marker = { name: commandMarker, value: randomUUID() }
   const launched = await startCommand(
     { ...release, variables: { ...release.variables, [marker.name]: marker.value } },
-    { argv },
-    { scope: { kind: 'app', port: instance.port }, entry: confinement.join(release), output: 'pipes' },
+    { argv, ...(terminal === null ? {} : { env: { TERM: 'xterm-256color' } }) },
+    {
+      scope: { kind: 'app', port: instance.port },
+      entry: confinement.join(unit, instance),
+      output: terminal === null ? 'pipes' : { terminal: terminal.device },
+      unit: unit.id,
+    },
   )
   if (!launched.ok) {
-    request.stderr.write(`${launched.message}\n`)
+    const stream = terminal === null ? request.stderr : request.stdout
+    stream.write(terminal === null ? `${launched.message}\n` : `${launched.message}\r\n`)
     return { code: launched.code, signal: null, exceeded: null }
   }
-  const endWatch = confinement.watch(release, 'command', launched.process)
-  const streams = connect(launched.child, request)
+  const endWatch = confinement.watch(unit, 'command', launched.process)
+  terminal?.release()
+  if (terminal !== null) request.onResizable?.(terminal.resize)
+  const streams = connect(streamsOf(launched.child, terminal), request)
   try {
     await endedOrAborted(launched.exited, signal)
+    // A shell ignores SIGTERM, and ends with its terminal.
+    if (signal.aborted) terminal?.close()
     const graceMs = signal.aborted ? stopGraceMs : 0
     await killAll({ marker, leaders: [launched.process] }, { graceMs })
     // A process that has escaped may keep the output open: then the request's signal ends the wait.
@@ -61,7 +97,10 @@ export async function attach(
   }
 }
 
-type Child = Extract<Launch, { ok: true }>['child']
+type Child = Pick<Extract<Launch, { ok: true }>['child'], 'stdin' | 'stdout' | 'stderr'>
+
+const streamsOf = (child: Child, terminal: Terminal | null): Child =>
+  terminal === null ? child : { stdin: terminal.keyboard, stdout: terminal.screen, stderr: null }
 
 function connect(
   { stdin, stdout, stderr }: Child,

@@ -4,6 +4,8 @@ import type { ExitStatus } from './launch/launch.ts'
 /** An instance that this server process has started. */
 export interface Child {
   readonly releaseId: string
+  /** The name of the instance. */
+  readonly unit: string
   readonly process: ProcessIdentity
   readonly exited: Promise<ExitStatus>
 }
@@ -13,8 +15,8 @@ export interface Children {
   add(child: Child): void
   find(instance: Pick<Child, 'releaseId'> & ProcessIdentity): Child | undefined
   of(releaseId: string): Child[]
-  /** Forgets those instances of the release that have ended: a crash loop must not fill the memory. */
-  forgetEnded(releaseId: string): void
+  /** Forgets those instances of the release, or of one name, that have ended: a crash loop must not fill the memory. */
+  forgetEnded(releaseId: string, unit?: string): void
 }
 
 export function createChildren(): Children {
@@ -28,8 +30,9 @@ export function createChildren(): Children {
     },
     find: ({ releaseId, ...process }) => children.get(keyOf(releaseId, process)),
     of,
-    forgetEnded(releaseId) {
+    forgetEnded(releaseId, unit) {
       for (const child of of(releaseId)) {
+        if (unit !== undefined && child.unit !== unit) continue
         if (ended.delete(child)) children.delete(keyOf(releaseId, child.process))
       }
     },

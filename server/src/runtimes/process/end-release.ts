@@ -1,30 +1,55 @@
-import { killAll, type Marker, type ProcessIdentity } from '../../platform/processes.ts'
+import { killAll, type ProcessIdentity } from '../../platform/processes.ts'
 import type { StopOptions } from '../runtime.ts'
 import type { Confinement } from './confinement/confinement.ts'
-import { RELEASE_MARKER } from './release/environment.ts'
+import { type LocalInstance, unitOf } from './release/local-instance.ts'
+import type { ProcessMarks } from './release/marks.ts'
 
-/** @param uid of the app's user; `undefined` when it is not known */
-export const markerOf = (releaseId: string, uid: number | undefined): Marker => ({
-  name: RELEASE_MARKER,
-  value: releaseId,
-  uid,
-})
+export interface EndParts {
+  readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'unitsOf' | 'fence'>
+  readonly marks: Pick<ProcessMarks, 'markerOf' | 'instanceMarkerOf'>
+}
 
-/**
- * Ends every process of a release. The control groups are emptied last: they still hold a process that has cleared
- * its environment and detached itself.
- */
+/** Ends every process of a release. */
 export async function endRelease(
-  confinement: Pick<Confinement, 'kill' | 'processesOf' | 'fence'>,
+  { confinement, marks }: EndParts,
   { id, uid }: { readonly id: string; readonly uid: number | undefined },
   leaders: readonly ProcessIdentity[],
   options: StopOptions,
 ): Promise<void> {
-  if (options.graceMs === 0) await confinement.kill(id)
+  const units = await confinement.unitsOf(id)
+  await end(confinement, units, { marker: marks.markerOf(id, uid), leaders }, options)
+}
+
+/** Ends every process of one instance. */
+export async function endInstance(
+  { confinement, marks }: EndParts,
+  instance: LocalInstance,
+  options: StopOptions,
+): Promise<void> {
+  const { unit, releaseId, uid } = instance
+  // A server from before several instances has marked its processes with their release alone.
+  const marker = unit === undefined ? marks.markerOf(releaseId, uid) : marks.instanceMarkerOf(unit, uid)
+  await end(confinement, [unitOf(instance)], { marker, leaders: [instance] }, options)
+}
+
+/**
+ * Ends the marked processes and those of control groups, which are emptied last: they still hold a process that has cleared
+ * its environment and detached itself.
+ */
+async function end(
+  confinement: EndParts['confinement'],
+  units: readonly string[],
+  target: { readonly marker: ReturnType<ProcessMarks['markerOf']>; readonly leaders: readonly ProcessIdentity[] },
+  options: StopOptions,
+): Promise<void> {
+  const kill = async () => {
+    for (const unit of units) await confinement.kill(unit)
+  }
+  if (options.graceMs === 0) await kill()
   try {
-    const members = () => confinement.processesOf(id)
-    await killAll({ marker: markerOf(id, uid), leaders, members }, { ...options, fence: confinement.fence })
+    const members = async () => (await Promise.all(units.map((unit) => confinement.processesOf(unit)))).flat()
+    await killAll({ ...target, members }, { ...options, fence: confinement.fence })
   } finally {
-    if (options.signal?.aborted !== true) await confinement.kill(id)
+    if (options.signal?.aborted !== true) await kill()
   }
 }

@@ -1,4 +1,4 @@
-import { isRunning, type ProcessIdentity } from '../../platform/processes.ts'
+import { openExit, type ProcessExit, type ProcessIdentity } from '../../platform/processes.ts'
 
 /** Notices the end of processes that are not children of this server. */
 export interface ExitWatch {
@@ -7,10 +7,11 @@ export interface ExitWatch {
 }
 
 interface Watched {
-  readonly process: ProcessIdentity
+  readonly exit: ProcessExit
   readonly onExit: () => void
 }
 
+/** Nothing tells Node of the end of a process that it has not started, so each is asked; that takes some microseconds. */
 const intervalMs = 500
 
 export function createExitWatch(): ExitWatch {
@@ -18,20 +19,21 @@ export function createExitWatch(): ExitWatch {
   let timer: NodeJS.Timeout | undefined
 
   const remove = (entry: Watched): void => {
-    watched.delete(entry)
+    if (!watched.delete(entry)) return
+    entry.exit.close()
     if (watched.size > 0) return
     clearInterval(timer)
     timer = undefined
   }
   const check = (entry: Watched): void => {
-    if (!watched.has(entry) || isRunning(entry.process)) return
+    if (!watched.has(entry) || !entry.exit.hasEnded()) return
     remove(entry)
     entry.onExit()
   }
 
   return {
     add(process, onExit) {
-      const entry = { process, onExit }
+      const entry = { exit: openExit(process), onExit }
       watched.add(entry)
       timer ??= setInterval(() => {
         for (const each of [...watched]) check(each)

@@ -4,12 +4,15 @@ import {
   isRunning,
   type ListeningSocket,
   listeningSockets,
+  networkOf,
   socketsHeldBy,
   userOf,
 } from '../../platform/processes.ts'
+import { debuggerPorts } from '../debugger-ports.ts'
+import { ipv6Of } from '../network/addresses.ts'
 import type { Handle, Observation } from '../runtime.ts'
-import { markerOf } from './end-release.ts'
 import type { LocalInstance } from './release/local-instance.ts'
+import type { ProcessMarks } from './release/marks.ts'
 
 interface Observed {
   /** The sockets that the app's processes held at the time. */
@@ -26,62 +29,90 @@ const freshness = 10
  * Makes the function that observes a running instance; it returns `null` when the instance has ended. It is made to be
  * polled: most calls look only at the app's own processes, and a new socket among theirs is looked up at once.
  */
-export function createObserver(): (handle: Handle, instance: LocalInstance) => Promise<Observation | null> {
+export function createObserver(
+  marks: Pick<ProcessMarks, 'markerOf'>,
+): (handle: Handle, instance: LocalInstance) => Promise<Observation | null> {
   const earlier = new WeakMap<Handle, Observed>()
   return async (handle, instance) => {
     if (!isRunning(instance)) return null
-    const inodes = socketsOf(await familyOf(instance.pid))
+    const family = await familyOf(instance.pid)
+    const sockets = await socketsHeldBy(family)
+    const inodes = inodesOf(sockets)
     const held = [...inodes].sort().join()
     const startedAt = performance.now()
     const last = earlier.get(handle)
     if (last?.held === held && startedAt < last.freshUntil) return last.observation
-    const observation = await observe(instance, inodes)
+    const observation = await observe(marks, instance, { sockets, inodes })
     const endedAt = performance.now()
     earlier.set(handle, { held, observation, freshUntil: endedAt + freshness * (endedAt - startedAt) })
     return observation
   }
 }
 
-async function observe(instance: LocalInstance, inodes: ReadonlySet<string>): Promise<Observation> {
+async function observe(
+  marks: Pick<ProcessMarks, 'markerOf'>,
+  instance: LocalInstance,
+  family: { readonly sockets: ReadonlyMap<number, readonly string[] | null>; readonly inodes: ReadonlySet<string> },
+): Promise<Observation> {
+  if (hasOwnNetwork(instance)) return observeInside(instance)
   const sockets = await listeningSockets()
-  const user = userOf(instance.pid)
+  // In a sandbox, the first process is bubblewrap, which is not the app's user's where root runs it.
+  const user = instance.uid ?? userOf(instance.pid)
   const onPort = sockets.filter((socket) => socket.port === instance.port && socket.uid === user)
-  if (socketsHeldBy(instance.pid) === null) {
+  if ([...family.sockets].some(([pid, held]) => held === null && userOf(pid) === user)) {
     // In a container, root may lack the right to look into other users' processes. The user is the app's alone, and
     // the port was free when the app got it.
-    return observationOf(instance.port, onPort)
+    return observationOf(instance, onPort)
   }
-  const own = sockets.filter((socket) => inodes.has(socket.inode))
-  if (onPort.length === 0 || own.some(({ port }) => port === instance.port)) return observationOf(instance.port, own)
+  const own = sockets.filter((socket) => family.inodes.has(socket.inode))
+  if (onPort.length === 0 || own.some(({ port }) => port === instance.port)) return observationOf(instance, own)
   // Another process of the app's user has the port, perhaps a daemon that the app has detached. Any app could set the
   // marker to get this one's traffic, but none can choose its user.
-  const marked = await findProcesses(markerOf(instance.releaseId, user ?? undefined))
-  const daemons = socketsOf(marked.filter((pid) => userOf(pid) === user))
-  return observationOf(instance.port, [...own, ...onPort.filter((socket) => daemons.has(socket.inode))])
+  const marked = await findProcesses(marks.markerOf(instance.releaseId, user ?? undefined))
+  const daemons = inodesOf(await socketsHeldBy(marked.filter((pid) => userOf(pid) === user)))
+  return observationOf(instance, [...own, ...onPort.filter((socket) => daemons.has(socket.inode))])
 }
 
-function socketsOf(pids: readonly number[]): Set<string> {
-  return new Set(pids.flatMap((pid) => socketsHeldBy(pid) ?? []))
+const hasOwnNetwork = ({ address, holder }: ListeningPlace): boolean => address !== undefined || holder !== undefined
+
+/** Nobody but the app is in its network, which its first process enters right after its start. */
+async function observeInside(instance: LocalInstance): Promise<Observation> {
+  const hasEntered = networkOf(instance.pid) !== networkOf('self')
+  return observationOf(instance, hasEntered ? await listeningSockets(instance.pid) : [])
 }
+
+const inodesOf = (sockets: ReadonlyMap<number, readonly string[] | null>): Set<string> =>
+  new Set([...sockets.values()].flatMap((inodes) => inodes ?? []))
 
 /** An app that listens on one of these addresses is reached at 127.0.0.1; a socket on `::` takes IPv4, too, by default. */
 const ipv4Loopback = ['127.0.0.1', '0.0.0.0', '::', '::ffff:127.0.0.1', '::ffff:0.0.0.0']
 
 /**
- * Derives an observation from the sockets of an app. A socket that the gateway cannot reach on loopback counts as a
- * wrong port.
+ * Derives an observation from the sockets of an app. A socket that the gateway cannot reach counts as a wrong port.
  *
- * @param port as the app was given it
+ * @param place where connections to the instance arrive; with an `address`, its own network passes them on to loopback
  */
 export function observationOf(
-  port: number,
+  place: ListeningPlace,
   sockets: readonly Pick<ListeningSocket, 'port' | 'address'>[],
 ): Observation {
-  const addresses = new Set(sockets.filter((socket) => socket.port === port).map(({ address }) => address))
-  if (ipv4Loopback.some((address) => addresses.has(address))) return listeningOn('127.0.0.1', port)
-  if (addresses.has('::1')) return listeningOn('::1', port)
-  if (sockets.length === 0) return { state: 'starting', port }
-  return { state: 'wrong_port', ports: [...new Set(sockets.map((socket) => socket.port))].sort((a, b) => a - b) }
+  const { port, servedPort = port, address, ipv6Port = port } = place
+  const addresses = new Set(sockets.filter((socket) => socket.port === servedPort).map((found) => found.address))
+  // Pasta takes connections at the port of this machine, and its network redirects them.
+  const outside = address === undefined ? port : servedPort
+  if (ipv4Loopback.some((loopback) => addresses.has(loopback))) return listeningOn(address ?? '127.0.0.1', outside)
+  if (addresses.has('::1')) {
+    return address === undefined ? listeningOn('::1', ipv6Port) : listeningOn(ipv6Of(address), outside)
+  }
+  const serious = sockets.filter((socket) => socket.port === port || !debuggerPorts.has(socket.port))
+  if (serious.length === 0) return { state: 'starting', port }
+  const ports = [...new Set(serious.map((socket) => socket.port))].sort((a, b) => a - b)
+  const [only = port, ...others] = ports
+  const isReachable = serious.some((socket) => [...ipv4Loopback, '::1'].includes(socket.address))
+  const isServable = hasOwnNetwork(place) && only !== port && others.length === 0 && isReachable
+  return { state: 'wrong_port', port, ports, servable: isServable ? only : null }
 }
+
+type ListeningPlace = Pick<LocalInstance, 'port' | 'servedPort' | 'address' | 'ipv6Port' | 'holder'>
 
 const listeningOn = (host: string, port: number): Observation => ({ state: 'listening', endpoints: [{ host, port }] })

@@ -1,57 +1,128 @@
+import { rm } from 'node:fs/promises'
 import { removeFolder } from '../../platform/disk/folders.ts'
 import { sizeOf } from '../../platform/disk/tree-size.ts'
-import { markedValues } from '../../platform/processes.ts'
-import type { ReleaseRef, ReleaseStore, StopOptions } from '../runtime.ts'
+import { exists } from '../../platform/files.ts'
+import { familyOf, findProcesses, groupProcesses, unlinkedBytesOf } from '../../platform/processes.ts'
+import type { Inventory, ReleaseRef, ReleaseStore, StopOptions } from '../runtime.ts'
 import type { Children } from './children.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import { endRelease } from './end-release.ts'
-import { RELEASE_MARKER } from './release/environment.ts'
 import { closeToApp } from './release/folders.ts'
-import { appDirectory, listApps, ownerOf, pathsOf } from './release/layout.ts'
+import { appDirectory, listApps, ownerOf, pathsOf, type ReleasePaths } from './release/layout.ts'
+import type { ProcessMarks } from './release/marks.ts'
+import type { Quotas } from './release/quotas.ts'
+import { hasRecord, removeAnyRecord } from './sites/record.ts'
 
 export interface ReleasesParts {
   /** The folder of all apps. */
   readonly apps: string
   readonly children: Pick<Children, 'of' | 'forgetEnded'>
-  readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'remove' | 'occupied' | 'fence'>
+  readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'unitsOf' | 'remove' | 'occupied' | 'fence'>
+  readonly marks: Pick<ProcessMarks, 'markerOf' | 'instanceMarkerOf' | 'releaseOf'>
+  readonly quotas: Pick<Quotas, 'lift' | 'forget'>
 }
 
 /** Keeps releases as folders of the data directory. */
-export function createReleaseStore({ apps, children, confinement }: ReleasesParts): ReleaseStore {
+export function createReleaseStore({ apps, children, confinement, marks, quotas }: ReleasesParts): ReleaseStore {
   const halt = async (release: ReleaseRef, options: StopOptions = { graceMs: 0 }): Promise<void> => {
     const own = children.of(release.id)
     const leaders = own.map((child) => child.process)
     const uid = await ownerOf(pathsOf(apps, release))
-    await endRelease(confinement, { id: release.id, uid }, leaders, options)
+    await endRelease({ confinement, marks }, { id: release.id, uid }, leaders, options)
     if (options.signal?.aborted === true) return
     await Promise.all(own.map((child) => child.exited))
     children.forgetEnded(release.id)
+    await removeAnyRecord(pathsOf(apps, release))
+    await quotas.lift(pathsOf(apps, release))
     await closeToApp(pathsOf(apps, release))
   }
+
+  const hasProcesses = async ({ id }: ReleaseRef): Promise<boolean> =>
+    children.of(id).length > 0 || (await listedProcesses(confinement, id)).length > 0
+
+  const processesOf = (release: ReleaseRef) => processesOfRelease({ apps, children, confinement, marks }, release)
 
   return {
     halt,
 
     async remove(release) {
-      await halt(release)
-      await confinement.remove(release.id)
+      const paths = pathsOf(apps, release)
+      const { directory, toolchain, origins } = paths
+      // Nothing runs of a release that was never made, and looking for it among all of the machine's processes is dear.
+      if ((await exists(directory)) || (await hasProcesses(release))) await halt(release)
+      for (const unit of await confinement.unitsOf(release.id)) await confinement.remove(unit)
       confinement.fence()
-      await removeFolder(pathsOf(apps, release).directory)
+      await quotas.forget(paths)
+      await removeFolder(directory)
+      await rm(toolchain, { force: true })
+      await rm(origins, { force: true })
     },
+
+    // The folder is made first and removed last.
+    isMade: (release) => exists(pathsOf(apps, release).directory),
 
     async removeApp(appId) {
       confinement.fence()
       await removeFolder(appDirectory(apps, appId))
     },
 
-    list: async () => ({
-      apps: await listApps(apps),
-      running: new Set([...(await markedValues(RELEASE_MARKER)), ...(await confinement.occupied())]),
-    }),
+    async list() {
+      const listed = await listApps(apps)
+      return { apps: listed, running: await runningOf({ apps, confinement, marks }, listed) }
+    },
 
-    diskUsage(release, part, enough) {
-      const { directory, home, temporary, cache } = pathsOf(apps, release)
-      return sizeOf(part === 'release' ? [directory] : [home, temporary, cache], enough)
+    async diskUsage(release, part, enough) {
+      const paths = pathsOf(apps, release)
+      const named = sizeOf(foldersOf(paths, part), enough)
+      if (part === 'files' || part === 'shared') return named
+      const unlinked = processesOf(release).then((pids) => unlinkedBytesOf(pids, paths.directory))
+      const [bytes, more] = await Promise.all([named, unlinked])
+      return bytes + more
     },
   }
+}
+
+function foldersOf(paths: ReleasePaths, part: Parameters<ReleaseStore['diskUsage']>[1]): string[] {
+  const shared = [paths.home, paths.temporary, paths.cache, paths.volumes]
+  if (part === 'shared') return shared
+  return part === 'all' ? [paths.directory, ...shared] : [paths.directory]
+}
+
+/** Returns the processes in the control groups of a release. */
+async function listedProcesses(confinement: ReleasesParts['confinement'], releaseId: string): Promise<number[]> {
+  const units = await confinement.unitsOf(releaseId)
+  return (await Promise.all(units.map((unit) => confinement.processesOf(unit)))).flat()
+}
+
+async function processesOfRelease(
+  { apps, children, confinement, marks }: Omit<ReleasesParts, 'quotas'>,
+  release: ReleaseRef,
+): Promise<number[]> {
+  // A static site has no processes, and looking for some among all of the machine's is dear.
+  if (await hasRecord(pathsOf(apps, release))) return []
+  const listed = await listedProcesses(confinement, release.id)
+  const leaders = listed.length > 0 ? [] : children.of(release.id)
+  if (listed.length + leaders.length === 0) {
+    return findProcesses(marks.markerOf(release.id, await ownerOf(pathsOf(apps, release))))
+  }
+  return [...listed, ...(await Promise.all(leaders.map((child) => familyOf(child.process.pid)))).flat()]
+}
+
+/** Returns the releases of which something runs, or is served. */
+async function runningOf(
+  { apps, confinement, marks }: Pick<ReleasesParts, 'apps' | 'confinement' | 'marks'>,
+  listed: Inventory['apps'],
+): Promise<Set<string>> {
+  const served = await servedReleases(apps, listed)
+  const processes = await groupProcesses(marks.releaseOf)
+  return new Set([...served, ...processes.keys(), ...(await confinement.occupied())])
+}
+
+/** Returns the releases that are served as static sites. */
+async function servedReleases(apps: string, listed: Inventory['apps']): Promise<string[]> {
+  const found: string[] = []
+  for (const { id: appId, releases } of listed) {
+    for (const id of releases) if (await hasRecord(pathsOf(apps, { id, appId }))) found.push(id)
+  }
+  return found
 }

@@ -2,7 +2,7 @@ import { familyOf, isRunning, readStat, ticksPerSecond } from '../../platform/pr
 import type { Usage } from '../runtime.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import { memoryOf } from './confinement/memory-watch.ts'
-import type { LocalInstance } from './release/local-instance.ts'
+import { type LocalInstance, unitOf } from './release/local-instance.ts'
 
 /** Measures an instance by its control group, or by its processes where the group does not count. */
 export async function usageOf(
@@ -10,9 +10,10 @@ export async function usageOf(
   confinement: Pick<Confinement, 'usageOf' | 'processesOf'>,
 ): Promise<Usage> {
   if (!isRunning(instance)) return { memoryBytes: 0, cpuSeconds: 0, processes: 0 }
-  const group = await confinement.usageOf(instance.releaseId)
-  const members = await confinement.processesOf(instance.releaseId, 'app')
-  const pids = [...new Set([...(await familyOf(instance.pid)), ...members])]
+  const group = await confinement.usageOf(unitOf(instance))
+  const members = await confinement.processesOf(unitOf(instance), 'app')
+  // A group has all of them, and costs less to read.
+  const pids = members.length > 0 ? members : await familyOf(instance.pid)
   return {
     memoryBytes: group.memoryBytes ?? memoryOf(pids),
     cpuSeconds: group.cpuSeconds ?? cpuSecondsOf(pids),

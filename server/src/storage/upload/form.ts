@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
-import { ApiError, invalidRequest } from '../../contract/errors.ts'
+import { invalidRequest } from '../../contract/errors.ts'
+import { watchBody } from '../../http/watch-body.ts'
 
 /** The fields of an upload besides the file's bytes. */
 export interface UploadForm {
@@ -36,7 +37,8 @@ export async function readUploadForm({ message, idleTimeoutMs, onFile }: UploadF
   // The first error counts; later ones follow from it.
   outcome.promise.catch(() => undefined)
   const parts = collectParts(parser, onFile, outcome)
-  const stopWatching = watchBody(message, { idleTimeoutMs, fileBytes: parts.fileBytes, fail: outcome.reject })
+  const fail = (problem: string) => outcome.reject(invalidRequest({ field: 'file', message: problem }))
+  const stopWatching = watchBody(message, { idleTimeoutMs, onBytes: limitOverhead(parts.fileBytes, fail), fail })
   message.pipe(parser)
   try {
     await outcome.promise
@@ -109,40 +111,14 @@ function collectParts(
   return { file: () => file, name: () => name, fileBytes: () => taken }
 }
 
-/** Fails when the body stalls, breaks off, or has too many bytes besides the file. Returns a function that stops watching. */
-function watchBody(
-  message: IncomingMessage,
-  watched: {
-    readonly idleTimeoutMs: number
-    readonly fileBytes: () => number
-    readonly fail: (error: ApiError) => void
-  },
-): () => void {
-  const { idleTimeoutMs, fileBytes, fail } = watched
-  const refuse = (problem: string) => fail(invalidRequest({ field: 'file', message: problem }))
+/** Returns a function that fails once more bytes have come besides the file than a form needs. */
+function limitOverhead(fileBytes: () => number, fail: (problem: string) => void): (count: number) => void {
   let received = 0
-  const idle = setTimeout(() => refuse(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
-  const onData = (chunk: Buffer) => {
-    idle.refresh()
-    received += chunk.length
-    if (received - fileBytes() > formOverheadBytes)
-      refuse(`there are more than ${formOverheadBytes} bytes besides the file`)
-  }
-  const onGone = () => {
-    if (!message.readableEnded)
-      fail(
-        new ApiError('invalid_request', 'The connection was closed before the upload was complete.', { field: 'file' }),
-      )
-  }
-  message.on('data', onData)
-  // Stays registered: a connection may break at any time, and an error without a listener would end the process.
-  message.on('error', onGone)
-  message.on('close', onGone)
-  if (message.destroyed) onGone()
-  return () => {
-    clearTimeout(idle)
-    message.off('data', onData)
-    message.off('close', onGone)
+  return (count) => {
+    received += count
+    if (received - fileBytes() > formOverheadBytes) {
+      fail(`there are more than ${formOverheadBytes} bytes besides the file`)
+    }
   }
 }
 

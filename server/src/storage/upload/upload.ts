@@ -3,8 +3,9 @@ import { ApiError, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
+import { describeDiskError } from '../../platform/disk/free-space.ts'
 import { newId } from '../../platform/ids.ts'
-import { describeDiskError, type Limits, limitsOf } from '../limits.ts'
+import { type Limits, limitsOf } from '../limits.ts'
 import type { StorageParts } from '../parts.ts'
 import type { PendingUpload } from '../pending.ts'
 import type { Usage } from '../reservations.ts'
@@ -37,7 +38,8 @@ export async function uploadFile(
   const { stored, reserved } = await usageOf(upload.project.id)
   const free = limits.quotaBytes - stored - reserved
   const id = newId('file')
-  const uploading = { id, projectId: upload.project.id, quotaBytes: limits.quotaBytes }
+  const { id: projectId, accountId } = upload.project
+  const uploading = { id, projectId, accountId, quotaBytes: limits.quotaBytes }
   try {
     return await parts.pending.track(uploading, (pending) => storeFile(parts, upload, { id, pending, limits, free }))
   } catch (error) {

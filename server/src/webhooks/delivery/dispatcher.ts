@@ -29,7 +29,7 @@ export interface Dispatcher {
 export function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
   const { due, logger } = dependencies
   const lanes = createLanes({ onUnread: () => reader.wake() })
-  const runner = createRunner({ ...dependencies, lanes, onNextAttempt: (at) => reader.sweepAt(at) })
+  const runner = createRunner({ ...dependencies, lanes, onNextAttempt: (ms) => reader.sweepWithin(ms) })
   const reader = startReader({ due, lanes, onRead: runner.run, logger })
 
   return {
@@ -45,7 +45,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     },
     wakeAll() {
       for (const lane of lanes.all()) clearQueue(lane)
-      reader.sweepAt(0)
+      reader.sweepWithin(0)
     },
     async stop() {
       await Promise.all([runner.stop(), reader.stop()])

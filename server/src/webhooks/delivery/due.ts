@@ -1,6 +1,6 @@
 import { parseSecret, type SigningKey } from '@fairlead/receiver'
 import { sql } from 'kysely'
-import type { Database } from '../../platform/database.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
 
@@ -68,6 +68,12 @@ export function createDueQueries({ database, secrets, logger }: DueDependencies)
       })
     },
   }
+}
+
+/** Makes deliveries that wait for a later attempt due earlier: the clock was set back by `ms`. */
+export async function bringDeliveriesForward(transaction: Transaction, ms: number): Promise<void> {
+  await sql`update deliveries set next_attempt_at = next_attempt_at - make_interval(secs => ${ms / 1000}::float8)
+    where status = 'pending' and next_attempt_at > now()`.execute(transaction)
 }
 
 interface DueRow {

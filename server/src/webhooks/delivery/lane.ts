@@ -21,7 +21,7 @@ export interface Lane {
   unread: boolean
   /** True while the database is being read for this lane. */
   reading: boolean
-  /** The rate allows no attempt before this time. */
+  /** The rate allows no attempt before this time of `performance.now()`. */
   earliest: number
   timer: NodeJS.Timeout | undefined
 }
@@ -57,7 +57,7 @@ export const mayBegin = (lane: Lane): boolean =>
 
 /** True when the rate allows an attempt now. Otherwise `retry` is called when it does. */
 export function rateAllows(lane: Lane, retry: () => void): boolean {
-  const wait = lane.earliest - Date.now()
+  const wait = lane.earliest - performance.now()
   if (wait <= 0) return true
   lane.timer ??= setTimeout(() => {
     lane.timer = undefined
@@ -69,7 +69,7 @@ export function rateAllows(lane: Lane, retry: () => void): boolean {
 /** Removes the next delivery from the queue, which is not empty, and counts its attempt as under way. */
 export function takeNext(lane: Lane): DueDelivery {
   lane.underWay++
-  if (lane.rate !== null) lane.earliest = Math.max(lane.earliest, Date.now()) + 1000 / lane.rate
+  if (lane.rate !== null) lane.earliest = Math.max(lane.earliest, performance.now()) + 1000 / lane.rate
   return lane.queue.shift() as DueDelivery
 }
 

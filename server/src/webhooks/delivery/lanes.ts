@@ -21,7 +21,7 @@ export function createLanes({ onUnread }: { onUnread: () => void }): Lanes {
     all: () => [...lanes.values()],
     update(lane) {
       if (shouldRead(lane)) onUnread()
-      else if (isIdle(lane, Date.now())) lanes.delete(lane.webhookId)
+      else if (isIdle(lane, performance.now())) lanes.delete(lane.webhookId)
     },
   }
 }

@@ -15,8 +15,8 @@ export interface ReaderDependencies {
 export interface Reader {
   /** Reads the lanes that should be read. */
   wake(): void
-  /** Checks all endpoints no later than at this time. */
-  sweepAt(time: number): void
+  /** Makes the next check of all endpoints due within so many milliseconds. */
+  sweepWithin(ms: number): void
   stop(): Promise<void>
 }
 
@@ -32,10 +32,12 @@ const retryMs = 1_000
 /** Reads due deliveries from the database: after a notification, and when the next delivery becomes due. */
 export function startReader({ due, lanes, onRead, logger }: ReaderDependencies): Reader {
   const stopping = new AbortController()
+  /** By `performance.now()`, because the clock may be set back. */
   let nextSweep = 0
   let woken = Promise.withResolvers<void>()
 
-  const sweepAt = (time: number): void => {
+  const sweepWithin = (ms: number): void => {
+    const time = performance.now() + ms
     if (time >= nextSweep) return
     nextSweep = time
     woken.resolve()
@@ -44,11 +46,11 @@ export function startReader({ due, lanes, onRead, logger }: ReaderDependencies):
   /** Finds the endpoints that have something due, and the time when the next one will. */
   const sweep = async (): Promise<void> => {
     const now = Date.now()
-    nextSweep = now + sweepMs
+    nextSweep = performance.now() + sweepMs
     for (const lane of lanes.all()) lanes.update(lane)
     for (const { webhookId, at } of await due.findWaiting()) {
       if (at.getTime() <= now) lanes.of(webhookId).unread = true
-      else sweepAt(Math.max(at.getTime(), now + minSweepMs))
+      else sweepWithin(Math.max(at.getTime() - now, minSweepMs))
     }
   }
 
@@ -56,7 +58,7 @@ export function startReader({ due, lanes, onRead, logger }: ReaderDependencies):
     while (!stopping.signal.aborted) {
       woken = Promise.withResolvers()
       try {
-        if (Date.now() >= nextSweep) await sweep()
+        if (performance.now() >= nextSweep) await sweep()
         for (const lane of await readLanes(due, lanes)) onRead(lane)
       } catch (error) {
         logger.warn({ err: error }, 'due webhooks cannot be read yet')
@@ -65,7 +67,7 @@ export function startReader({ due, lanes, onRead, logger }: ReaderDependencies):
         continue
       }
       if (lanes.all().some(shouldRead)) continue
-      const timer = setTimeout(woken.resolve, Math.max(0, nextSweep - Date.now()))
+      const timer = setTimeout(woken.resolve, Math.max(0, nextSweep - performance.now()))
       await woken.promise
       clearTimeout(timer)
     }
@@ -74,7 +76,7 @@ export function startReader({ due, lanes, onRead, logger }: ReaderDependencies):
 
   return {
     wake: () => woken.resolve(),
-    sweepAt,
+    sweepWithin,
     async stop() {
       stopping.abort()
       woken.resolve()

@@ -6,8 +6,8 @@ import type { Lanes } from './lanes.ts'
 
 export interface RunnerDependencies extends AttemptDependencies {
   readonly lanes: Lanes
-  /** Called with the time of a delivery's next attempt. */
-  readonly onNextAttempt: (at: number) => void
+  /** Called with the milliseconds until a delivery's next attempt. */
+  readonly onNextAttempt: (ms: number) => void
 }
 
 export interface Runner {
@@ -63,8 +63,9 @@ export function createRunner(dependencies: RunnerDependencies): Runner {
     }
     const { nextAt } = await attempt(dependencies, delivery, onAnswer, aborting.signal)
     lane.held.delete(delivery.id)
-    if (nextAt !== null && nextAt.getTime() <= Date.now()) lane.unread = true
-    else if (nextAt !== null) onNextAttempt(nextAt.getTime())
+    const waitMs = nextAt === null ? null : nextAt.getTime() - Date.now()
+    if (waitMs !== null && waitMs <= 0) lane.unread = true
+    else if (waitMs !== null) onNextAttempt(waitMs)
     lanes.update(lane)
   }
 

@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici'
+import type { Agent } from 'undici'
 import type { Outbound } from '../../platform/outbound.ts'
 import { urlProblem } from '../endpoint-url.ts'
 import { type Answer, readAnswer } from './answer.ts'
@@ -22,7 +22,7 @@ const timeoutMs = 15_000
 
 /** Sends over kept-alive connections, and only to addresses that the outbound rule allows, checked at connect time. */
 export function createSender({ outbound }: { outbound: Outbound }): Sender {
-  const agent = new Agent({ connect: { lookup: outbound.lookup, timeout: timeoutMs } })
+  let agent: Agent | undefined
 
   return {
     async send(message, signal) {
@@ -30,6 +30,9 @@ export function createSender({ outbound }: { outbound: Outbound }): Sender {
       const problem = urlProblem(message.url, outbound)
       if (problem !== undefined) return { ok: false, answer: null, error: `The address ${problem}.` }
       try {
+        // Loaded for the first attempt: a server without webhooks does not need the memory of the library.
+        const { Agent, request } = await import('undici')
+        agent ??= new Agent({ connect: { lookup: outbound.lookup, timeout: timeoutMs } })
         const response = await request(message.url, {
           dispatcher: agent,
           method: 'POST',
@@ -43,7 +46,7 @@ export function createSender({ outbound }: { outbound: Outbound }): Sender {
         return { ok: false, answer: null, error: reasonOf(error) }
       }
     },
-    close: () => agent.destroy(),
+    close: async () => agent?.destroy(),
   }
 }
 

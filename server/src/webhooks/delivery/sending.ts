@@ -9,7 +9,7 @@ import { changedChannel, dueChannel } from '../outbox.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { createDueQueries } from './due.ts'
 import { createRecorder } from './record.ts'
-import { removeOld } from './retention.ts'
+import { removeExcess, removeOld } from './retention.ts'
 import { createSender } from './send.ts'
 
 export interface SendingDependencies {
@@ -20,14 +20,22 @@ export interface SendingDependencies {
   readonly outbound: Outbound
   /** How long events and their deliveries are kept. */
   readonly retentionMs: number
+  /** Returns how many deliveries an account may keep. */
+  readonly mostDeliveries: (accountId: string) => Promise<number>
   readonly logger: Logger
+}
+
+export interface Sending {
+  /** Looks at once for what is due. */
+  wake(): void
+  stop(): Promise<void>
 }
 
 const cleaningMs = 3_600_000
 
 /** Sends deliveries as soon as they are due, and removes old ones. */
-export function startSending(dependencies: SendingDependencies): { stop(): Promise<void> } {
-  const { database, connection, secrets, outbound, retentionMs, logger } = dependencies
+export function startSending(dependencies: SendingDependencies): Sending {
+  const { database, connection, secrets, outbound, retentionMs, mostDeliveries, logger } = dependencies
   const sender = createSender({ outbound })
   const dispatcher = createDispatcher({
     due: createDueQueries({ database, secrets, logger }),
@@ -44,10 +52,14 @@ export function startSending(dependencies: SendingDependencies): { stop(): Promi
   const cleaning = startPeriodic({
     name: 'the removal of old webhook deliveries',
     everyMs: cleaningMs,
-    work: (signal) => removeOld(database, new Date(Date.now() - retentionMs), signal),
+    work: async (signal) => {
+      await removeOld(database, new Date(Date.now() - retentionMs), signal)
+      await removeExcess(database, mostDeliveries, signal)
+    },
     logger,
   })
   return {
+    wake: dispatcher.wakeAll,
     async stop() {
       await Promise.all([listener.stop(), cleaning.stop()])
       await dispatcher.stop()

@@ -1,5 +1,6 @@
 import { ApiError } from '@fairlead/server/client'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
+import { isRateLimited, rateLimitWaitMs } from '../rate-limit.ts'
 import { sleep } from '../sleep.ts'
 import { type LogLine, parseLogLine } from './log-line.ts'
 
@@ -18,13 +19,15 @@ export interface FollowOptions {
 
 /**
  * Follows a log and reconnects when the connection is lost. Resolves when the log has ended. Rejects when `signal`
- * aborts or when the server answers 4xx, because another request would get the same answer.
+ * aborts or when the server answers 4xx, because another request would get the same answer; after 429 it waits as the
+ * server says.
  *
  * The browser's own EventSource reveals neither the status nor the body of an error response, so `fetch` is used.
  */
 export async function followLog({ connect, signal, onLine, onError }: FollowOptions): Promise<void> {
   let lastEventId = ''
   for (;;) {
+    let wait = reconnectAfterMs
     try {
       const { body } = await connect(lastEventId)
       if (body === null) return
@@ -36,9 +39,10 @@ export async function followLog({ connect, signal, onLine, onError }: FollowOpti
     } catch (error) {
       signal.throwIfAborted()
       onError(error)
-      if (error instanceof ApiError && error.status < 500) throw error
+      wait = rateLimitWaitMs(error) ?? reconnectAfterMs
+      if (error instanceof ApiError && error.status < 500 && !isRateLimited(error)) throw error
     }
-    await sleep(reconnectAfterMs)
+    await sleep(wait)
     signal.throwIfAborted()
   }
 }
@@ -55,7 +59,7 @@ async function readEvents(
       const { done, value } = await reader.read()
       if (done) return 'disconnected'
       if (value.event === 'end') return 'ended'
-      onLine(value.id, parseLogLine(value.data))
+      onLine(value.id, parseLogLine(value.data, value.id))
       if (performance.now() - turnBegan < maxTurnMs) continue
       await sleep(0)
       turnBegan = performance.now()

@@ -1,28 +1,28 @@
 import { Link } from '@tanstack/react-router'
-import type { DeploymentItem } from '../../data/deployments.ts'
+import type { App } from '../../data/deployments.ts'
 import { Step } from './step.tsx'
 
 interface DeploymentStepProps {
   readonly done: boolean
   readonly projectId: string | undefined
-  readonly deployment: DeploymentItem | undefined
+  readonly app: App | undefined
 }
 
-export function DeploymentStep({ done, projectId, deployment }: DeploymentStepProps) {
+export function DeploymentStep({ done, projectId, app }: DeploymentStepProps) {
   return (
     <Step done={done} title="The first deployment">
-      {deployment === undefined || projectId === undefined ? (
+      {app === undefined || projectId === undefined ? (
         <p className="text-muted">It appears here as soon as it is created.</p>
       ) : (
         <p>
           <Link
             to="/projects/$projectId/deployments/$deploymentId"
-            params={{ projectId, deploymentId: deployment.id }}
+            params={{ projectId, deploymentId: (app.serving ?? app.latest).id }}
             className="text-accent underline"
           >
-            {deployment.name}
+            {app.name}
           </Link>{' '}
-          is {deployment.status}.
+          is {(app.serving ?? app.latest).status}.
         </p>
       )}
     </Step>

@@ -1,7 +1,7 @@
 import type { ResponseBody } from '@fairlead/server/client'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { apiKeysQuery, deploymentsQuery, projectsQuery, webhooksQuery } from '../../data/queries.ts'
+import { apiKeysQuery, appsQuery, projectsQuery, webhooksQuery } from '../../data/queries.ts'
 import { Page } from '../../ui/page/page.tsx'
 import { QueryView } from '../../ui/page/query-view.tsx'
 import { DeploymentStep } from './deployment-step.tsx'
@@ -27,9 +27,9 @@ function Steps({ active }: { readonly active: ResponseBody<'projects.list'>['pro
   const webhooks = useQuery(webhooksQuery)
   const [chosen, setChosen] = useState<string>()
   const projectId = chosen ?? active[0]?.id
-  const list = useQuery({ ...deploymentsQuery(projectId ?? ''), enabled: projectId !== undefined })
-  const deployments = list.data?.deployments ?? []
-  const running = deployments.find(({ status }) => status === 'running')
+  const list = useQuery({ ...appsQuery(projectId ?? ''), enabled: projectId !== undefined })
+  const apps = list.data?.apps ?? []
+  const running = apps.find(({ serving }) => serving !== null)
   return (
     <ol className="grid grid-cols-[minmax(0,1fr)] gap-4">
       <ProjectStep projects={active} projectId={projectId} onChoose={setChosen} />
@@ -37,8 +37,8 @@ function Steps({ active }: { readonly active: ResponseBody<'projects.list'>['pro
         done={keys.data?.api_keys.some(({ revoked_at }) => revoked_at === null) ?? false}
         projectId={projectId}
       />
-      <WorkflowStep done={deployments.length > 0} projectId={projectId} />
-      <DeploymentStep done={running !== undefined} projectId={projectId} deployment={running ?? deployments.at(-1)} />
+      <WorkflowStep done={apps.length > 0} projectId={projectId} />
+      <DeploymentStep done={running !== undefined} projectId={projectId} app={running ?? apps.at(-1)} />
       <WebhookStep done={(webhooks.data?.webhooks.length ?? 0) > 0} />
     </ol>
   )

@@ -7,7 +7,7 @@ interface BreadcrumbsProps {
   /** The list that holds the resource. */
   readonly list: {
     readonly label: string
-    readonly to: '/projects/$projectId/deployments' | '/projects/$projectId/databases'
+    readonly to: '/projects/$projectId' | '/projects/$projectId/deployments' | '/projects/$projectId/databases'
   }
   readonly resourceId: string
 }

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useParams } from '@tanstack/react-router'
+import { isClientError } from '../../data/client.ts'
 import { projectQuery } from '../../data/queries.ts'
 import { Page } from '../../ui/page/page.tsx'
-import { ErrorAlert } from '../../ui/page/states.tsx'
+import { QueryError } from '../../ui/page/states.tsx'
 import { Tabs } from '../../ui/page/tabs.tsx'
 
 /** The layout of a project's pages. */
@@ -22,9 +23,9 @@ export function Project() {
         </>
       }
     >
-      {project.error !== null && <ErrorAlert error={project.error} retry={() => void project.refetch()} />}
+      <QueryError error={project.error} retry={() => void project.refetch()} />
       {/* The pages below would only repeat the error of a project that cannot be loaded. */}
-      {project.isLoadingError ? null : (
+      {project.isLoadingError && isClientError(project.error) ? null : (
         <>
           <Tabs
             label="Project"
@@ -33,6 +34,7 @@ export function Project() {
               { to: '/projects/$projectId/deployments', params, label: 'Deployments' },
               { to: '/projects/$projectId/databases', params, label: 'Databases' },
               { to: '/projects/$projectId/storage', params, label: 'Storage' },
+              { to: '/projects/$projectId/trust', params, label: 'Trust' },
               { to: '/projects/$projectId/settings', params, label: 'Settings' },
             ]}
           />

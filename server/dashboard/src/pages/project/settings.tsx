@@ -9,6 +9,8 @@ import { TextField } from '../../ui/forms/field.tsx'
 import { Form, textOf } from '../../ui/forms/form.tsx'
 import { Panel } from '../../ui/page/page.tsx'
 import { QueryView } from '../../ui/page/query-view.tsx'
+import { PlanField, projectLimits } from '../plans/plan-fields.tsx'
+import { Registries } from './registries/registries.tsx'
 
 export function ProjectSettings() {
   const { projectId } = useParams({ from: '/layout/projects/$projectId' })
@@ -30,16 +32,12 @@ export function ProjectSettings() {
             <div className="max-w-sm">
               <Form mutation={update} submit="Save">
                 <TextField label="Name" name="name" defaultValue={name} />
-                <TextField
-                  label="Plan"
-                  name="plan"
-                  defaultValue={plan}
-                  hint="Limits the size of apps, databases and files."
-                />
+                <PlanField plan={plan} limits={projectLimits} />
               </Form>
               {update.isSuccess && <output className="text-good">Saved.</output>}
             </div>
           </Panel>
+          <Registries projectId={projectId} />
           <Panel title="Delete the project">
             <DeleteProject projectId={projectId} name={name} />
           </Panel>

@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { api } from '../../data/client.ts'
 import { TextField } from '../../ui/forms/field.tsx'
 import { Form, textOf } from '../../ui/forms/form.tsx'
+import { PlanField, projectLimits, RegionField } from '../plans/plan-fields.tsx'
 
 export function CreateProject({ onCancel }: { readonly onCancel: () => void }) {
   const queryClient = useQueryClient()
@@ -24,8 +25,8 @@ export function CreateProject({ onCancel }: { readonly onCancel: () => void }) {
     <Form mutation={create} submit="Create project" onCancel={onCancel}>
       <TextField label="Name" name="name" autoComplete="off" />
       <div className="grid gap-4 sm:grid-cols-2">
-        <TextField label="Plan" name="plan" placeholder="free" autoComplete="off" />
-        <TextField label="Region" name="region" placeholder="the default region" autoComplete="off" />
+        <PlanField plan="free" limits={projectLimits} />
+        <RegionField />
       </div>
     </Form>
   )

@@ -1,7 +1,7 @@
 import type { ResponseBody } from '@fairlead/server/client'
-import { useQueries } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { projectQuery } from '../../data/queries.ts'
+import { usageQuery } from '../../data/queries.ts'
 import { formatBytes } from '../../ui/display/bytes.ts'
 import { RelativeBar } from '../../ui/display/relative-bar.tsx'
 import { Status } from '../../ui/display/status.tsx'
@@ -10,17 +10,11 @@ import { Time } from '../../ui/display/time.tsx'
 import { Empty } from '../../ui/page/states.tsx'
 
 type Project = ResponseBody<'projects.list'>['projects'][number]
-type Resources = ResponseBody<'projects.get'>['resources']
-
-/** The resources of each project take a request, so only those of the first projects are requested. */
-const maxRequests = 30
+type Resources = ResponseBody<'projects.usage'>['usage'][number]['resources']
 
 export function ProjectsTable({ projects }: { readonly projects: readonly Project[] }) {
-  const active = projects.filter(({ status }) => status === 'active').slice(0, maxRequests)
-  const details = useQueries({ queries: active.map(({ id }) => projectQuery(id)) })
-  const resources = new Map(
-    details.flatMap(({ data }) => (data === undefined ? [] : [[data.id, data.resources] as const])),
-  )
+  const { data } = useQuery(usageQuery)
+  const resources = new Map(data?.usage.map((each) => [each.id, each.resources]))
   return (
     <Table
       label="Projects"

@@ -1,16 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
-import { useState } from 'react'
 import { projectsQuery } from '../../data/queries.ts'
 import { Button } from '../../ui/controls/button.tsx'
 import { Dialog } from '../../ui/dialogs/dialog.tsx'
+import { useLinkedDialog } from '../../ui/dialogs/use-linked-dialog.ts'
 import { Page, Panel } from '../../ui/page/page.tsx'
 import { QueryView } from '../../ui/page/query-view.tsx'
 import { CreateProject } from './create-project.tsx'
 import { ProjectsTable } from './projects-table.tsx'
 
 export function Projects() {
-  const [creating, setCreating] = useState(false)
+  const [creating, setCreating] = useLinkedDialog()
   const list = useQuery(projectsQuery)
   return (
     <Page

@@ -9,6 +9,7 @@ import { TextField } from '../../ui/forms/field.tsx'
 import { Form, secretOf } from '../../ui/forms/form.tsx'
 import { Panel } from '../../ui/page/page.tsx'
 import { QueryView } from '../../ui/page/query-view.tsx'
+import { UsagePanel } from './usage.tsx'
 
 export function Account() {
   const account = useQuery(accountQuery)
@@ -36,13 +37,14 @@ export function Account() {
               {rate_limit.reset !== null && (
                 <p className="text-[13px] text-muted">
                   The count resets <Time at={new Date(rate_limit.reset * 1000).toISOString()} />. Requests of the
-                  dashboard are not counted.
+                  dashboard are counted apart.
                 </p>
               )}
             </div>
           )}
         </QueryView>
       </Panel>
+      <UsagePanel />
       <Panel title="Password">
         <ChangePassword />
       </Panel>

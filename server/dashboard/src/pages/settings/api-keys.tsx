@@ -7,6 +7,8 @@ import { Button } from '../../ui/controls/button.tsx'
 import { Menu, MenuItem } from '../../ui/controls/menu.tsx'
 import { Dialog } from '../../ui/dialogs/dialog.tsx'
 import { SecretDialog } from '../../ui/dialogs/secret-dialog.tsx'
+import { useLinkedDialog } from '../../ui/dialogs/use-linked-dialog.ts'
+import { RunLink } from '../../ui/display/run-link.tsx'
 import { type Column, Table } from '../../ui/display/table.tsx'
 import { Time } from '../../ui/display/time.tsx'
 import { Panel } from '../../ui/page/page.tsx'
@@ -17,14 +19,21 @@ import { CreateKey } from './create-key.tsx'
 
 type Key = ResponseBody<'apiKeys.list'>['api_keys'][number]
 
-/** The open dialog: creating a key, or an action on one. */
-type OpenDialog = { readonly action: 'create' } | { readonly action: 'rotate' | 'revoke'; readonly key: Key }
+/** The open dialog of an action on a key. */
+interface OpenDialog {
+  readonly action: 'rotate' | 'revoke'
+  readonly key: Key
+}
 
 export function ApiKeys() {
   const keys = useQuery(apiKeysQuery)
   const [dialog, setDialog] = useState<OpenDialog>()
+  const [isCreating, setCreating] = useLinkedDialog()
   const [secret, setSecret] = useState<string>()
-  const close = () => setDialog(undefined)
+  const close = () => {
+    setDialog(undefined)
+    setCreating(false)
+  }
   const showSecret = (key: string) => {
     close()
     setSecret(key)
@@ -35,7 +44,7 @@ export function ApiKeys() {
         title="API Keys"
         flush
         actions={
-          <Button variant="primary" icon={<Plus size={16} />} onClick={() => setDialog({ action: 'create' })}>
+          <Button variant="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
             Create new key
           </Button>
         }
@@ -56,7 +65,7 @@ export function ApiKeys() {
           )}
         </QueryView>
       </Panel>
-      <Dialog open={dialog?.action === 'create'} onClose={close} title="New API key">
+      <Dialog open={isCreating} onClose={close} title="New API key">
         <CreateKey onCancel={close} onCreated={showSecret} />
       </Dialog>
       {dialog?.action === 'revoke' && <RevokeKey apiKey={dialog.key} onClose={close} />}
@@ -92,7 +101,7 @@ function actionColumn(onAction: (action: 'rotate' | 'revoke', key: Key) => void)
     cell: (key) =>
       key.revoked_at === null && (
         <Menu label={`Actions for ${key.name}`}>
-          <MenuItem onSelect={() => onAction('rotate', key)}>Rotate</MenuItem>
+          {key.workflow === null && <MenuItem onSelect={() => onAction('rotate', key)}>Rotate</MenuItem>}
           <MenuItem danger onSelect={() => onAction('revoke', key)}>
             Revoke
           </MenuItem>
@@ -101,12 +110,17 @@ function actionColumn(onAction: (action: 'rotate' | 'revoke', key: Key) => void)
   }
 }
 
-function Name({ apiKey: { name, hint, revoked_at } }: { readonly apiKey: Key }) {
+function Name({ apiKey: { name, hint, revoked_at, workflow } }: { readonly apiKey: Key }) {
   return (
     <div className="flex items-center gap-2">
       <KeyRound size={14} className="shrink-0 text-muted" aria-hidden="true" />
       <div className="min-w-0">
         <p className={revoked_at === null ? '' : 'text-muted line-through'}>{name}</p>
+        {workflow !== null && (
+          <p className="text-[12px] text-muted">
+            <RunLink url={workflow.run_url}>run of a workflow of {workflow.repository ?? 'a trusted service'}</RunLink>
+          </p>
+        )}
         {hint !== null && <code className="text-[12px] text-muted">{hint}…</code>}
       </div>
     </div>

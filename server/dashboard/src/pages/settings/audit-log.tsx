@@ -4,36 +4,27 @@ import { auditLogQuery } from '../../data/queries.ts'
 import { DottedName } from '../../ui/display/dotted-name.tsx'
 import { type Column, Table } from '../../ui/display/table.tsx'
 import { Time } from '../../ui/display/time.tsx'
-import { LoadMore } from '../../ui/page/load-more.tsx'
 import { Panel } from '../../ui/page/page.tsx'
-import { Empty, ErrorAlert, Loading } from '../../ui/page/states.tsx'
+import { PagedView } from '../../ui/page/paged-view.tsx'
+import { Empty } from '../../ui/page/states.tsx'
 
 type Entry = ResponseBody<'auditLog.list'>['entries'][number]
 
 export function AuditLog() {
   const log = useInfiniteQuery(auditLogQuery)
-  const entries = log.data?.pages.flatMap((page) => page.entries)
   return (
     <Panel title="Audit log" flush>
-      {log.error !== null && (
-        <div className="p-3">
-          <ErrorAlert error={log.error} retry={() => void log.refetch()} />
-        </div>
-      )}
-      {entries === undefined ? (
-        log.isPending && <Loading label="the audit log" />
-      ) : (
-        <Table
-          label="Audit log"
-          rows={entries}
-          keyOf={({ id }) => id}
-          columns={columns}
-          empty={<Empty title="Nothing has been changed yet." />}
-        />
-      )}
-      {log.hasNextPage && (
-        <LoadMore label="Show older entries" busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()} />
-      )}
+      <PagedView query={log} label="entries">
+        {(pages) => (
+          <Table
+            label="Audit log"
+            rows={pages.flatMap(({ entries }) => entries)}
+            keyOf={({ id }) => id}
+            columns={columns}
+            empty={<Empty title="Nothing has been changed yet." />}
+          />
+        )}
+      </PagedView>
     </Panel>
   )
 }

@@ -17,10 +17,13 @@ type Preset = (typeof presets)[number]['value']
 
 const resources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
 type Scope = NonNullable<BodyInput<'apiKeys.create'>['scopes']>[number]
-const scopeChoices = resources.flatMap((resource) => [
-  { value: `${resource}:read` satisfies Scope, label: `${resource}: read` },
-  { value: `${resource}:write` satisfies Scope, label: `${resource}: read and write` },
-])
+const scopeChoices: readonly { readonly value: Scope; readonly label: string }[] = [
+  ...resources.flatMap((resource) => [
+    { value: `${resource}:read` as const, label: `${resource}: read` },
+    { value: `${resource}:write` as const, label: `${resource}: read and write` },
+  ]),
+  { value: 'runs:write', label: 'runs: write (sees secrets)' },
+]
 /** The option that shows the single scopes instead of a preset. */
 const customScopes = 'custom'
 const allProjects = 'all'

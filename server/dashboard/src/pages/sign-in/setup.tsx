@@ -2,7 +2,8 @@ import { ApiError } from '@fairlead/server/client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { dashboardApi } from '../../data/client.ts'
+import { dashboardApi, isClientError } from '../../data/client.ts'
+import { keepSession, knownDevice } from '../../data/session.ts'
 import { TextField } from '../../ui/forms/field.tsx'
 import { Form, secretOf, textOf } from '../../ui/forms/form.tsx'
 import { QueryView } from '../../ui/page/query-view.tsx'
@@ -17,13 +18,21 @@ export function Setup() {
     queryKey: ['setup', token],
     queryFn: ({ signal }) => dashboardApi.setup.check({ body: { token }, signal }),
     staleTime: Number.POSITIVE_INFINITY,
+    // Too many wrong links are an error to show, not one to wait for.
+    retry: (failures, error) => failures < 2 && !isClientError(error),
   })
   const complete = useMutation({
     mutationFn: (values: FormData) =>
       dashboardApi.setup.complete({
-        body: { token, email: textOf(values, 'email'), password: secretOf(values, 'password') },
+        body: {
+          token,
+          email: textOf(values, 'email'),
+          password: secretOf(values, 'password'),
+          device: knownDevice(),
+        },
       }),
-    onSuccess: () => {
+    onSuccess: (begun) => {
+      keepSession(begun)
       // Drops data of a user who was signed in before. The used link stays cached, or it would be checked again.
       queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'setup' })
       void navigate({ to: '/get-started', replace: true })

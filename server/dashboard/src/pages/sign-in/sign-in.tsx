@@ -1,8 +1,10 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useRouter, useSearch } from '@tanstack/react-router'
 import { dashboardApi } from '../../data/client.ts'
+import { keepSession, knownDevice } from '../../data/session.ts'
 import { TextField } from '../../ui/forms/field.tsx'
 import { Form, secretOf, textOf } from '../../ui/forms/form.tsx'
+import { pathAfterSignIn } from './next-path.ts'
 import { SignInFrame } from './sign-in-frame.tsx'
 
 export function SignIn() {
@@ -11,11 +13,13 @@ export function SignIn() {
   const { next } = useSearch({ from: '/sign-in' })
   const signIn = useMutation({
     mutationFn: (values: FormData) =>
-      dashboardApi.session.create({ body: { email: textOf(values, 'email'), password: secretOf(values, 'password') } }),
-    onSuccess: () => {
+      dashboardApi.session.create({
+        body: { email: textOf(values, 'email'), password: secretOf(values, 'password'), device: knownDevice() },
+      }),
+    onSuccess: (begun) => {
+      keepSession(begun)
       queryClient.clear()
-      // Only a path on this origin is followed, or a crafted link could send users to another site.
-      router.history.push(next?.startsWith('/') && !next.startsWith('//') ? next : '/projects')
+      router.history.push(pathAfterSignIn(next))
     },
   })
   return (

@@ -1,5 +1,5 @@
 import type { ResponseBody } from '@fairlead/server/client'
-import { useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { deliveriesQuery } from '../../data/queries.ts'
 import { Dialog } from '../../ui/dialogs/dialog.tsx'
@@ -9,7 +9,7 @@ import { type Column, Table } from '../../ui/display/table.tsx'
 import { Time } from '../../ui/display/time.tsx'
 import { inputClass } from '../../ui/forms/field.tsx'
 import { Panel } from '../../ui/page/page.tsx'
-import { QueryView } from '../../ui/page/query-view.tsx'
+import { PagedView } from '../../ui/page/paged-view.tsx'
 import { Empty } from '../../ui/page/states.tsx'
 import { DeliveryView } from './delivery-view.tsx'
 
@@ -21,14 +21,14 @@ type Filter = (typeof filters)[number]
 export function Deliveries({ webhookId }: { readonly webhookId: string }) {
   const [filter, setFilter] = useState<Filter>()
   const [opened, setOpened] = useState<string>()
-  const deliveries = useQuery(deliveriesQuery(webhookId, filter))
+  const deliveries = useInfiniteQuery(deliveriesQuery(webhookId, filter))
   return (
     <Panel title="Deliveries" flush actions={<FilterSelect value={filter} onChange={setFilter} />}>
-      <QueryView query={deliveries} label="deliveries">
-        {(data) => (
+      <PagedView query={deliveries} label="deliveries">
+        {(pages) => (
           <Table
             label="Deliveries"
-            rows={data.deliveries}
+            rows={pages.flatMap((page) => page.deliveries)}
             keyOf={({ id }) => id}
             columns={[eventColumn(setOpened), ...columns]}
             empty={
@@ -38,7 +38,7 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
             }
           />
         )}
-      </QueryView>
+      </PagedView>
       <Dialog
         open={opened !== undefined}
         onClose={() => setOpened(undefined)}

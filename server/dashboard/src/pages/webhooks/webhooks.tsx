@@ -9,6 +9,7 @@ import { Button } from '../../ui/controls/button.tsx'
 import { CodeBlock } from '../../ui/controls/code-block.tsx'
 import { Dialog } from '../../ui/dialogs/dialog.tsx'
 import { SecretDialog } from '../../ui/dialogs/secret-dialog.tsx'
+import { useLinkedDialog } from '../../ui/dialogs/use-linked-dialog.ts'
 import { Status } from '../../ui/display/status.tsx'
 import { type Column, Table } from '../../ui/display/table.tsx'
 import { Time } from '../../ui/display/time.tsx'
@@ -19,7 +20,7 @@ import { CreateWebhook } from './create-webhook.tsx'
 
 export function Webhooks() {
   const webhooks = useQuery(webhooksQuery)
-  const [creating, setCreating] = useState(false)
+  const [creating, setCreating] = useLinkedDialog()
   const [secret, setSecret] = useState<string>()
   return (
     <Page

@@ -17,7 +17,7 @@ export function SecretDialog({ title, secret, onDone, children }: SecretDialogPr
   return (
     <Dialog open={secret !== undefined} title={title} description="Copy it now: it is not shown again.">
       <div className="grid grid-cols-[minmax(0,1fr)] gap-3">
-        <CodeBlock code={secret ?? ''} label={title} />
+        <CodeBlock wrap code={secret ?? ''} label={title} />
         {children}
       </div>
       <ButtonRow>

@@ -18,12 +18,16 @@ const toneOf: Readonly<Record<string, Tone>> = {
   building: 'busy',
   provisioning: 'busy',
   pending: 'busy',
+  starting: 'busy',
+  waiting: 'busy',
   failed: 'bad',
+  ended: 'bad',
   deleting: 'warn',
   disabled: 'warn',
   canceled: 'quiet',
   stopped: 'quiet',
   superseded: 'quiet',
+  skipped: 'quiet',
 }
 
 /** A state as a coloured word. The colour adds nothing that the word does not say. */

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react'
+import { type ReactNode, useDeferredValue } from 'react'
 
 export interface Column<Row> {
   readonly title: string
@@ -17,9 +17,14 @@ interface TableProps<Row> {
   readonly empty: ReactNode
 }
 
+/** More than a high screen shows. */
+const rowsAtOnce = 40
+
 /** A table of resources. On a phone it shows its most important columns only. */
-export function Table<Row>({ label, rows, keyOf, columns, empty }: TableProps<Row>) {
-  if (rows.length === 0) return empty
+export function Table<Row>({ label, rows: all, keyOf, columns, empty }: TableProps<Row>) {
+  // The rest of hundreds of rows is made piece by piece, so that the page answers meanwhile.
+  const rows = useDeferredValue(all, all.slice(0, rowsAtOnce))
+  if (all.length === 0) return empty
   return (
     <section
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard.

@@ -31,6 +31,10 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} m`
 }
 
+/** Formats a duration that may be short, such as `0.4 s`. */
+export const formatShortDuration = (ms: number): string =>
+  ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)} s` : formatDuration(ms)
+
 /** Returns the current time, updated every `stepMs` milliseconds. */
 export function useNow(stepMs: number): Date {
   const [now, setNow] = useState(() => new Date())
@@ -50,4 +54,10 @@ export function Time({ at }: { readonly at: string }) {
       {formatRelative(date, now)}
     </time>
   )
+}
+
+/** The exact time in a time zone. */
+export function ExactTime({ at, timezone }: { readonly at: string; readonly timezone: string }) {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: timezone })
+  return <time dateTime={at}>{format.format(new Date(at))}</time>
 }

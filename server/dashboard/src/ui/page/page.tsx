@@ -16,7 +16,9 @@ export function Page({ title, lead, actions, children }: PageProps) {
     <main id="main" className="mx-auto w-full max-w-6xl px-4 py-6 sm:px-6">
       <header className="mb-5 flex flex-wrap items-end gap-3">
         <div className="min-w-0 grow basis-72">
-          <h1 className="truncate font-semibold text-xl tracking-tight">{title}</h1>
+          <h1 tabIndex={-1} className="truncate font-semibold text-xl tracking-tight outline-none">
+            {title}
+          </h1>
           {lead !== undefined && <div className="text-muted">{lead}</div>}
         </div>
         {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}

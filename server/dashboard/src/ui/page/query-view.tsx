@@ -1,9 +1,12 @@
-import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { ErrorAlert, Loading } from './states.tsx'
+import { isUnreachable, Loading, QueryError } from './states.tsx'
 
 interface Props<Data> {
-  readonly query: UseQueryResult<Data>
+  readonly query: {
+    readonly data: Data | undefined
+    readonly error: unknown
+    readonly refetch: () => Promise<unknown>
+  }
   /** The name of the data, such as `projects`. */
   readonly label: string
   readonly children: (data: Data) => ReactNode
@@ -11,14 +14,11 @@ interface Props<Data> {
 
 /** The result of a query: loading, an error, or the data. Data from before an error stays visible below it. */
 export function QueryView<Data>({ query, label, children }: Props<Data>) {
+  const { data, error } = query
   return (
     <>
-      {query.error !== null && (
-        <div className="p-3">
-          <ErrorAlert error={query.error} retry={() => void query.refetch()} />
-        </div>
-      )}
-      {query.data !== undefined ? children(query.data) : query.error === null && <Loading label={label} />}
+      <QueryError error={error} retry={() => void query.refetch()} />
+      {data !== undefined ? children(data) : (error === null || isUnreachable(error)) && <Loading label={label} />}
     </>
   )
 }

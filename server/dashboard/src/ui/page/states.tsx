@@ -2,12 +2,14 @@ import { ApiError } from '@fairlead/server/client'
 import { CircleAlert, WifiOff } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '../controls/button.tsx'
+import { Skeleton } from './skeleton.tsx'
 
 /** Shown while data is loaded for the first time. */
 export function Loading({ label }: { readonly label: string }) {
   return (
-    <output className="block p-6 text-muted" aria-live="polite">
-      Loading {label}…
+    <output className="block p-6" aria-live="polite">
+      <span className="sr-only">Loading {label}…</span>
+      <Skeleton />
     </output>
   )
 }
@@ -22,13 +24,26 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
-const unreachable = 'The server cannot be reached. Check your connection. The page shows the last known state.'
+const unreachable = 'The server cannot be reached. Try again when it is back.'
 
 interface ErrorAlertProps {
   readonly error: unknown
   readonly retry?: () => void
   /** The message when there was no response. */
   readonly networkMessage?: string
+}
+
+/** True for an error without an answer of the server. */
+export const isUnreachable = (error: unknown): boolean => error != null && !(error instanceof ApiError)
+
+/** The error of a query. When the server is away, the notice at the top of the page tells it, and the page goes on by itself. */
+export function QueryError({ error, retry }: Pick<ErrorAlertProps, 'error' | 'retry'>) {
+  if (error == null || isUnreachable(error)) return null
+  return (
+    <div className="p-3">
+      <ErrorAlert error={error} {...(retry && { retry })} />
+    </div>
+  )
 }
 
 /** An error with its message, field and request id, and a button to try again. */

@@ -1,11 +1,19 @@
-import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Cgroups, type Hierarchy, openCgroups, parseHierarchy } from '../../../platform/cgroups.ts'
+import { type Cgroups, openCgroups } from '../../../platform/cgroups.ts'
 import type { Config } from '../../../platform/config.ts'
+import { SYSTEM_FOLDERS } from '../../../platform/disk/folders.ts'
+import type { Logger } from '../../../platform/logger.ts'
+import { findProgram } from '../../../platform/machine/programs.ts'
+import { createFileCopies } from '../../../platform/machine/sandbox/copies.ts'
+import { findSandbox, type Sandbox, trialArguments } from '../../../platform/machine/sandbox/find.ts'
+import type { PortRange } from '../../network/reach.ts'
+import type { Tools } from '../../network/tools.ts'
+import { type NetworksAhead, openAhead } from '../network/ahead.ts'
+import { type Networks, type NetworksOptions, tryNetworks } from '../network/networks.ts'
+import type { PastaTools } from '../network/pasta.ts'
+import { type PastaNetworksOptions, tryPastaNetworks } from '../network/pasta-networks.ts'
 import type { GroupFolders } from './group-usage.ts'
-import { findProgram } from './programs.ts'
-import { findSandbox, type Sandbox } from './sandbox.ts'
+import { groupFolders, groupName, readHierarchy } from './groups.ts'
 
 /** The features of this machine that confine builds and apps; `null` for those that it lacks. */
 export interface HostCapabilities {
@@ -14,8 +22,10 @@ export interface HostCapabilities {
   readonly groupFolders: GroupFolders
   /** util-linux's program. */
   readonly prlimit: string | null
-  /** Bubblewrap. `null` where the server is root: there users of their own separate the apps. */
+  /** Bubblewrap; `null` where it cannot be used. */
   readonly sandbox: Sandbox | null
+  /** Networks of their own for apps and builds. */
+  readonly networks: NetworksAhead | null
   /** Folders that sandboxed programs may read besides the system's. */
   readonly programs: readonly string[]
   /** Hidden from sandboxed programs, except for their own folders. */
@@ -28,8 +38,14 @@ export const noCapabilities: HostCapabilities = {
   groupFolders: {},
   prlimit: null,
   sandbox: null,
+  networks: null,
   programs: [],
   dataDirectory: '/nowhere',
+}
+
+export interface NetworkSettings extends Pick<NetworksOptions, 'range' | 'reach'> {
+  /** The ports of this machine's loopback that lead to apps of a server that is not root. */
+  readonly ports: PortRange
 }
 
 /** Finds out what this machine can confine builds and apps with, and makes the server's control group. */
@@ -41,36 +57,69 @@ export async function detectCapabilities(options: {
   readonly directory: string
   readonly isRoot: boolean
   readonly programs: readonly string[]
+  /** `null` to let apps and builds share the machine's network. */
+  readonly network: NetworkSettings | null
+  readonly logger: Pick<Logger, 'warn'>
 }): Promise<HostCapabilities> {
   const hierarchy = await readHierarchy(options.cgroups)
   const name = groupName(options.directory)
   const cgroups = await openCgroups(hierarchy, name)
+  const copies = createFileCopies(join(options.directory, 'runtime', 'etc'))
+  const sandbox = await findSandbox(options.path, options.isRoot, copies)
   return {
     cgroups,
     groupFolders: cgroups === null || hierarchy === null ? {} : groupFolders(cgroups, hierarchy, name),
     prlimit: await findProgram('prlimit', options.path),
-    sandbox: options.isRoot ? null : await findSandbox(options.path),
+    sandbox,
+    networks: options.network === null ? null : await networksOf(options, options.network, sandbox),
     programs: options.programs,
     dataDirectory: options.directory,
   }
 }
 
-/** Returns the name of the control group of the server with this data directory. */
-export function groupName(directory: string): string {
-  return `fairlead-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`
+async function networksOf(
+  { directory, isRoot, logger }: Pick<Parameters<typeof detectCapabilities>[0], 'directory' | 'isRoot' | 'logger'>,
+  settings: NetworkSettings,
+  sandbox: Sandbox | null,
+): Promise<NetworksAhead | null> {
+  const options = { ...settings, dataDirectory: directory }
+  const networks = isRoot ? await rootNetworks(options) : await pastaNetworks(options, sandbox)
+  if (typeof networks !== 'string') return networks === null ? null : openAhead(networks)
+  logger.warn({ reason: networks }, 'apps share the network of this machine: it cannot make others')
+  return null
 }
 
-/** Returns `null` on systems without control groups. */
-export async function readHierarchy(place: Config['cgroups']): Promise<Hierarchy | null> {
-  try {
-    const [cgroup, mountinfo] = await Promise.all([
-      readFile('/proc/self/cgroup', 'utf8'),
-      readFile('/proc/self/mountinfo', 'utf8'),
-    ])
-    return parseHierarchy(cgroup, mountinfo, place)
-  } catch {
-    return null
-  }
+/** Returns `null` where a program is missing. */
+async function rootNetworks(options: Omit<NetworksOptions, 'tools'>): Promise<Networks | string | null> {
+  const tools = await findNetworkTools()
+  return tools === null ? null : tryNetworks({ ...options, tools })
+}
+
+/** Returns `null` where a program is missing. Without a sandbox, apps could enter the networks of others. */
+async function pastaNetworks(
+  options: Omit<PastaNetworksOptions, 'tools'>,
+  sandbox: Sandbox | null,
+): Promise<Networks | string | null> {
+  const tools = await findPastaTools()
+  if (tools === null || sandbox?.isModern !== true) return null
+  return tryPastaNetworks({ ...options, tools }, [sandbox.program, ...trialArguments(true, false)])
+}
+
+// Administrators' programs are not on everybody's PATH.
+const programFolders = [...SYSTEM_FOLDERS, '/usr/sbin', '/sbin'].join(':')
+const find = (name: string) => findProgram(name, programFolders)
+
+/** Finds the programs that make networks for a server that is root. Returns `null` when one is missing. */
+export async function findNetworkTools(): Promise<Tools | null> {
+  const [ip, nft, nsenter, cp] = await Promise.all(['ip', 'nft', 'nsenter', 'cp'].map(find))
+  return ip && nft && nsenter && cp ? { ip, nft, nsenter, cp } : null
+}
+
+/** Finds the programs that make networks for a server that is not root. Returns `null` when one is missing. */
+export async function findPastaTools(): Promise<PastaTools | null> {
+  const names = ['pasta', 'nft', 'nsenter', 'setpriv', 'sleep', 'sh']
+  const [pasta, nft, nsenter, setpriv, sleep, sh] = await Promise.all(names.map(find))
+  return pasta && nft && nsenter && setpriv && sleep && sh ? { pasta, nft, nsenter, setpriv, sleep, sh } : null
 }
 
 /** Returns the capabilities in words for the server's log. */
@@ -78,19 +127,12 @@ export function describeCapabilities({
   cgroups,
   prlimit,
   sandbox,
-}: Pick<HostCapabilities, 'cgroups' | 'prlimit' | 'sandbox'>): Record<string, string | boolean> {
+  networks,
+}: Pick<HostCapabilities, 'cgroups' | 'prlimit' | 'sandbox' | 'networks'>): Record<string, string | boolean> {
   return {
     cgroups: cgroups === null ? 'none' : `version ${cgroups.version}: ${[...cgroups.controllers].join(', ')}`,
     prlimit: prlimit !== null,
     bubblewrap: sandbox !== null,
+    networks: networks !== null,
   }
-}
-
-function groupFolders({ controllers }: Cgroups, { folders }: Hierarchy, name: string): GroupFolders {
-  return Object.fromEntries(
-    [...controllers].flatMap((controller) => {
-      const folder = folders[controller]
-      return folder === undefined ? [] : [[controller, join(folder, name)]]
-    }),
-  )
 }

@@ -1,43 +1,72 @@
 import { join } from 'node:path'
-import type { Exceeded } from '../../../platform/cgroups.ts'
-import type { ProcessIdentity } from '../../../platform/processes.ts'
-import type { ExceededLimit, LimitCode } from '../../limits.ts'
+import type { Cgroups, Exceeded } from '../../../platform/cgroups.ts'
+import type { SandboxView } from '../../../platform/machine/sandbox/arguments.ts'
+import type { Sandbox } from '../../../platform/machine/sandbox/find.ts'
+import { hardDescriptorLimit, type ProcessIdentity } from '../../../platform/processes.ts'
+import { type ExceededLimit, type LimitCode, outOfMemoryScores } from '../../limits.ts'
 import type { Release } from '../../runtime.ts'
+import type { Forward, Network } from '../network/networks.ts'
 import type { LocalRelease } from '../release/layout.ts'
+import { releaseOfUnit } from '../release/local-instance.ts'
 import type { HostCapabilities } from './capabilities.ts'
-import { type GroupUsage, groupUsage } from './group-usage.ts'
+import { type GroupUsage, groupUsage, peakMemory } from './group-usage.ts'
 import { exceededLimit, groupLimits, type Kind, prlimitArguments } from './limits.ts'
 import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
-import { sandboxArguments } from './sandbox.ts'
+import { viewOf } from './sandbox.ts'
 
-/** Says how a command is started. */
+/** Says how a command is started: it enters a network, joins groups and a sandbox, and gives up the server's rights. */
 export interface Entry {
-  /** Programs that become the next one, each with its arguments. */
+  /** A program that enters a network and becomes the next one, with its arguments; it runs with the server's rights. */
+  readonly network: readonly string[]
+  /** Resolves when the command may run in the network. Rejects when that never comes. */
+  readonly networkReady: Promise<void>
+  /** Programs that become the next one, each with its arguments, and set limits. */
   readonly prefix: readonly string[]
+  /** Bubblewrap and what is seen inside; `null` on a machine without it. */
+  readonly sandbox: { readonly sandbox: Sandbox; readonly view: SandboxView } | null
   /** Files that the process writes its pid to before anything else; none on a machine without control groups. */
   readonly groups: readonly string[]
+  /** All that the command and those beside it may use together. */
+  readonly memoryBytes: number
+  /** See `startProcess`. */
+  readonly outOfMemoryScore: number
+  /** The address at which this machine reaches the release; `null` for its own loopback. */
+  readonly address: string | null
+  /** The ports of this machine's loopback that lead to the release; `null` where it has none set aside. */
+  readonly forward: Forward | null
 }
 
-/** Enforces the limits of builds and apps, and separates them from everything else on the machine. */
+/**
+ * Enforces the limits of builds and apps, and separates them from everything else on the machine. One of several instances of
+ * a release has its own name here in place of the release's id.
+ */
 export interface Confinement {
   /** Tells what builds and apps can do here that they should not; null when they are isolated. */
   readonly warning: string | null
+  /** True where commands see other folders than the machine has, and links between them. */
+  readonly showsFolders: boolean
   /** Called right before something is started, ended or removed. Throws when another server does that by now. */
   readonly fence: () => void
   /** Prepares the start of a build or an app of the release; ends the processes of an earlier one of this kind. */
   open(release: LocalRelease, kind: Kind): Promise<Entry>
-  /** Prepares the start of a further command beside the running app. */
-  join(release: LocalRelease): Entry
+  /** Begins what an `open` of this kind takes the longest for. */
+  prepare(releaseId: string, kind: Kind): void
+  /** Prepares the start of a further command beside the running app, of which `leader` is a process. */
+  join(release: LocalRelease, leader: ProcessIdentity): Entry
+  /** Leads connections for a port of the network that a process holds to another port. */
+  redirect(holder: ProcessIdentity, ports: { readonly from: number; readonly to: number }): Promise<void>
   /** Enforces the memory limit on a started process until the returned function is called. */
   watch(release: Pick<Release, 'id' | 'limits'>, part: Part, leader: ProcessIdentity): () => void
   /**
    * Returns the limit that ended the last build or app of the release, or `null`.
    *
-   * @param planBytes the memory that the plan of the project allows
+   * @param planBytes the memory that the plan of the project allows an app
    */
   exceeded(releaseId: string, kind: Kind, planBytes: number): Promise<ExceededLimit | null>
   /** Returns what the control group of the app counts. */
   usageOf(releaseId: string): Promise<GroupUsage>
+  /** The names of the instances of a release that have groups, and that of the release itself. */
+  unitsOf(releaseId: string): Promise<string[]>
   processesOf(releaseId: string, kind?: Kind): Promise<number[]>
   kill(releaseId: string, kind?: Kind): Promise<void>
   remove(releaseId: string): Promise<void>
@@ -51,51 +80,82 @@ export type Part = Kind | 'command'
 const kinds: readonly Kind[] = ['build', 'app']
 const codes: Readonly<Record<Exceeded, LimitCode>> = { memory: 'out_of_memory', processes: 'too_many_processes' }
 const groupOf = (releaseId: string, kind: Kind): string => `${releaseId}.${kind}`
+/** Returns the name of the instance or the release in that of a group. */
+const unitIn = (group: string): string => group.replace(/\.(build|app)$/, '')
 
-export function createConfinement(host: HostCapabilities, fence: () => void): Confinement {
-  const { cgroups } = host
+export interface ConfinementOptions {
+  /** The memory of each build. */
+  readonly buildMemoryBytes: number
+  readonly fence: () => void
+}
+
+export function createConfinement(host: HostCapabilities, options: ConfinementOptions): Confinement {
+  const { buildMemoryBytes, fence } = options
+  const { cgroups, networks } = host
   const memory = createMemoryWatch()
-  const processesOf: Confinement['processesOf'] = async (releaseId, only) =>
-    (await Promise.all(selected(only).map((kind) => cgroups?.processesOf(groupOf(releaseId, kind)) ?? []))).flat()
+  const limitsOf = (release: Pick<Release, 'limits'>, kind: Kind) => groupLimits(release.limits, kind, buildMemoryBytes)
 
   return {
     warning: warningOf(host, process.getuid?.() === 0),
+    showsFolders: host.sandbox !== null,
     fence,
 
     async open(release, kind) {
       const name = groupOf(release.id, kind)
       memory.forget(name)
       fence()
-      const groups = (await cgroups?.make(name, groupLimits(release.limits, kind))) ?? []
-      return { groups, prefix: prefixOf(host, release, kind) }
+      const groups = (await cgroups?.make(name, limitsOf(release, kind))) ?? []
+      const network = (await networks?.open({ id: release.id, kind })) ?? sharedNetwork
+      return entryOf(host, release, { kind, groups, network, memoryBytes: limitsOf(release, kind).memoryBytes })
     },
 
-    join(release) {
-      const folders = cgroups === null ? [] : [...new Set(Object.values(host.groupFolders))]
-      const groups = folders.map((folder) => join(folder, groupOf(release.id, 'app'), 'cgroup.procs'))
-      return { groups, prefix: prefixOf(host, release, 'app') }
+    prepare(id, kind) {
+      fence()
+      networks?.prepare({ id, kind })
     },
 
-    watch: (release, part, leader) => watchMemory(memory, host, release, part, leader),
-
-    async exceeded(releaseId, kind, planBytes) {
-      const name = groupOf(releaseId, kind)
-      if (memory.exceeded(name)) return exceededLimit('out_of_memory', kind, planBytes)
-      const exceeded = (await cgroups?.exceeded(name)) ?? null
-      return exceeded === null ? null : exceededLimit(codes[exceeded], kind, planBytes)
+    join(release, leader) {
+      const groups = groupFiles(host, groupOf(release.id, 'app'))
+      const network = { ...sharedNetwork, enter: networks?.enterThatOf(leader.pid) ?? [] }
+      const { memoryBytes } = limitsOf(release, 'app')
+      const entry = entryOf(host, release, { kind: 'app', groups, network, memoryBytes })
+      const { sandbox } = entry
+      // Nobody reads its output when the server is gone.
+      return sandbox === null
+        ? entry
+        : { ...entry, sandbox: { ...sandbox, view: { ...sandbox.view, endsWithServer: true } } }
     },
 
-    usageOf: async (releaseId) =>
-      cgroups === null
-        ? { memoryBytes: null, cpuSeconds: null }
-        : groupUsage(host.groupFolders, cgroups.version, groupOf(releaseId, 'app')),
+    async redirect(holder, ports) {
+      fence()
+      await networks?.redirect(holder, ports)
+    },
 
-    processesOf,
+    watch: (release, part, leader) =>
+      watchMemory(memory, host, {
+        id: release.id,
+        part,
+        leader,
+        memoryOf: (kind) => limitsOf(release, kind).memoryBytes,
+      }),
+
+    exceeded: (releaseId, kind, planBytes) =>
+      exceededBy(memory, host, groupOf(releaseId, kind), kind === 'build' ? buildMemoryBytes : planBytes),
+
+    usageOf: (releaseId) => groupUsage(host.groupFolders, cgroups?.version ?? 2, groupOf(releaseId, 'app')),
+
+    async unitsOf(releaseId) {
+      const units = ((await cgroups?.names()) ?? []).map(unitIn)
+      return [...new Set([releaseId, ...units.filter((unit) => releaseOfUnit(unit) === releaseId)])]
+    },
+
+    processesOf: (releaseId, only) => processesIn(cgroups, releaseId, selected(only)),
 
     async kill(releaseId, only) {
       for (const kind of selected(only)) {
         fence()
         await cgroups?.kill(groupOf(releaseId, kind))
+        await networks?.remove({ id: releaseId, kind })
       }
     },
 
@@ -107,14 +167,41 @@ export function createConfinement(host: HostCapabilities, fence: () => void): Co
       }
     },
 
-    async occupied() {
-      const found: string[] = []
-      for (const name of (await cgroups?.names()) ?? []) {
-        if (((await cgroups?.processesOf(name)) ?? []).length > 0) found.push(name.replace(/\.(build|app)$/, ''))
-      }
-      return found
-    },
+    occupied: () => releasesIn(cgroups),
   }
+}
+
+/** Returns the limit that ended the processes of a group, of `allowed` bytes. */
+async function exceededBy(
+  memory: Pick<MemoryWatch, 'exceeded'>,
+  { cgroups, groupFolders }: HostCapabilities,
+  group: string,
+  allowed: number,
+): Promise<ExceededLimit | null> {
+  const seen = memory.exceeded(group)
+  if (seen !== null) return exceededLimit('out_of_memory', { allowed, used: seen })
+  const exceeded = (await cgroups?.exceeded(group)) ?? null
+  if (cgroups === null || exceeded === null) return null
+  return exceededLimit(codes[exceeded], { allowed, used: await peakMemory(groupFolders, cgroups.version, group) })
+}
+
+/** Returns the files to which a process writes its pid to join a group that is there. */
+function groupFiles({ cgroups, groupFolders }: HostCapabilities, group: string): string[] {
+  const folders = cgroups === null ? [] : new Set(Object.values(groupFolders))
+  return [...folders].map((folder) => join(folder, group, 'cgroup.procs'))
+}
+
+async function processesIn(cgroups: Cgroups | null, releaseId: string, parts: readonly Kind[]): Promise<number[]> {
+  return (await Promise.all(parts.map((kind) => cgroups?.processesOf(groupOf(releaseId, kind)) ?? []))).flat()
+}
+
+/** Returns the releases whose groups have processes. */
+async function releasesIn(cgroups: Cgroups | null): Promise<string[]> {
+  const found: string[] = []
+  for (const name of (await cgroups?.names()) ?? []) {
+    if (((await cgroups?.processesOf(name)) ?? []).length > 0) found.push(releaseOfUnit(unitIn(name)))
+  }
+  return found
 }
 
 const selected = (only: Kind | undefined): readonly Kind[] => (only === undefined ? kinds : [only])
@@ -122,32 +209,62 @@ const selected = (only: Kind | undefined): readonly Kind[] => (only === undefine
 const limitsMemory = ({ cgroups }: Pick<HostCapabilities, 'cgroups'>): boolean =>
   cgroups?.controllers.has('memory') === true
 
-function prefixOf(host: HostCapabilities, release: LocalRelease, kind: Kind): string[] {
-  const { prlimit, sandbox, cgroups } = host
+/** The machine's own, which nothing has to be done to enter. */
+const sharedNetwork: Network = { address: null, forward: null, enter: [], ready: Promise.resolve() }
+
+function entryOf(
+  host: HostCapabilities,
+  release: LocalRelease,
+  joined: Pick<Entry, 'groups' | 'memoryBytes'> & { readonly kind: Kind; readonly network: Network },
+): Entry {
+  const { kind, groups, memoryBytes } = joined
+  const { enter, address, forward, ready } = joined.network
+  // The start of the command waits for it, and fails with its reason.
+  ready.catch(() => undefined)
+  const outOfMemoryScore = outOfMemoryScores[kind]
+  const [prefix, sandbox] = [prefixOf(host, release), sandboxOf(host, release, kind)]
+  return {
+    groups,
+    network: enter,
+    networkReady: ready,
+    address,
+    forward,
+    prefix,
+    sandbox,
+    memoryBytes,
+    outOfMemoryScore,
+  }
+}
+
+function prefixOf({ prlimit, cgroups }: HostCapabilities, release: LocalRelease): string[] {
   const options = {
-    groupsMemory: limitsMemory(host),
     groupsProcesses: cgroups?.controllers.has('pids') === true,
     ownUser: release.user !== null,
+    descriptors: hardDescriptorLimit(),
   }
-  return [
-    ...(prlimit === null ? [] : [prlimit, ...prlimitArguments(groupLimits(release.limits, kind), options), '--']),
-    ...(sandbox === null
-      ? []
-      : [sandbox.program, ...sandboxArguments(release.paths, kind, { ...host, isModern: sandbox.isModern })]),
-  ]
+  return prlimit === null ? [] : [prlimit, ...prlimitArguments(options), '--']
+}
+
+function sandboxOf(host: HostCapabilities, release: LocalRelease, kind: Kind): Entry['sandbox'] {
+  const { sandbox } = host
+  return sandbox === null ? null : { sandbox, view: viewOf(release, kind, groupOf(release.id, kind), host) }
 }
 
 function watchMemory(
   memory: MemoryWatch,
   host: HostCapabilities,
-  release: Pick<Release, 'id' | 'limits'>,
-  part: Part,
-  leader: ProcessIdentity,
+  target: {
+    /** Of the release. */
+    readonly id: string
+    readonly part: Part
+    readonly leader: ProcessIdentity
+    readonly memoryOf: (kind: Kind) => number
+  },
 ): () => void {
   if (limitsMemory(host)) return () => undefined
+  const { id, part, leader } = target
   const kind = part === 'command' ? 'app' : part
-  const { memoryBytes } = groupLimits(release.limits, kind)
-  const group = groupOf(release.id, kind)
+  const [group, memoryBytes] = [groupOf(id, kind), target.memoryOf(kind)]
   // The group of the app lists a one-off command with the app; without groups the command is measured by itself.
   const name = part === 'command' ? `${group}.${leader.pid}` : group
   const listed = () => (part === 'command' ? [] : (host.cgroups?.processesOf(group) ?? []))
@@ -160,6 +277,8 @@ function watchMemory(
 
 /** Returns the isolation that is missing, in words for the operator and for everybody who deploys. */
 export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot: boolean): string | null {
-  if (isRoot || sandbox !== null) return null
-  return 'builds and apps run as the user of the server and can read its files: deploy only code that you trust'
+  if (sandbox !== null) return null
+  return isRoot
+    ? 'builds and apps see the processes of this machine and the files that every user can read: install bubblewrap 0.8 or newer'
+    : 'builds and apps run as the user of the server and can read its files: deploy only code that you trust'
 }

@@ -21,6 +21,13 @@ export async function groupUsage(folders: GroupFolders, version: 1 | 2, name: st
   }
 }
 
+/** Returns the most memory that a group has used, with cached files; `null` where the kernel does not say. */
+export async function peakMemory({ memory }: GroupFolders, version: 1 | 2, name: string): Promise<number | null> {
+  const file = version === 1 ? 'memory.max_usage_in_bytes' : 'memory.peak'
+  const peak = memory === undefined ? null : await read(join(memory, name), file)
+  return peak === null ? null : Number(peak)
+}
+
 /** Leaves out the pages of files that the kernel may drop at any time. */
 async function memoryBytes(folder: string, version: 1 | 2): Promise<number | null> {
   const used = await read(folder, version === 1 ? 'memory.usage_in_bytes' : 'memory.current')

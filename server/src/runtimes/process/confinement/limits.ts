@@ -1,47 +1,53 @@
 import type { GroupLimits } from '../../../platform/cgroups.ts'
-import type { ExceededLimit, LimitCode, Limits } from '../../limits.ts'
+import {
+  type ExceededLimit,
+  type LimitCode,
+  type Limits,
+  leastBuildCpus,
+  mostOpenFiles,
+  mostProcesses,
+} from '../../limits.ts'
 
 /** The two parts of a release that run. Each has a resource group of its own. */
 export type Kind = 'build' | 'app'
 
-/** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores has some hundreds. */
-export const mostProcesses = 512
-/** Covers the sockets of a busy app and its upstreams; Linux's default of 1,024 is few for a server. */
-const mostOpenFiles = 8_192
-/** Tools that make an app need more than the app. */
-const buildFactor = 2
-/** With less than one CPU a build of a minute takes two; builds yield to the apps anyway. */
-const leastBuildCpus = 1
-/** Node reserves about 600 MB that it does not use, and RLIMIT_DATA counts them. */
-const reservedBytes = 1_000_000_000
-
-/** Returns the limits of all processes of a build, or of an app, together. */
-export function groupLimits(limits: Limits, kind: Kind): GroupLimits {
-  const memoryBytes = groupMemoryBytes(limits.memoryBytes, kind)
-  if (kind === 'app') return { ...limits, memoryBytes, processes: mostProcesses, givesWay: false }
-  return { memoryBytes, cpus: Math.max(leastBuildCpus, limits.cpus), processes: mostProcesses, givesWay: true }
+/**
+ * Returns the limits of all processes of a build, or of an app, together.
+ *
+ * @param buildBytes the memory of each build: its tools need what they need, whatever the plan allows the app
+ */
+export function groupLimits(limits: Limits, kind: Kind, buildBytes: number): GroupLimits {
+  if (kind === 'app') return { ...limits, processes: mostProcesses, givesWay: false }
+  const cpus = Math.max(leastBuildCpus, limits.cpus)
+  return { memoryBytes: buildBytes, cpus, processes: mostProcesses, givesWay: true }
 }
 
-/** @param planBytes the memory that the plan of the project allows */
-const groupMemoryBytes = (planBytes: number, kind: Kind): number => planBytes * (kind === 'build' ? buildFactor : 1)
-
-/** Returns a limit that was exceeded with its value. */
-export function exceededLimit(code: LimitCode, kind: Kind, planBytes: number): ExceededLimit {
-  return { code, allowed: code === 'out_of_memory' ? groupMemoryBytes(planBytes, kind) : mostProcesses }
+/**
+ * Returns a limit that was exceeded with its value.
+ *
+ * @param memory the bytes that were allowed, and those that were used if that is known
+ */
+export function exceededLimit(
+  code: LimitCode,
+  memory: { readonly allowed: number; readonly used: number | null },
+): ExceededLimit {
+  return code === 'out_of_memory' ? { code, ...memory } : { code, allowed: mostProcesses, used: null }
 }
 
 /**
  * Returns the arguments of util-linux's `prlimit` that limit each process by itself; with `ownUser` and without groups
- * they also limit the processes of the user.
+ * they also limit the processes of the user. They do not limit memory: `RLIMIT_DATA` and `RLIMIT_AS` count addresses that are
+ * only reserved, some 540 MB for each thread of Node 24.
  */
-export function prlimitArguments(
-  limits: GroupLimits,
-  options: { readonly groupsMemory: boolean; readonly groupsProcesses: boolean; readonly ownUser: boolean },
-): string[] {
+export function prlimitArguments(options: {
+  readonly groupsProcesses: boolean
+  readonly ownUser: boolean
+  /** The most descriptors that this process may allow another (its hard limit). */
+  readonly descriptors: number
+}): string[] {
   return [
     '--core=0',
-    `--nofile=${mostOpenFiles}`,
-    ...(options.groupsMemory ? [] : [`--data=${limits.memoryBytes + reservedBytes}`]),
-    ...(options.groupsProcesses || !options.ownUser ? [] : [`--nproc=${limits.processes}`]),
+    `--nofile=${Math.min(mostOpenFiles, options.descriptors)}`,
+    ...(options.groupsProcesses || !options.ownUser ? [] : [`--nproc=${mostProcesses}`]),
   ]
 }

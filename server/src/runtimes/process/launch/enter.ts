@@ -1,7 +1,10 @@
 /**
  * A program that joins control groups and then becomes another program: `node enter.js`, with an `Entrance` as JSON on
- * descriptor 3. It joins before the command exists, so that nothing of the command is ever outside the groups. It runs
- * with the server's rights, and therefore without any of the app's words in its environment or arguments.
+ * descriptor 3. It runs in the network of the command.
+ *
+ * - Without a sandbox it runs with the server's rights, and joins the groups before the command exists, so that nothing of
+ *   the command is ever outside them. Its own environment and arguments contain nothing of the app's.
+ * - In a sandbox it runs with the app's rights, and joins nothing.
  */
 import { closeSync, readFileSync, writeFileSync } from 'node:fs'
 

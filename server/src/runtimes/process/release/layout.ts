@@ -1,6 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { foldersIn } from '../../../platform/disk/folders.ts'
+import { volumeFiles, volumesIn } from '../../../platform/disk/volumes.ts'
 import type { OsUser } from '../../../platform/users.ts'
 import type { Release, ReleaseRef } from '../../runtime.ts'
 
@@ -14,20 +15,25 @@ export interface ReleasePaths {
   readonly home: string
   /** `TMPDIR` */
   readonly temporary: string
+  /** The file that names the programs the release runs with. Commands of the app do not see it. */
+  readonly toolchain: string
+  /** The files that the app sees as `/etc/passwd` and `/etc/group`. It cannot write them. */
+  readonly passwd: string
+  readonly group: string
+  /** The file that names the folders in which copied files were built. Commands of the app do not see it. */
+  readonly origins: string
   /** Downloads of earlier builds. May be removed whenever no build of the app runs. */
   readonly cache: string
+  /** The volumes of the app, see `platform/disk/volumes.ts`. */
+  readonly volumes: string
 }
 
 /** A release with its folders on this machine. */
 export interface LocalRelease extends Release {
   readonly paths: ReleasePaths
   readonly user: OsUser | null
-}
-
-/** Uids for apps, both ends included. */
-export interface UidRange {
-  readonly from: number
-  readonly to: number
+  /** The folders in which its files were built, before they were copied. */
+  readonly origins: readonly string[]
 }
 
 export const appDirectory = (apps: string, appId: string): string => join(apps, appId)
@@ -41,26 +47,13 @@ export function pathsOf(apps: string, { id, appId }: ReleaseRef): ReleasePaths {
     source: join(directory, 'source'),
     home: join(app, 'home'),
     temporary: join(app, 'tmp'),
+    toolchain: join(app, 'toolchains', `${id}.json`),
+    origins: join(app, 'origins', `${id}.json`),
+    passwd: join(app, 'passwd'),
+    group: join(app, 'group'),
     cache: join(app, 'cache'),
+    volumes: volumesIn(app),
   }
-}
-
-/**
- * @param options.uids the uids that apps get when the server is root, else `null`
- * @throws Error when the range has no uid for the app
- */
-export function localRelease(
-  release: Release,
-  options: { readonly apps: string; readonly uids: UidRange | null },
-): LocalRelease {
-  return { ...release, paths: pathsOf(options.apps, release), user: userOf(release.appNumber, options.uids) }
-}
-
-function userOf(appNumber: number, uids: UidRange | null): OsUser | null {
-  if (uids === null) return null
-  const uid = uids.from + appNumber
-  if (uid > uids.to) throw new Error('No unprivileged uid is left for another app. Widen FAIRLEAD_UIDS.')
-  return { uid, gid: uid }
 }
 
 /** Returns the uid that the commands of an app run as; `undefined` when none has ever run. */
@@ -79,4 +72,12 @@ export async function listApps(apps: string): Promise<{ id: string; releases: st
 /** Lists the folders of the build caches of all apps, also of those that have none yet. */
 export async function appCacheFolders(apps: string): Promise<string[]> {
   return (await readdir(apps).catch(() => [])).map((id) => join(apps, id, 'cache'))
+}
+
+/** Returns the folders of the volumes of a release on this machine, by the names of the volumes. */
+export function volumeFoldersOf({
+  paths,
+  volumes = {},
+}: Pick<LocalRelease, 'paths' | 'volumes'>): Record<string, string> {
+  return Object.fromEntries(Object.keys(volumes).map((name) => [name, volumeFiles(paths.volumes, name)]))
 }

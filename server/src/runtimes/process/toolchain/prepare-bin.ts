@@ -1,46 +1,75 @@
-import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { folderRunnerName, staticServerName } from '../../../platform/toolchain.ts'
-import { CACHE_VARIABLE } from '../release/environment.ts'
+import { fileURLToPath } from 'node:url'
+import { folderRunnerName, phpServerName, pythonLockName, type ToolName } from '../../../platform/toolchain.ts'
+import { CACHE_VARIABLE } from '../../environment.ts'
+
+/** The programs that the server has by itself. All paths are absolute. */
+export interface OwnTools {
+  readonly node: string
+  /** npm's `bin/npm-cli.js`; npx is beside it. */
+  readonly npmCli: string
+  /** pnpm's `bin/pnpm.cjs` */
+  readonly pnpmCli: string
+  /** The `bin/yarn.js` of Yarn 1. */
+  readonly yarnCli: string
+  /** The same of a later Yarn, which takes over where `FAIRLEAD_YARN` is `modern`. */
+  readonly modernYarnCli: string
+  readonly versions: Readonly<Partial<Record<ToolName, readonly string[]>>>
+}
+
+export interface PrepareBinOptions extends Omit<OwnTools, 'versions'> {
+  readonly directory: string
+  /** The programs that run package managers, by their paths; null for one that is a program itself; `node` for others. */
+  readonly runners?: Readonly<Record<string, string | null>>
+  readonly bun?: string
+  readonly deno?: string
+}
 
 /**
- * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn` of the
- * server's choice, `fairlead-static`, which serves a folder, and `fairlead-in`, which runs a command in one.
+ * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn`, Bun and Deno
+ * for apps that need them, `fairlead-in`, which runs a command in a folder, `fairlead-php`, which serves an app in PHP,
+ * and `fairlead-python-lock`, which installs the packages of a lock file.
  * Replaces existing files, so that a later server installs its own versions. All paths are absolute and must be readable
  * by the users that apps run as.
- *
- * @param options.npmCli npm's `bin/npm-cli.js`; npx is beside it
- * @param options.pnpmCli pnpm's `bin/pnpm.cjs`
- * @param options.yarnCli the `bin/yarn.js` of Yarn 1
- * @param options.modernYarnCli the same of a later Yarn, which takes over where `FAIRLEAD_YARN` is `modern`
  */
-export async function prepareBin(options: {
-  readonly directory: string
-  readonly node: string
-  readonly npmCli: string
-  readonly pnpmCli: string
-  readonly yarnCli: string
-  readonly modernYarnCli: string
-  readonly staticServer: string
-}): Promise<void> {
+export async function prepareBin(options: PrepareBinOptions): Promise<void> {
   const { directory, node } = options
   await mkdir(directory, { recursive: true })
   await chmod(directory, 0o755)
   await replace(join(directory, 'node'), (path) => symlink(node, path))
+  for (const [name, asset] of Object.entries(assets)) {
+    await replace(join(directory, name), (path) => copyFile(asset, path))
+    await chmod(join(directory, name), 0o644)
+  }
   for (const [name, lines] of Object.entries(scripts(options))) {
     await replace(join(directory, name), (path) => writeScript(path, lines))
   }
 }
 
+const phpRouter = 'fairlead-php-router.php'
+const pythonLock = 'fairlead-python-lock.py'
+const asset = (path: string): string => fileURLToPath(new URL(`../../../../assets/${path}`, import.meta.url))
+
+/** Programs for interpreters of the machine, beside the scripts that run them. */
+const assets = { [phpRouter]: asset('php/router.php'), [pythonLock]: asset('python/install-lock.py') }
+
 /** Returns the lines of each script by the name of its file. */
-function scripts(options: Parameters<typeof prepareBin>[0]): Readonly<Record<string, readonly string[]>> {
-  const { directory, node, npmCli, pnpmCli, yarnCli, modernYarnCli, staticServer } = options
-  const run = (script: string, args = '"$@"') => `exec ${quote(node)} ${quote(script)} ${args}`
+function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
+  const { directory, node, npmCli, pnpmCli, yarnCli, modernYarnCli, runners = {} } = options
+  const run = (script: string, cli = script) => {
+    const runner = runners[cli] === undefined ? node : runners[cli]
+    return `exec ${runner === null ? '' : `${quote(runner)} `}${quote(script)} "$@"`
+  }
   const npmCache = cacheVariables({ npm_config_cache: 'npm' })
-  const pnpmCache = cacheVariables({ npm_config_store_dir: 'pnpm', npm_config_cache_dir: 'pnpm-metadata' })
+  const pnpmCache = [
+    ...cacheVariables({ npm_config_store_dir: 'pnpm', npm_config_cache_dir: 'pnpm-metadata' }),
+    // pnpm 11 and later read variables of their own name.
+    ...['registry', 'store_dir', 'cache_dir'].flatMap((name) => sameAs(`pnpm_config_${name}`, `npm_config_${name}`)),
+  ]
   return {
     npm: [...npmCache, run(npmCli)],
-    npx: [...npmCache, run(join(dirname(npmCli), 'npx-cli.js'))],
+    npx: [...npmCache, run(join(dirname(npmCli), 'npx-cli.js'), npmCli)],
     pnpm: [...pnpmCache, run(pnpmCli)],
     yarn: [
       'if [ "$FAIRLEAD_YARN" = modern ]; then',
@@ -50,16 +79,53 @@ function scripts(options: Parameters<typeof prepareBin>[0]): Readonly<Record<str
       ...cacheVariables({ YARN_CACHE_FOLDER: 'yarn-1' }),
       run(yarnCli),
     ],
-    [staticServerName]: [run(staticServer, '"$@" "$PORT"')],
+    ...runtimes(options),
     // The script changes the folder itself, with the app's rights: the app may have put a link there meanwhile.
     [folderRunnerName]: [
       'cd -- "$1" || exit 126',
       'shift',
-      `export PATH=${quote(directory)}:"$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"`,
+      `export PATH=${quote(directory)}:"$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH:$PWD/bin"`,
+      // The shell would name this script, which nobody but the server knows.
+      'command -v -- "$1" > /dev/null || { printf "%s\\n" "$1: command not found" >&2; exit 127; }',
       'exec "$@"',
+    ],
+    // The environment of the app's folder, and nothing of what the folder holds: -I keeps its modules out.
+    [pythonLockName]: [`exec .venv/bin/python -I ${quote(join(directory, pythonLock))} "$@"`],
+    // Workers, because one process answers one request at a time. Errors are for the log, not for visitors.
+    [phpServerName]: [
+      '[ -n "$PHP_CLI_SERVER_WORKERS" ] || export PHP_CLI_SERVER_WORKERS=4',
+      'exec php -d display_errors=0 -d log_errors=1 -d expose_php=0 -d memory_limit=128M \\',
+      `-S "0.0.0.0:$PORT" -t "$1" ${quote(join(directory, phpRouter))}`,
     ],
   }
 }
+
+/** Bun and Deno, told of the registry and the certificates of builds by variables of their own. */
+function runtimes({ bun, deno }: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
+  const bunCache = cacheVariables({ BUN_INSTALL_CACHE_DIR: 'bun' })
+  return {
+    ...(bun === undefined
+      ? {}
+      : {
+          bun: [...bunCache, `exec ${quote(bun)} "$@"`],
+          bunx: [...bunCache, `exec ${quote(bun)} x "$@"`],
+        }),
+    ...(deno === undefined
+      ? {}
+      : {
+          deno: [
+            ...sameAs('NPM_CONFIG_REGISTRY', 'npm_config_registry'),
+            ...sameAs('DENO_CERT', 'NODE_EXTRA_CA_CERTS'),
+            `exec ${quote(deno)} "$@"`,
+          ],
+        }),
+  }
+}
+
+/** Returns lines that give a variable the value of another, unless it is set. */
+const sameAs = (name: string, other: string): string[] => [
+  `if [ -z "$${name}" ] && [ -n "$${other}" ]; then export ${name}="$${other}"; fi`,
+]
 
 /**
  * Returns lines that tell a package manager to keep its downloads in folders of the build's cache, by variables of its

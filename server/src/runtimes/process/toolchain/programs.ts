@@ -3,64 +3,77 @@ import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { reachableCopy } from '../../../platform/machine/reach.ts'
+import { copyOnce, makePassableDirectory, reachableCopy } from '../../../platform/machine/reach.ts'
 import type { OsUser } from '../../../platform/users.ts'
-import { prepareBin } from './prepare-bin.ts'
+import { type OwnTools, prepareBin } from './prepare-bin.ts'
 
 /** The programs that builds and apps run with. All paths are absolute and readable for the users of apps. */
 export interface Programs {
   readonly node: string
   /** The folder that comes first on PATH. */
   readonly bin: string
+  /** The program that becomes a command of an app; see `launch/enter.ts`. */
+  readonly enter: string
+  /** The same programs, each by itself. */
+  readonly own: OwnTools
+  /** The folder for tools that apps ask for in other versions. */
+  readonly tools: string
+  /** Those that all builds and apps run with: the first of PATH, Node and the package managers. */
+  readonly shared: readonly string[]
   /** All that they read besides the system's files. */
   readonly paths: readonly string[]
 }
 
-/** Joins control groups before a command begins; runs with the server's own rights. */
+/** The compiled `launch/enter.ts`, a single file without dependencies. */
 export const enterProgram = compiled('runtimes/process/launch/enter.js')
 
-/** Bundled by the build into one file without dependencies. */
-const staticServerBundle = compiled('static-server/index.js')
-
 /**
- * Prepares the server's own Node, the package managers that are installed with it and the server of static sites.
- * Copies them to `runtime` where `user` could not read the installed ones.
+ * Prepares the server's own Node and the package managers that are installed with it. Copies them to `runtime` where `user`
+ * could not read the installed ones.
  */
 export async function preparePrograms(options: {
   readonly runtime: string
   readonly bin: string
+  readonly tools: string
   readonly user: OsUser | null
 }): Promise<Programs> {
-  const { runtime, bin, user } = options
-  const packageCopy = async (name: string): Promise<string> => {
+  const { runtime, bin, tools, user } = options
+  const packageCopy = async (name: string): Promise<{ readonly path: string; readonly version: string }> => {
     const manifest = findPackageJSON(name, import.meta.url)
     if (manifest === undefined) throw new Error(`${name} is not installed`)
     const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string }
     const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
-    return reachableCopy({ source: dirname(manifest), copyTo, user })
+    return { path: await reachableCopy({ source: dirname(manifest), copyTo, user }), version }
   }
-  const [node, npm, pnpm, yarn, modernYarn, staticServer] = await Promise.all([
+  // A copy, so that it is a module by its name wherever it is seen.
+  const enter = join(runtime, await nameByContent('enter', enterProgram))
+  const [node, npm, pnpm, yarn, modernYarn] = await Promise.all([
     reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
     packageCopy('npm'),
     packageCopy('pnpm'),
     packageCopy('yarn'),
     packageCopy('@yarnpkg/cli-dist'),
-    reachableCopy({
-      source: staticServerBundle,
-      copyTo: join(runtime, await nameByContent(staticServerBundle)),
-      user,
-    }),
+    copyOnce({ source: enterProgram, copyTo: enter }),
   ])
-  await prepareBin({
-    directory: bin,
+  const own: OwnTools = {
     node,
-    npmCli: join(npm, 'bin', 'npm-cli.js'),
-    pnpmCli: join(pnpm, 'bin', 'pnpm.cjs'),
-    yarnCli: join(yarn, 'bin', 'yarn.js'),
-    modernYarnCli: join(modernYarn, 'bin', 'yarn.js'),
-    staticServer,
-  })
-  return { node, bin, paths: [bin, node, npm, pnpm, yarn, modernYarn, staticServer] }
+    npmCli: join(npm.path, 'bin', 'npm-cli.js'),
+    pnpmCli: join(pnpm.path, 'bin', 'pnpm.cjs'),
+    yarnCli: join(yarn.path, 'bin', 'yarn.js'),
+    modernYarnCli: join(modernYarn.path, 'bin', 'yarn.js'),
+    versions: {
+      node: [process.versions.node],
+      npm: [npm.version],
+      pnpm: [pnpm.version],
+      yarn: [yarn.version, modernYarn.version],
+    },
+  }
+  await prepareBin({ ...own, directory: bin })
+  // Sandboxes show the folder, so that it must exist before the first of them.
+  await makePassableDirectory(tools)
+  const packages = [npm, pnpm, yarn, modernYarn].map(({ path }) => path)
+  const shared = [bin, node, ...packages]
+  return { node, bin, enter, own, tools, shared, paths: [...shared, tools, enter] }
 }
 
 /** Returns the path of a compiled program, whether this module itself is compiled or not. */
@@ -68,9 +81,9 @@ function compiled(path: string): string {
   return fileURLToPath(new URL(`../../../../dist/${path}`, import.meta.url))
 }
 
-async function nameByContent(file: string): Promise<string> {
+async function nameByContent(name: string, file: string): Promise<string> {
   const hash = createHash('sha256')
     .update(await readFile(file))
     .digest('hex')
-  return `static-server-${hash.slice(0, 16)}.mjs`
+  return `${name}-${hash.slice(0, 16)}.mjs`
 }

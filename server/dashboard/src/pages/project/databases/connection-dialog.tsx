@@ -26,9 +26,30 @@ function Examples({ connectionString }: { readonly connectionString: string }) {
   return (
     <div className="grid gap-2">
       <p className="font-medium">Ways to connect</p>
-      <CodeBlock label="With psql" code={`psql '${connectionString}'`} />
-      <CodeBlock label="As a variable of an app" code={`DATABASE_URL=${connectionString}`} />
+      <CodeBlock wrap label="With psql" code={`psql '${connectionString}'`} />
+      <CodeBlock wrap label="As a variable of an app" code={`DATABASE_URL=${connectionString}`} />
       <CodeBlock label="From Node" code={nodeExample} />
+      {isOnServer(connectionString) && <WithTls connectionString={connectionString} />}
     </div>
+  )
+}
+
+const authorityFile = 'fairlead-databases-ca.pem'
+
+/** Databases elsewhere are on a PostgreSQL of the operator's, with a certificate that Fairlead does not know. */
+const isOnServer = (connectionString: string): boolean => new URL(connectionString).hostname === '127.0.0.1'
+
+function WithTls({ connectionString }: { readonly connectionString: string }) {
+  const address = `${connectionString}?sslmode=verify-full&sslrootcert=${authorityFile}`
+  return (
+    <>
+      <CodeBlock wrap label="With TLS" code={`psql '${address}'`} />
+      <p>
+        <a className="text-accent underline" href="/databases/ca.pem" download={authorityFile}>
+          Download {authorityFile}
+        </a>
+        , the certificate by which clients verify the server.
+      </p>
+    </>
   )
 }

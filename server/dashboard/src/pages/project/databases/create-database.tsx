@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../../data/client.ts'
 import { SelectField, TextField } from '../../../ui/forms/field.tsx'
 import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { databaseLimits, PlanField } from '../../plans/plan-fields.tsx'
 
 interface CreateDatabaseProps {
   readonly projectId: string
@@ -35,7 +36,7 @@ export function CreateDatabase({ projectId, onCancel, onCreated }: CreateDatabas
           <option>16</option>
           <option>15</option>
         </SelectField>
-        <TextField label="Plan" name="plan" placeholder="starter" autoComplete="off" />
+        <PlanField plan="starter" limits={databaseLimits} />
       </div>
     </Form>
   )

@@ -10,6 +10,7 @@ import { Time } from '../../../ui/display/time.tsx'
 import { Page, Panel } from '../../../ui/page/page.tsx'
 import { QueryView } from '../../../ui/page/query-view.tsx'
 import { Breadcrumbs } from '../breadcrumbs.tsx'
+import { Links } from '../links/links.tsx'
 import { DatabaseActions } from './database-actions.tsx'
 import { Snapshots } from './snapshots.tsx'
 
@@ -36,6 +37,7 @@ export function Database() {
                 <Usage database={data} />
               </div>
             </Panel>
+            {data.status !== 'deleting' && <Links projectId={projectId} side={{ kind: 'database', id: databaseId }} />}
             {data.status === 'available' && <Snapshots projectId={projectId} databaseId={databaseId} />}
           </>
         )}
@@ -44,9 +46,14 @@ export function Database() {
   )
 }
 
-function Alerts({ database: { failure, read_only } }: { readonly database: Detail }) {
+function Alerts({ database: { status, size_bytes, failure, read_only } }: { readonly database: Detail }) {
   return (
     <>
+      {status === 'available' && size_bytes === null && (
+        <section role="alert" className="rounded-lg border border-bad/40 bg-bad-soft p-4">
+          The PostgreSQL of this database does not answer at the moment.
+        </section>
+      )}
       {failure !== null && (
         <section role="alert" className="rounded-lg border border-bad/40 bg-bad-soft p-4">
           {failure.message}

@@ -6,6 +6,7 @@ import { useState } from 'react'
 import { databasesQuery } from '../../../data/queries.ts'
 import { Button } from '../../../ui/controls/button.tsx'
 import { Dialog } from '../../../ui/dialogs/dialog.tsx'
+import { useLinkedDialog } from '../../../ui/dialogs/use-linked-dialog.ts'
 import { Status } from '../../../ui/display/status.tsx'
 import { type Column, Table } from '../../../ui/display/table.tsx'
 import { Time } from '../../../ui/display/time.tsx'
@@ -18,7 +19,7 @@ import { CreateDatabase } from './create-database.tsx'
 export function Databases() {
   const { projectId } = useParams({ from: '/layout/projects/$projectId' })
   const databases = useQuery(databasesQuery(projectId))
-  const [creating, setCreating] = useState(false)
+  const [creating, setCreating] = useLinkedDialog()
   const [connection, setConnection] = useState<string>()
   return (
     <>

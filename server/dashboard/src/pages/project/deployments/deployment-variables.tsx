@@ -1,20 +1,22 @@
-import { useState } from 'react'
+import { Link } from '@tanstack/react-router'
 import type { Deployment } from '../../../data/deployments.ts'
-import { Button } from '../../../ui/controls/button.tsx'
+import { buttonClass } from '../../../ui/controls/button.tsx'
 import { Panel } from '../../../ui/page/page.tsx'
-import { Redeploy } from './redeploy.tsx'
 
-/** The names of a deployment's variables. The API never returns their values. */
+/** The names of the variables that a release was made with. Those of further releases are the app's. */
 export function DeploymentVariables({ deployment }: { readonly deployment: Deployment }) {
-  const [changing, setChanging] = useState(false)
-  const { env_var_names } = deployment
+  const { project_id, app_id, env_var_names } = deployment
   return (
     <Panel
       title="Variables"
       actions={
-        <Button size="small" onClick={() => setChanging(true)}>
+        <Link
+          to="/projects/$projectId/apps/$appId/variables"
+          params={{ projectId: project_id, appId: app_id }}
+          className={buttonClass({ size: 'small' })}
+        >
           Change variables
-        </Button>
+        </Link>
       }
     >
       {env_var_names.length === 0 ? (
@@ -28,7 +30,6 @@ export function DeploymentVariables({ deployment }: { readonly deployment: Deplo
           ))}
         </ul>
       )}
-      <Redeploy deployment={deployment} title="Change variables" open={changing} onClose={() => setChanging(false)} />
     </Panel>
   )
 }

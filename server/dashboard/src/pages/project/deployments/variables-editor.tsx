@@ -1,7 +1,7 @@
 import { parseDotenv } from '@fairlead/server/dotenv'
 import { Plus, X } from 'lucide-react'
 import { useId, useState } from 'react'
-import { type VariableRow, withPasted, withValue } from '../../../data/variable-rows.ts'
+import { type VariableRow, withPasted } from '../../../data/variable-rows.ts'
 import { Button } from '../../../ui/controls/button.tsx'
 import { FieldError, inputClass } from '../../../ui/forms/field.tsx'
 import { useFieldErrors } from '../../../ui/forms/field-errors.ts'
@@ -9,10 +9,12 @@ import { useFieldErrors } from '../../../ui/forms/field-errors.ts'
 interface VariablesEditorProps {
   readonly variables: readonly VariableRow[]
   readonly onChange: (variables: readonly VariableRow[]) => void
+  /** The field of the request that has them. */
+  readonly field: string
 }
 
-/** An app's variables: one row each, or all at once by pasting a dotenv file. */
-export function VariablesEditor({ variables, onChange }: VariablesEditorProps) {
+/** An app's variables: one row each, or all at once by a dotenv file that is pasted or uploaded. */
+export function VariablesEditor({ variables, onChange, field }: VariablesEditorProps) {
   const [pasting, setPasting] = useState(false)
   return (
     <fieldset className="grid gap-2">
@@ -23,6 +25,7 @@ export function VariablesEditor({ variables, onChange }: VariablesEditorProps) {
           key={index}
           number={index + 1}
           row={row}
+          field={field}
           onChange={(changed) => onChange(variables.with(index, changed))}
           onRemove={() => onChange(variables.toSpliced(index, 1))}
         />
@@ -32,12 +35,12 @@ export function VariablesEditor({ variables, onChange }: VariablesEditorProps) {
         <Button
           size="small"
           icon={<Plus size={14} />}
-          onClick={() => onChange([...variables, { name: '', value: '', existing: false }])}
+          onClick={() => onChange([...variables, { name: '', value: '' }])}
         >
           Add a variable
         </Button>
         <Button size="small" variant="quiet" aria-expanded={pasting} onClick={() => setPasting(!pasting)}>
-          Paste a dotenv file
+          Paste or upload a dotenv file
         </Button>
       </div>
     </fieldset>
@@ -48,13 +51,14 @@ interface RowProps {
   /** The position of the row, from 1. */
   readonly number: number
   readonly row: VariableRow
+  readonly field: string
   readonly onChange: (row: VariableRow) => void
   readonly onRemove: () => void
 }
 
-function Row({ number, row, onChange, onRemove }: RowProps) {
-  const { name, value, existing } = row
-  const error = useFieldErrors()(`env_vars.${name.trim()}`)
+function Row({ number, row, field, onChange, onRemove }: RowProps) {
+  const { name, value } = row
+  const error = useFieldErrors()(`${field}.${name.trim()}`)
   return (
     <div className="grid gap-1">
       <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,3fr)_auto] gap-2">
@@ -66,17 +70,16 @@ function Row({ number, row, onChange, onRemove }: RowProps) {
           autoComplete="off"
           spellCheck={false}
           value={name}
-          readOnly={existing}
           onChange={(event) => onChange({ ...row, name: event.target.value })}
         />
         <input
           aria-label={`Value of variable ${number}`}
           className={`${inputClass} font-mono text-[13px]`}
-          placeholder={value === null ? 'unchanged (hidden)' : existing ? 'empty' : 'value'}
+          placeholder="value"
           autoComplete="off"
           spellCheck={false}
-          value={value ?? ''}
-          onChange={(event) => onChange(withValue(row, event.target.value))}
+          value={value}
+          onChange={(event) => onChange({ ...row, value: event.target.value })}
         />
         <Button variant="quiet" size="icon" aria-label={`Remove variable ${number}`} onClick={onRemove}>
           <X size={14} />
@@ -98,6 +101,12 @@ function DotenvInput({ onVariables }: { readonly onVariables: (variables: Record
   }
   return (
     <div className="grid gap-1">
+      <input
+        type="file"
+        aria-label="Dotenv file"
+        className="text-[13px] text-muted file:mr-2 file:rounded-md file:border file:border-line-strong/60 file:bg-panel file:px-2.5 file:py-1 file:text-ink"
+        onChange={(event) => void event.target.files?.[0]?.text().then(read)}
+      />
       <textarea
         aria-label="Text of a dotenv file"
         aria-invalid={error === undefined ? undefined : true}

@@ -1,54 +1,63 @@
 import { Link } from '@tanstack/react-router'
 import { ExternalLink } from 'lucide-react'
-import { type AppSummary, type DeploymentItem, latestByApp } from '../../../data/deployments.ts'
+import { useState } from 'react'
+import type { App } from '../../../data/deployments.ts'
 import { buttonClass } from '../../../ui/controls/button.tsx'
-import { Status } from '../../../ui/display/status.tsx'
+import { Menu, MenuItem } from '../../../ui/controls/menu.tsx'
 import { type Column, Table } from '../../../ui/display/table.tsx'
 import { Time } from '../../../ui/display/time.tsx'
 import { Empty } from '../../../ui/page/states.tsx'
+import { AppStatus } from '../app-status.tsx'
+import { DeleteApp } from './delete-app.tsx'
 
 interface AppsTableProps {
   readonly projectId: string
-  readonly deployments: readonly DeploymentItem[]
+  readonly apps: readonly App[]
 }
 
-export function AppsTable({ projectId, deployments }: AppsTableProps) {
+export function AppsTable({ projectId, apps }: AppsTableProps) {
+  const [deleting, setDeleting] = useState<App>()
   return (
-    <Table
-      label="Apps"
-      rows={latestByApp(deployments)}
-      keyOf={({ name }) => name}
-      columns={columnsFor(projectId)}
-      empty={
-        <Empty title="Nothing is deployed yet">
-          <Link
-            to="/projects/$projectId/deployments"
-            params={{ projectId }}
-            className={buttonClass({ variant: 'primary' })}
-          >
-            Deploy an app
-          </Link>
-        </Empty>
-      }
-    />
+    <>
+      <Table
+        label="Apps"
+        rows={apps}
+        keyOf={({ id }) => id}
+        columns={[...columnsFor(projectId), actionsColumn(setDeleting)]}
+        empty={
+          <Empty title="Nothing is deployed yet">
+            <Link
+              to="/projects/$projectId/deployments"
+              params={{ projectId }}
+              className={buttonClass({ variant: 'primary' })}
+            >
+              Deploy an app
+            </Link>
+          </Empty>
+        }
+      />
+      {deleting !== undefined && (
+        <DeleteApp projectId={projectId} app={deleting} onClose={() => setDeleting(undefined)} />
+      )}
+    </>
   )
 }
 
-function columnsFor(projectId: string): Column<AppSummary>[] {
+function columnsFor(projectId: string): Column<App>[] {
   return [
     {
       title: 'App',
-      cell: ({ name, latest }) => (
+      cell: ({ id, name }) => (
         <Link
-          to="/projects/$projectId/deployments/$deploymentId"
-          params={{ projectId, deploymentId: latest.id }}
+          to="/projects/$projectId/apps/$appId"
+          params={{ projectId, appId: id }}
           className="font-medium hover:text-accent"
         >
           {name}
         </Link>
       ),
     },
-    { title: 'Status', cell: ({ serving, latest }) => <Status value={(serving ?? latest).status} /> },
+    { title: 'Status', cell: (app) => <AppStatus projectId={projectId} app={app} /> },
     {
       title: 'URL',
       wideOnly: true,
@@ -59,6 +68,25 @@ function columnsFor(projectId: string): Column<AppSummary>[] {
         </a>
       ),
     },
-    { title: 'Last deployment', align: 'right', cell: ({ latest }) => <Time at={latest.created_at} /> },
+    {
+      title: 'Last deployment',
+      align: 'right',
+      wideOnly: true,
+      cell: ({ latest }) => <Time at={latest.started_at ?? latest.created_at} />,
+    },
   ]
+}
+
+function actionsColumn(onDelete: (app: App) => void): Column<App> {
+  return {
+    title: 'Action',
+    align: 'right',
+    cell: (app) => (
+      <Menu label={`Actions for ${app.name}`}>
+        <MenuItem danger onSelect={() => onDelete(app)}>
+          Delete
+        </MenuItem>
+      </Menu>
+    ),
+  }
 }

@@ -1,5 +1,8 @@
-import { type Day, type DeploymentItem, outcomesByDay } from '../../../data/deployments.ts'
+import { useQuery } from '@tanstack/react-query'
+import { type Day, outcomesByDay } from '../../../data/deployments.ts'
+import { outcomesQuery } from '../../../data/queries.ts'
 import { BarChart } from '../../../ui/display/bar-chart.tsx'
+import { QueryView } from '../../../ui/page/query-view.tsx'
 
 const days = 14
 const series = [
@@ -8,14 +11,23 @@ const series = [
   { name: 'other', className: 'fill-line-strong' },
 ]
 
-export function DeploymentsChart({ deployments }: { readonly deployments: readonly DeploymentItem[] }) {
-  const outcomes = outcomesByDay(deployments, days, new Date())
-  const total = (outcome: Exclude<keyof Day, 'label'>) => outcomes.reduce((sum, day) => sum + day[outcome], 0)
+/** The outcomes of all deployments of a project, day by day. */
+export function DeploymentsChart({ projectId }: { readonly projectId: string }) {
+  const query = useQuery(outcomesQuery(projectId))
+  return (
+    <QueryView query={query} label="the outcomes">
+      {({ outcomes }) => <Outcomes days={outcomesByDay(outcomes, days, new Date())} />}
+    </QueryView>
+  )
+}
+
+function Outcomes({ days }: { readonly days: readonly Day[] }) {
+  const total = (outcome: Exclude<keyof Day, 'label'>) => days.reduce((sum, day) => sum + day[outcome], 0)
   return (
     <BarChart
       summary={`${total('succeeded')} succeeded, ${total('failed')} failed, ${total('other')} canceled or in progress`}
       series={series}
-      bars={outcomes.map(({ label, succeeded, failed, other }) => ({
+      bars={days.map(({ label, succeeded, failed, other }) => ({
         key: label,
         label,
         values: [succeeded, failed, other],

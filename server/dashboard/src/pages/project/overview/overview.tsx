@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { deploymentsQuery, projectQuery } from '../../../data/queries.ts'
+import { appsQuery, projectQuery } from '../../../data/queries.ts'
 import { formatBytes } from '../../../ui/display/bytes.ts'
 import { DescriptionList } from '../../../ui/display/description-list.tsx'
 import { Time } from '../../../ui/display/time.tsx'
@@ -13,29 +13,29 @@ import { TrafficChart } from './traffic-chart.tsx'
 
 export function Overview() {
   const { projectId } = useParams({ from: '/layout/projects/$projectId' })
-  const deployments = useQuery(deploymentsQuery(projectId))
+  const apps = useQuery(appsQuery(projectId))
   return (
     <>
       <div className="grid gap-5 lg:grid-cols-3">
         <div className="lg:col-span-2">
           <Panel title="Apps" flush>
-            <QueryView query={deployments} label="apps">
-              {(data) => <AppsTable projectId={projectId} deployments={data.deployments} />}
+            <QueryView query={apps} label="apps">
+              {(data) => <AppsTable projectId={projectId} apps={data.apps} />}
             </QueryView>
           </Panel>
         </div>
         <ProjectDetails projectId={projectId} />
       </div>
-      {deployments.data !== undefined && deployments.data.deployments.length > 0 && (
+      {apps.data !== undefined && apps.data.apps.length > 0 && (
         <div className="grid gap-5 lg:grid-cols-3">
           <Panel title="Requests in the last 24 hours">
             <TrafficChart projectId={projectId} />
           </Panel>
           <Panel title="Deployments in the last 14 days">
-            <DeploymentsChart deployments={deployments.data.deployments} />
+            <DeploymentsChart projectId={projectId} />
           </Panel>
           <Panel title="Latest deployment durations">
-            <DurationsChart projectId={projectId} deployments={deployments.data.deployments} />
+            <DurationsChart projectId={projectId} />
           </Panel>
         </div>
       )}

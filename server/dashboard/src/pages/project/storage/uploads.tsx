@@ -33,7 +33,9 @@ export function Uploads({ projectId }: { readonly projectId: string }) {
 function Progress({ upload, onRetry }: { readonly upload: Upload; readonly onRetry: () => void }) {
   const { file, progress, error } = upload
   if (error === null) {
-    return <Meter label={file.name} value={progress * 100} max={100} text={`${Math.round(progress * 100)} %`} />
+    return (
+      <Meter progress label={file.name} value={progress * 100} max={100} text={`${Math.round(progress * 100)} %`} />
+    )
   }
   return (
     <div className="grid gap-2">

@@ -1,0 +1,13 @@
+import { readFileSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+// The commands are the server's own, which are bundled with everything that they import: an installation needs nothing else.
+import { clientProgram } from '../../server/dist/commands/client/commands.js'
+import { run } from '../../server/dist/commands/client/run.js'
+
+// By the program that was started, in bin/: the bundler would copy a file that it finds by the place of this one.
+const program = realpathSync(process.argv[1] ?? '')
+const { version } = JSON.parse(readFileSync(join(dirname(program), '../package.json'), 'utf8')) as {
+  readonly version: string
+}
+
+await run(clientProgram('Fairlead: deploys to a server, and works with what runs there', version))

@@ -1,0 +1,103 @@
+import type { ResponseBody } from '@fairlead/server/client'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { appQuery, metricsQuery, processesQuery } from '../../../data/queries.ts'
+import { formatBytes } from '../../../ui/display/bytes.ts'
+import { DescriptionList } from '../../../ui/display/description-list.tsx'
+import { Time } from '../../../ui/display/time.tsx'
+import { Panel } from '../../../ui/page/page.tsx'
+import { QueryView } from '../../../ui/page/query-view.tsx'
+import { AppStatus } from '../app-status.tsx'
+
+type App = ResponseBody<'apps.get'>
+
+/** An app at a glance: its address, what serves it, its processes and its last hour. */
+export function AppOverview() {
+  const { projectId, appId } = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
+  const app = useQuery(appQuery(projectId, appId))
+  const processes = useQuery(processesQuery(projectId, appId))
+  const metrics = useQuery(metricsQuery(projectId, appId, '1h'))
+  return (
+    <>
+      <Panel title="App">
+        <QueryView query={app} label="the app">
+          {(data) => <Facts projectId={projectId} app={data} />}
+        </QueryView>
+      </Panel>
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-4 md:grid-cols-2">
+        <Panel title="Processes">
+          <QueryView query={processes} label="the processes">
+            {(data) => <DescriptionList items={data.processes.map((each) => [each.type, runningText(each)])} />}
+          </QueryView>
+        </Panel>
+        <Panel title="Last hour">
+          <QueryView query={metrics} label="the metrics">
+            {(data) => <LastHour metrics={data} />}
+          </QueryView>
+        </Panel>
+      </div>
+    </>
+  )
+}
+
+function Facts({ projectId, app }: { readonly projectId: string; readonly app: App }) {
+  const { url, serving } = app
+  return (
+    <DescriptionList
+      items={[
+        [
+          'Address',
+          <a key="url" href={url} target="_blank" rel="noreferrer" className="break-all text-accent hover:underline">
+            {url}
+          </a>,
+        ],
+        ['State', <AppStatus key="state" projectId={projectId} app={app} />],
+        ...(serving === null ? [] : servingFacts(projectId, serving)),
+        ['Created', <Time key="created" at={app.created_at} />],
+      ]}
+    />
+  )
+}
+
+function servingFacts(projectId: string, { id, commit, branch, image, finished_at }: NonNullable<App['serving']>) {
+  const link = (
+    <Link
+      to="/projects/$projectId/deployments/$deploymentId"
+      params={{ projectId, deploymentId: id }}
+      className="break-all text-accent hover:underline"
+    >
+      {id}
+    </Link>
+  )
+  return [
+    ['Release', link],
+    ...(commit === null
+      ? []
+      : [['Commit', `${commit.hash.slice(0, 7)} ${commit.message?.split('\n')[0] ?? ''}`] as const]),
+    ...(branch === null ? [] : [['Branch', branch] as const]),
+    ...(image === null ? [] : [['Image', image.reference] as const]),
+    ['Serves since', finished_at === null ? '–' : <Time key="since" at={finished_at} />],
+  ] as const
+}
+
+/** Returns such as `2 of 3 running`. */
+function runningText({ instances, running }: ResponseBody<'processes.list'>['processes'][number]): string {
+  const count = running.filter(({ state }) => state === 'running').length
+  return instances === 0 && count === 0 ? 'none asked for' : `${count} of ${instances} running`
+}
+
+function LastHour({ metrics: { totals, points } }: { readonly metrics: ResponseBody<'metrics.get'> }) {
+  const latest = points.findLast(({ memory_bytes }) => memory_bytes !== null)
+  const memory = latest?.memory_bytes ?? null
+  return (
+    <DescriptionList
+      items={[
+        ['Requests', totals.requests.toLocaleString('en')],
+        ['Server errors', totals.status_5xx.toLocaleString('en')],
+        ['95 % answered within', totals.p95_ms === null ? '–' : `${Math.round(totals.p95_ms)} ms`],
+        ['Memory', memory === null ? '–' : formatBytes(memory)],
+        ['Restarts', totals.restarts.toLocaleString('en')],
+      ]}
+    />
+  )
+}

@@ -1,0 +1,24 @@
+import { ExternalLink } from 'lucide-react'
+import type { ReactNode } from 'react'
+
+interface RunLinkProps {
+  /** The address that the issuer of the run's token has told. */
+  readonly url: string | null
+  readonly children: ReactNode
+}
+
+/** A link to the run of a workflow; its text alone when there is no address of a web page. */
+export function RunLink({ url, children }: RunLinkProps) {
+  if (url === null || !url.startsWith('https://')) return children
+  return (
+    <a
+      href={url}
+      target="_blank"
+      rel="noreferrer"
+      className="inline-flex items-center gap-1 text-accent hover:underline"
+    >
+      {children}
+      <ExternalLink size={12} aria-hidden="true" />
+    </a>
+  )
+}

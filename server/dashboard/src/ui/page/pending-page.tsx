@@ -1,0 +1,11 @@
+import { Page, Panel } from './page.tsx'
+import { Loading } from './states.tsx'
+
+/** Makes the component that is shown while the code of a page is being loaded. */
+export const pendingPage = (title: string) => () => (
+  <Page title={title}>
+    <Panel flush>
+      <Loading label="the page" />
+    </Panel>
+  </Page>
+)

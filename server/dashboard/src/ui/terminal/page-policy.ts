@@ -1,0 +1,28 @@
+import { getNonce } from 'get-nonce'
+
+/*
+ * The content security policy of the page allows style elements with its nonce alone, and no style attributes in markup. The
+ * terminal library makes both, and has no setting for either.
+ */
+
+/** Calls a function. Style elements that are made meanwhile have the nonce of the page. */
+export function withNonce(callback: () => void): void {
+  document.createElement = ((name: string, options?: ElementCreationOptions) => {
+    const element = Document.prototype.createElement.call(document, name, options)
+    if (name === 'style') element.nonce = getNonce() ?? ''
+    return element
+  }) as typeof document.createElement
+  try {
+    callback()
+  } finally {
+    Reflect.deleteProperty(document, 'createElement')
+  }
+}
+
+/** Makes style attributes of `span` elements, which have the colours of a terminal, properties: the policy allows scripts to set those. */
+export function allowColours(): void {
+  HTMLSpanElement.prototype.setAttribute = function (name: string, value: string) {
+    if (name === 'style') this.style.cssText = value
+    else Element.prototype.setAttribute.call(this, name, value)
+  }
+}

@@ -1,0 +1,96 @@
+import { createLocalJWKSet, type JWK, type JWTVerifyGetKey } from 'jose'
+import type { Outbound } from '../../platform/outbound.ts'
+import { fetchJson } from './fetch-json.ts'
+import { algorithms } from './parse-token.ts'
+import { TokenRefused } from './refusal.ts'
+
+/** The public keys of issuers, read at most once for many tokens. */
+export interface IssuerKeys {
+  /** Returns a function that finds the key of a token. Rejects with a `TokenRefused`. */
+  of(issuer: string): Promise<JWTVerifyGetKey>
+  /**
+   * Reads the keys again, because a token names one that is not among them; `undefined` when that was done a moment ago:
+   * anybody can send tokens that name keys of their own invention.
+   */
+  renew(issuer: string): Promise<JWTVerifyGetKey | undefined>
+}
+
+const mostKeys = 100
+/** Keys that an issuer has withdrawn are used no longer than this. */
+const keptMs = 10 * 60_000
+const renewEveryMs = 60_000
+/** An issuer that could not be read is not asked again for every token. */
+const failedMs = 5_000
+/** Bounds the memory. */
+const mostIssuers = 1_000
+
+interface Known {
+  readonly keys: Promise<JWTVerifyGetKey>
+  readonly until: number
+  readonly renewedAt: number
+}
+
+/** @param now a clock in milliseconds that never goes back */
+export function createIssuerKeys(outbound: Outbound, now: () => number = () => performance.now()): IssuerKeys {
+  const known = new Map<string, Known>()
+
+  const read = (issuer: string, renewedAt: number, former?: Known): Promise<JWTVerifyGetKey> => {
+    const reading = readKeys(issuer, outbound)
+    const keys = former === undefined ? reading : reading.catch(() => former.keys)
+    const oldest = known.size >= mostIssuers ? known.keys().next().value : undefined
+    if (oldest !== undefined) known.delete(oldest)
+    // The entry is there at once, so that tokens that arrive meanwhile wait for the same answer.
+    known.set(issuer, { keys, until: Number.POSITIVE_INFINITY, renewedAt })
+    const keepUntil = (until: number) => void known.set(issuer, { keys, until, renewedAt })
+    reading.then(
+      () => keepUntil(now() + keptMs),
+      () => keepUntil(former?.until ?? now() + failedMs),
+    )
+    return keys
+  }
+
+  return {
+    of(issuer) {
+      const found = known.get(issuer)
+      return found !== undefined && found.until > now()
+        ? found.keys
+        : read(issuer, found?.renewedAt ?? Number.NEGATIVE_INFINITY)
+    },
+
+    async renew(issuer) {
+      const found = known.get(issuer)
+      if (found !== undefined && now() - found.renewedAt < renewEveryMs) return undefined
+      return read(issuer, now(), found)
+    },
+  }
+}
+
+/** Reads what OpenID Connect Discovery 1.0 says of an issuer (section 4), and its keys (RFC 7517). */
+async function readKeys(issuer: string, outbound: Outbound): Promise<JWTVerifyGetKey> {
+  const document = await fetchJson(new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`), outbound)
+  if (document['issuer'] !== issuer) {
+    throw new TokenRefused('issuer_answer', `${issuer} says in its configuration that it is another issuer.`)
+  }
+  const jwksUri = document['jwks_uri']
+  if (typeof jwksUri !== 'string' || !URL.canParse(jwksUri) || new URL(jwksUri).protocol !== 'https:') {
+    throw new TokenRefused('issuer_answer', `${issuer} names no https address of its keys.`)
+  }
+  const { keys } = await fetchJson(new URL(jwksUri), outbound)
+  if (!Array.isArray(keys)) throw new TokenRefused('issuer_answer', `${issuer} publishes no list of keys.`)
+  if (keys.length > mostKeys) {
+    throw new TokenRefused('too_many_keys', `${issuer} publishes more than ${mostKeys} keys.`)
+  }
+  return createLocalJWKSet({ keys: keys.filter(isUsable) })
+}
+
+/** True for a public key that tokens may be signed with. */
+function isUsable(key: unknown): key is JWK {
+  const { kty, kid, use, alg, d } = Object(key) as JWK
+  return (
+    (kty === 'RSA' || kty === 'EC') &&
+    typeof kid === 'string' &&
+    (use === undefined || use === 'sig') &&
+    (alg === undefined || algorithms.includes(alg)) &&
+    d === undefined
+  )
+}

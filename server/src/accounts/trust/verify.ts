@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import type { IssuerKeys } from './issuer-keys.ts'
+import { algorithms } from './parse-token.ts'
+import { type RefusalReason, TokenRefused } from './refusal.ts'
+
+/** A token that its issuer has signed. */
+export interface SignedToken {
+  readonly claims: JWTPayload
+  /** The reason why it does not count, although its issuer has signed it. */
+  readonly refusal: TokenRefused | undefined
+}
+
+/** How far the clocks of issuers may differ from the server's. */
+const toleranceSeconds = 60
+/** The longest life of a token. A longer one is no token of a run. */
+const mostSeconds = 24 * 3600
+
+/**
+ * Verifies the signature of a token, then its issuer, audience and times.
+ *
+ * @param audiences the addresses by which this server is known
+ * @throws TokenRefused when the issuer has not signed it
+ */
+export async function verifyToken(
+  issuerKeys: IssuerKeys,
+  token: string,
+  { issuer, audiences }: { readonly issuer: string; readonly audiences: readonly string[] },
+): Promise<SignedToken> {
+  const options = {
+    algorithms: [...algorithms],
+    issuer,
+    audience: [...audiences],
+    clockTolerance: toleranceSeconds,
+    maxTokenAge: mostSeconds,
+    requiredClaims: ['exp', 'iat', 'sub'],
+  }
+  const verify = (keys: JWTVerifyGetKey) => jwtVerify(token, keys, options)
+  try {
+    const { payload } = await verify(await issuerKeys.of(issuer)).catch(async (error: unknown) => {
+      const renewed = error instanceof errors.JWKSNoMatchingKey ? await issuerKeys.renew(issuer) : undefined
+      if (renewed === undefined) throw error
+      return verify(renewed)
+    })
+    return { claims: payload, refusal: refusalOf(payload) }
+  } catch (error) {
+    if (error instanceof TokenRefused) throw error
+    // These two are thrown once the signature is right.
+    if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed) {
+      return { claims: error.payload, refusal: claimRefusal(error, audiences) }
+    }
+    throw signatureRefusal(error)
+  }
+}
+
+/** Returns what the library's checks let pass: a life that is too long, and several audiences. */
+function refusalOf({ aud, exp = 0, iat = 0, jti }: JWTPayload): TokenRefused | undefined {
+  if (Array.isArray(aud) && aud.length > 1) {
+    return new TokenRefused('audience', 'The token is meant for other servers, too; ask for one audience.')
+  }
+  if (exp - iat > mostSeconds) return new TokenRefused('lifetime', 'The token lives longer than a day.')
+  if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return claimOfWrongType('jti')
+  return undefined
+}
+
+/** Returns the refusal of a claim that is no text. */
+export function claimOfWrongType(name: string): TokenRefused {
+  return new TokenRefused('claim', `The claim ${name} of the token is not of the right type.`)
+}
+
+function claimRefusal(
+  error: errors.JWTExpired | errors.JWTClaimValidationFailed,
+  audiences: readonly string[],
+): TokenRefused {
+  const { claim, reason } = error
+  if (claim === 'aud' && reason === 'check_failed') {
+    return new TokenRefused('audience', `The token is not meant for this server; its audience must be ${audiences[0]}.`)
+  }
+  if (error instanceof errors.JWTExpired) return new TokenRefused('expired', 'The token has expired.')
+  if ((claim === 'nbf' || claim === 'iat') && reason === 'check_failed') {
+    return new TokenRefused('not_yet_valid', 'The token is not valid yet. Check the clock of this server.')
+  }
+  if (reason === 'missing') return new TokenRefused('claim', `The token lacks the claim ${claim}.`)
+  return claimOfWrongType(claim)
+}
+
+const signatureRefusals: readonly (readonly [new (...args: never[]) => Error, RefusalReason, string])[] = [
+  [errors.JWKSNoMatchingKey, 'unknown_key', 'The issuer has no key with the kid of the token.'],
+  [errors.JWKSMultipleMatchingKeys, 'ambiguous_key', 'The issuer has several keys with the kid of the token.'],
+  [errors.JWSSignatureVerificationFailed, 'signature', 'The signature of the token is wrong.'],
+  [errors.JWSInvalid, 'malformed', 'The token is not a signed JWT.'],
+  [errors.JWTInvalid, 'malformed', 'The claims of the token are no JSON object.'],
+]
+
+function signatureRefusal(error: unknown): TokenRefused {
+  const found = signatureRefusals.find(([type]) => error instanceof type)
+  if (found !== undefined) return new TokenRefused(found[1], found[2])
+  // The other errors are about the key: too short, on another curve, or not readable.
+  return new TokenRefused('unusable_key', "The issuer's key with the kid of the token cannot be used.")
+}
+
+/**
+ * Returns what makes a token the same as another one: its issuer with its `jti`, else the signed text. The signature is
+ * left out, because others of the same text can be right, too.
+ */
+export function identityHash(issuer: string, token: string, { jti }: JWTPayload): Buffer {
+  const named = typeof jti === 'string' ? ['jti', jti] : ['text', token.slice(0, token.lastIndexOf('.'))]
+  return createHash('sha256')
+    .update(JSON.stringify([issuer, ...named]))
+    .digest()
+}
+
+/** The end of the time in which a token could be exchanged again. */
+export function usableUntil({ exp = 0 }: JWTPayload): Date {
+  // The clock of the database may differ from the server's.
+  return new Date((exp + toleranceSeconds + 600) * 1000)
+}

@@ -1,0 +1,40 @@
+/** How far back metrics go. */
+export type Range = '1h' | '24h' | '7d'
+
+/**
+ * The buckets that are kept of each app: always the same number of rows, each overwritten after one turn.
+ */
+export interface Ring {
+  readonly range: Range
+  /** The length of a bucket. */
+  readonly seconds: number
+  readonly buckets: number
+}
+
+export const rings: readonly Ring[] = [
+  { range: '1h', seconds: 60, buckets: 60 },
+  { range: '24h', seconds: 600, buckets: 144 },
+  { range: '7d', seconds: 3600, buckets: 168 },
+]
+
+export function ringOf(range: Range): Ring {
+  const ring = rings.find((each) => each.range === range)
+  if (ring === undefined) throw new Error(`no ring of ${range}`)
+  return ring
+}
+
+/** Returns the beginning of the bucket that a time is in, both in milliseconds of Unix time. */
+export function bucketAt({ seconds }: Pick<Ring, 'seconds'>, at: number): number {
+  return Math.floor(at / (seconds * 1000)) * seconds * 1000
+}
+
+/** Returns the place of a bucket in its ring. */
+export function slotOf({ seconds, buckets }: Ring, began: number): number {
+  return (began / (seconds * 1000)) % buckets
+}
+
+/** Returns the beginnings of all buckets of a ring, oldest first; the last one is not over. */
+export function bucketsUntil(ring: Ring, now: number): number[] {
+  const last = bucketAt(ring, now)
+  return Array.from({ length: ring.buckets }, (_, index) => last - (ring.buckets - 1 - index) * ring.seconds * 1000)
+}

@@ -1,0 +1,138 @@
+import { posix } from 'node:path'
+import { unreadable } from '../source/result.ts'
+import type { SourceTree } from '../source/tree.ts'
+import { toolVersion, versionIn } from '../source/version-files.ts'
+import type { Detector, DetectorSource } from './detector.ts'
+import { ownersProgram } from './procfile.ts'
+import { debianTool, noteVersion, noteVersionFiles, refuseVersion } from './tools.ts'
+
+/** A package that becomes a program. */
+interface Main {
+  /** As `go build` takes it. */
+  readonly path: string
+  readonly name: string
+}
+
+const env = {
+  // The version control of the sources belongs to another user than the build's.
+  GOFLAGS: '-buildvcs=false -modcacherw',
+  GOTOOLCHAIN: 'local',
+  GIN_MODE: 'release',
+}
+
+/** The usual names of a program that serves, by which it is found among several. */
+const SERVERS = ['server', 'web', 'api', 'app', 'main', 'http']
+
+/** An app in Go: its programs are built into `bin/`, or to the path that a Procfile names. */
+export const go: Detector = {
+  name: 'go',
+  recognises: 'a go.mod with a main package at the top or in cmd/',
+  files: ['go.mod', 'main.go', '*.go', 'cmd/main.go', 'cmd/*/main.go', '*/main.go', '.tool-versions', '.go-version'],
+  tools: [debianTool('Go', 'go', 'golang', { args: ['version'], pattern: /go(\d+\.\d+(?:\.\d+)?)/ })],
+  caches: { GOCACHE: 'go-build', GOMODCACHE: 'go-mod' },
+  detect(source) {
+    const { app } = source
+    if (!app.has('go.mod')) return null
+    const text = app.read('go.mod')
+    if (text === undefined) return unreadable('go.mod')
+    const mains = findMains(app, text)
+    const main = chooseMain(mains, moduleName(text))
+    const target = main === undefined ? undefined : targetOf(main)
+    return {
+      ok: true,
+      value: {
+        start: target === undefined ? null : { argv: [target], env },
+        advice: adviceOf(mains),
+        uses: ['node', 'go'],
+        env,
+        notes: notesOf(source, main),
+        install: () => refuseGo(source, text) ?? { ok: true, value: [] },
+        build: planBuild(source, mains, main).map((words) => ({ argv: ['go', 'build', '-o', ...words], env })),
+      },
+    }
+  },
+}
+
+const targetOf = ({ name }: Main): string => `bin/${name}`
+
+/** An owner's command may run any of the programs, also by a path of its own; without one a single program is built. */
+function planBuild(source: DetectorSource, mains: readonly Main[], main: Main | undefined): string[][] {
+  const word = ownersProgram(source)
+  if (word === undefined) return main === undefined ? [] : [[targetOf(main), main.path]]
+  const named = posix.normalize(word)
+  const name = posix.basename(named)
+  const only = mains.length === 1 ? mains[0] : undefined
+  const meant = mains.find((each) => each.name === name) ?? only
+  const isPath = meant !== undefined && word.includes('/') && /^\w[\w./-]*$/.test(named) && !source.app.has(named)
+  const others = mains.filter((each) => !(isPath && each === meant)).map((each) => [targetOf(each), each.path])
+  return isPath ? [[named, meant.path], ...others] : others
+}
+
+function findMains(app: SourceTree, goMod: string): Main[] {
+  const isMain = (path: string) => /^package main\b/m.test(app.read(path) ?? '')
+  const top = app.list('.').filter((name) => name.endsWith('.go') && !name.endsWith('_test.go'))
+  const module = moduleName(goMod)
+  const commands = app.list('cmd').filter((name) => isMain(`cmd/${name}/main.go`))
+  const found = [
+    ...(top.some(isMain) ? [{ path: '.', name: module }] : []),
+    ...(isMain('cmd/main.go') ? [{ path: './cmd', name: module }] : []),
+    ...commands.filter(isName).map((name) => ({ path: `./cmd/${name}`, name })),
+  ]
+  if (found.length > 0) return found
+  const folders = app.list('.').filter((name) => isName(name) && isMain(`${name}/main.go`))
+  return folders.map((name) => ({ path: `./${name}`, name }))
+}
+
+function chooseMain(mains: readonly Main[], module: string): Main | undefined {
+  if (mains.length <= 1 || mains[0]?.path === '.') return mains[0]
+  const wanted = [module, ...SERVERS]
+  return wanted.map((name) => mains.find((each) => each.name === name)).find((each) => each !== undefined)
+}
+
+/** The name that `go build` gives to the program: the last word of the module's path that is no version. */
+function moduleName(goMod: string): string {
+  const [, path = ''] = /^[ \t]*module[ \t]+"?([^\s"]+)/m.exec(goMod) ?? []
+  const name =
+    path
+      .replace(/\/v\d+$/, '')
+      .split('/')
+      .at(-1) ?? ''
+  return isName(name) ? name : 'app'
+}
+
+const isName = (name: string): boolean => /^[A-Za-z0-9_][\w.-]*$/.test(name)
+
+function adviceOf(mains: readonly Main[]): string {
+  if (mains.length === 0)
+    return 'go.mod is there, but no "package main" at the top or in cmd/: name the program in fairlead.json.'
+  const names = mains.slice(0, 10).map(({ name }) => name)
+  return `There are several programs (${names.join(', ')}): add a Procfile with a line such as "web: bin/${names[0]}".`
+}
+
+const askedIn = (goMod: string): string | undefined => /^[ \t]*go[ \t]+(\d+\.\d+(?:\.\d+)?)/m.exec(goMod)?.[1]
+
+/** From 1.21 on, Go refuses a newer version than its own; before, it refuses three numbers. */
+function refuseGo({ versions }: DetectorSource, goMod: string) {
+  const text = askedIn(goMod)
+  const there = versions.get('go')
+  if (text === undefined || there === undefined) return null
+  const isOld = Number(there.split('.')[1]) < 21 && there.startsWith('1.')
+  if (isOld && text.split('.').length < 3) return null
+  return refuseVersion({ language: 'Go', program: 'go', from: 'go.mod', text, range: `>=${text}` }, versions)
+}
+
+function notesOf({ app, versions }: DetectorSource, main: Main | undefined): string[] {
+  const asked = askedIn(app.read('go.mod') ?? '')
+  const others = [
+    { from: '.tool-versions', text: toolVersion(app, 'golang', 'go') },
+    { from: '.go-version', text: versionIn(app, '.go-version') },
+  ]
+  const common = { language: 'Go', program: 'go' }
+  return [
+    ...(main === undefined ? [] : [`Go: the package ${main.path} becomes ${targetOf(main)}.`]),
+    ...(asked === undefined
+      ? []
+      : noteVersion({ ...common, from: 'go.mod', text: asked, range: `>=${asked}` }, versions)),
+    ...noteVersionFiles(common, others, versions),
+  ]
+}

@@ -1,0 +1,248 @@
+import type { Command } from '../../../platform/command.ts'
+import { staticFallbackFlag, staticServerName } from '../../../platform/toolchain.ts'
+import type { StartOutput } from '../../build-plan.ts'
+import { type PlanFailure, quote } from '../../source/result.ts'
+import type { SourceTree } from '../../source/tree.ts'
+import { shellLine } from '../detector.ts'
+import { type DevelopmentServer, findDevelopmentServer, lineInstead } from '../lines/development.ts'
+import { programsOf } from '../lines/programs.ts'
+import { type WithoutEnvFile, withoutEnvFile } from './env-file.ts'
+import { type Framework, type FrameworkApp, insideOf, nodeServer, type Output } from './frameworks/framework.ts'
+import { frameworkOf, isForBrowsers } from './frameworks/index.ts'
+import { bringsProgram } from './needs.ts'
+import { findMain, mainOf, type NodeApp, planFile, planProgram, planScript } from './start.ts'
+
+/** How an app with a package.json is started, and what its build needs for that. */
+export interface NodeStart {
+  readonly start: Command | null
+  /** Starts of which the first whose files the build has made takes the place of `start`. */
+  readonly outputs?: readonly StartOutput[]
+  /** Builds where package.json has no script for it. */
+  readonly build?: Command
+  /** Variables of the build. */
+  readonly buildEnv?: Readonly<Record<string, string>>
+  readonly notes?: readonly string[]
+  /** Set where the one way to start is for development. */
+  readonly refused?: PlanFailure
+}
+
+/** An app and what decides how it starts. */
+interface Choice {
+  readonly tree: SourceTree
+  readonly node: NodeApp
+  readonly framework: Framework | undefined
+  readonly app: FrameworkApp
+  /** True when something builds: the script of package.json, or a command of fairlead.json. */
+  readonly builds: boolean
+}
+
+/**
+ * Decides how the app starts. A `start` script that is for production is used as it is. One that is a development server is
+ * not: in its place come the owner's script for production, the program that a watcher starts, and the output of the build.
+ *
+ * @param builds true when fairlead.json has a build
+ */
+export function chooseStart(tree: SourceTree, node: NodeApp, builds: boolean): NodeStart {
+  const { scripts, dependencies, devDependencies } = node.package
+  const app: FrameworkApp = {
+    uses: (name) => dependencies.has(name) || devDependencies.has(name),
+    read: (name) => tree.read(name),
+    builds: programsOf('npm run build', scripts),
+  }
+  const framework = frameworkOf(app)
+  const choice: Choice = { tree, node, framework, app, builds: builds || scripts.has('build') }
+  const script = scripts.get('start')
+  if (script === undefined) return withoutScript(choice)
+  const development = findDevelopmentServer(programsOf(script, scripts))
+  if (development !== undefined) return insteadOf(choice, development)
+  const { start, notes } = withoutEnvFile(script, scripts, tree) === null ? plain(choice) : planLine(choice, script)
+  return { start: withEnv(start, framework?.env), ...buildEnvOf(choice), ...(notes.length === 0 ? {} : { notes }) }
+}
+
+const plain = ({ tree, node }: Choice): Line => ({ start: planScript(tree, node, 'start'), notes: [] })
+
+function withoutScript(choice: Choice): NodeStart {
+  const { tree, node, framework, builds } = choice
+  const why = 'package.json has no "start" script.'
+  const own = productionScript(choice)
+  if (own !== undefined) return fromScript(choice, own, why)
+  const file = findMain(tree, node.package)
+  if (file !== undefined && (framework === undefined || isForBrowsers(framework)))
+    return { start: planFile(node, file) }
+  const main = mainOf(node.package)
+  if (framework !== undefined && builds) {
+    const fallbacks = main === undefined ? [] : [nodeServer(main)]
+    return fromBuild(
+      choice,
+      framework,
+      `package.json has no "start" script, and the app is made with ${framework.name}.`,
+      fallbacks,
+    )
+  }
+  // A build script may be what makes the file.
+  if (main !== undefined && builds) return { start: planFile(node, main) }
+  const line = builds ? undefined : developers(choice)
+  if (line === undefined) return { start: null }
+  const { start, notes } = planLine(choice, line)
+  return { start, notes: [`${why} ${quote(line)} runs instead. ${override}`, ...notes] }
+}
+
+/** Returns the line for production of the script by which developers start the app, where that is certain. */
+function developers(choice: Choice): string | undefined {
+  const { scripts } = choice.node.package
+  for (const name of ['serve', 'server', 'dev', 'start:dev', 'develop', 'watch']) {
+    const programs = programsOf(scripts.get(name) ?? '', scripts)
+    const [only] = programs
+    if (only === undefined || programs.length > 1) continue
+    const development = findDevelopmentServer(programs)
+    const runs = only.isOnly && only.name === 'node' && only.args.length > 0
+    const line = development === undefined ? (runs ? only.line : null) : lineInstead(development, brings(choice))
+    if (line !== null) return line
+  }
+  return undefined
+}
+
+/** Returns a start for production in place of a `start` script that is for development. */
+function insteadOf(choice: Choice, development: DevelopmentServer): NodeStart {
+  const { tree, node, framework, builds } = choice
+  const why = `The "start" script runs ${quote(development.tool)}, which is for development and not for the public.`
+  const own = productionScript(choice)
+  if (own !== undefined) return fromScript(choice, own, why)
+  const watched = lineInstead(development, brings(choice))
+  if (watched !== null) {
+    const { start, notes } = planLine(choice, watched)
+    return { start, notes: [`${why} ${quote(watched)} runs instead. ${override}`, ...notes] }
+  }
+  if (framework !== undefined && (builds || framework.build !== undefined)) return fromBuild(choice, framework, why, [])
+  const site = servedBeside(node.package.scripts)
+  if (site !== undefined) return { start: planSite(site), notes: [`${why} ${servesItself(site.folder)}`] }
+  const file = findMain(tree, node.package)
+  if (file !== undefined)
+    return { start: planFile(node, file), notes: [`${why} "node ${file}" runs instead. ${override}`] }
+  const folder = servedFolder(development, tree)
+  if (folder !== undefined) {
+    return {
+      start: planSite({ folder, isRouted: false }),
+      notes: [`${why} ${servesItself(folder)}`],
+    }
+  }
+  if (builds) return { start: null, notes: [`${why} Fairlead serves what the build makes. ${override}`] }
+  return { start: null, refused: refusal(why) }
+}
+
+const override = 'A "start" in fairlead.json says otherwise.'
+
+const servesItself = (folder: string): string => `Fairlead serves ${folder}/ itself. ${override}`
+
+function refusal(why: string): PlanFailure {
+  const advice =
+    'Add a "build" script and let "start" run what it makes, or name the command for production in fairlead.json.'
+  return { code: 'development_server', message: `${why} Nothing says how the app runs in production. ${advice}` }
+}
+
+const productionScript = ({ node: { package: manifest } }: Choice): string | undefined =>
+  [...manifest.scripts.keys()].find((name) => isForProduction(name, manifest.scripts))
+
+function fromScript(choice: Choice, name: string, why: string): NodeStart {
+  const { tree, node, framework } = choice
+  const start = withEnv(planScript(tree, node, name), framework?.env)
+  return { start, ...buildEnvOf(choice), notes: [`${why} The script "${name}" runs instead. ${override}`] }
+}
+
+function isForProduction(name: string, scripts: ReadonlyMap<string, string>): boolean {
+  if (!/^(?:start[:_-]?prod(?:uction)?|serve[:_-]prod(?:uction)?)$/i.test(name)) return false
+  const programs = programsOf(scripts.get(name) ?? '', scripts)
+  return programs.length > 0 && findDevelopmentServer(programs) === undefined
+}
+
+const brings =
+  ({ app: { uses } }: Choice) =>
+  (name: string): boolean =>
+    bringsProgram(name, uses)
+
+interface Line {
+  readonly start: Command
+  readonly notes: readonly string[]
+}
+
+/** Runs a line as the "start" script would, without files of variables that are not there. */
+function planLine({ tree, node }: Choice, given: string): Line {
+  const without = withoutEnvFile(given, node.package.scripts, tree)
+  const line = without?.line ?? given
+  const notes = without === null ? [] : [missesEnvFile(without)]
+  const isPlain = /^node(?:[ \t]+[\w@%+=:,./-]+)+$/.test(line) && node.installing.manager.plainNode
+  if (!isPlain) return { start: shellLine(line), notes }
+  const scripts = new Map([['start', line]])
+  return { start: planScript(tree, { ...node, package: { ...node.package, scripts } }, 'start'), notes }
+}
+
+const missesEnvFile = ({ line, files }: WithoutEnvFile): string =>
+  `The repository does not have ${files.map(quote).join(', ')}, which --env-file names, so that ${quote(line)} runs: the app's variables come from Fairlead.`
+
+/** Returns the site that the "start" script serves beside what is for development, such as `serve -s public & rollup -w`. */
+function servedBeside(scripts: NodeApp['package']['scripts']): Site | undefined {
+  const programs = programsOf(scripts.get('start') ?? '', scripts)
+  const server = programs.find(({ name }) => ['serve', 'sirv', 'http-server'].includes(name))
+  // A number is the port.
+  const folder = insideOf(server?.args.find((arg) => !/^(?:-|\d+$)/.test(arg)))
+  if (server === undefined || folder === undefined) return undefined
+  const isRouted = server.name !== 'http-server' && server.args.some((arg) => arg === '-s' || arg === '--single')
+  return { folder, isRouted }
+}
+
+/** Servers of files that reload the browser: the folder that they serve can be served as it is. */
+function servedFolder({ program: { name, args } }: DevelopmentServer, tree: SourceTree): string | undefined {
+  if (!['live-server', 'lite-server', 'browser-sync'].includes(name)) return undefined
+  const named = name === 'live-server' ? args.find((arg) => !arg.startsWith('-')) : undefined
+  const folder = insideOf(named)
+  if (folder !== undefined) return folder
+  return tree.has('index.html') ? '.' : ['public', 'dist'].find((each) => tree.has(`${each}/index.html`))
+}
+
+/** Starts from what the build makes, which is known only when it is there. */
+function fromBuild(choice: Choice, framework: Framework, why: string, more: readonly Output[]): NodeStart {
+  const { node, app, builds } = choice
+  const outputs = [...framework.outputs(app), ...more].map((output) => planOutput(node, framework, output))
+  const what = framework.outputs(app).map(describe).join(', or ')
+  return {
+    start: outputs[0]?.start ?? null,
+    outputs,
+    ...(builds || framework.build === undefined ? {} : { build: planProgram(node, framework.build) }),
+    ...buildEnvOf(choice),
+    notes: [`${why} After the build, the first of these that is there is used: ${what}. ${override}`],
+  }
+}
+
+const describe = (output: Output): string => {
+  if ('file' in output) return `"${output.start.join(' ')}" (with ${output.file})`
+  return `${output.folder}/ as a static site${output.isRouted ? ' whose index.html answers for paths without a file' : ''}`
+}
+
+function planOutput(node: NodeApp, { env, advice }: Framework, output: Output): StartOutput {
+  const more = advice === undefined ? {} : { advice }
+  if ('folder' in output) {
+    // A site for the browser's router may have nothing but the page for all paths.
+    const names = output.isRouted ? ['index.html', '200.html'] : ['index.html']
+    return { paths: names.map((name) => `${output.folder}/${name}`), start: planSite(output), ...more }
+  }
+  const [program, file, ...args] = output.start
+  const start = program === 'node' && file !== undefined ? planFile(node, file, args) : planProgram(node, output.start)
+  return { paths: [output.file], start: withEnv(start, env), ...more }
+}
+
+interface Site {
+  readonly folder: string
+  readonly isRouted: boolean
+}
+
+const planSite = (output: Site): Command => ({
+  argv: [staticServerName, ...(output.isRouted ? [staticFallbackFlag] : []), output.folder],
+})
+
+function buildEnvOf({ framework, app }: Choice): Pick<NodeStart, 'buildEnv'> {
+  const buildEnv = framework?.buildEnv?.(app) ?? {}
+  return Object.keys(buildEnv).length === 0 ? {} : { buildEnv }
+}
+
+const withEnv = (command: Command, env: Command['env']): Command =>
+  env === undefined ? command : { ...command, env: { ...env, ...command.env } }

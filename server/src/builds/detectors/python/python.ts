@@ -1,0 +1,126 @@
+import type { Command } from '../../../platform/command.ts'
+import type { Fields } from '../../source/json.ts'
+import { failed, type Result, unreadable } from '../../source/result.ts'
+import { readToml } from '../../source/toml.ts'
+import type { SourceTree } from '../../source/tree.ts'
+import type { Detection, Detector, Tool } from '../detector.ts'
+import { env, type Installation, pip, planInstallation } from './install.ts'
+import { type PythonStart, planOwners, planStart } from './start.ts'
+import { choosePython, EXTRA_PYTHONS } from './versions.ts'
+
+/** Any of these makes a Python app, besides a module that can be started. */
+const SIGNS = [
+  'requirements.txt',
+  'pyproject.toml',
+  'Pipfile',
+  'uv.lock',
+  'poetry.lock',
+  'pdm.lock',
+  'setup.py',
+  'manage.py',
+  'main.py',
+  'app.py',
+]
+
+/** The modules below the top that may hold an application, or tell of one. */
+const MODULES = [
+  'app',
+  'main',
+  'wsgi',
+  'asgi',
+  'application',
+  'server',
+  'run',
+  'api',
+  'index',
+  'web',
+  'factory',
+  '__init__',
+  'settings',
+]
+
+const FILES = [
+  ...[
+    'pyproject.toml',
+    'Pipfile',
+    'setup.py',
+    'setup.cfg',
+    '.python-version',
+    'runtime.txt',
+    '.tool-versions',
+    '.flaskenv',
+  ],
+  ...['requirements*.txt', 'requirements*.in', 'requirements/*.txt', 'requirements/*.in'],
+  ...['*.py', '*/manage.py', '*/settings/*.py', '*/*/settings/*.py'],
+  ...MODULES.flatMap((name) => [`*/${name}.py`, `*/*/${name}.py`]),
+]
+
+const pythonTool = (program: string): Tool => ({
+  program,
+  missing: {
+    code: 'python_missing',
+    message: `This app needs Python, but the server has no ${program}: ask its operator for it (Debian: ${program}-venv).`,
+  },
+  packages: `${program}-venv`,
+  version: { args: ['--version'], pattern: /^Python (\d+\.\d+\.\d+)/m },
+})
+
+/** An app in Python, with a virtual environment in `.venv` of its folder. */
+export const python: Detector = {
+  name: 'python',
+  recognises: 'a Python app: Django, Flask, FastAPI and others, or a main.py',
+  files: FILES,
+  tools: [
+    pythonTool('python3'),
+    ...EXTRA_PYTHONS.map((program) => ({ ...pythonTool(program), isExtra: true as const })),
+  ],
+  caches: { PIP_CACHE_DIR: 'pip' },
+  detect({ app, versions, settings }) {
+    const isStarted = settings.start !== undefined || app.has('Procfile')
+    const start = isStarted ? planOwners(app) : planStart(app)
+    if (start.command === null && !SIGNS.some((name) => app.has(name))) return null
+    const read = readTables(app)
+    if (!read.ok) return read
+    const installed = planInstallation(app, read.value.pyproject)
+    if (!installed.ok) return installed
+    const chosen = choosePython(app, read.value, versions)
+    const notes = [...(chosen.ok ? chosen.value.notes : []), ...installed.value.notes, ...start.notes]
+    const detection: Detection = {
+      start: start.command,
+      ...(start.advice === undefined ? {} : { advice: start.advice }),
+      // A page that Node builds lies beside the app.
+      uses: ['node', 'python'],
+      env,
+      notes,
+      programs: [chosen.ok ? chosen.value.program : 'python3'],
+      install: () => (chosen.ok ? { ok: true, value: install(chosen.value.program, installed.value, start) } : chosen),
+      build: start.build,
+    }
+    return { ok: true, value: detection }
+  },
+}
+
+function install(program: string, { commands }: Installation, start: PythonStart): { readonly command: Command }[] {
+  const all = [...commands, ...(start.adds.length === 0 ? [] : [pip(...start.adds)])]
+  // Without pip the environment needs less time, and a smaller installation of Python.
+  const withoutPip = all.length === 0 ? ['--without-pip'] : []
+  const venv: Command = { argv: [program, '-m', 'venv', ...withoutPip, '.venv'] }
+  return [venv, ...all].map((command) => ({ command }))
+}
+
+/** Reads the files in TOML. Their errors end the plan, since an app without its packages would fail later. */
+function readTables(app: SourceTree): Result<{ readonly pyproject: unknown; readonly pipfile: unknown }> {
+  const pyproject = readTable(app, 'pyproject.toml', 'invalid_pyproject')
+  if (!pyproject.ok) return pyproject
+  const pipfile = readTable(app, 'Pipfile', 'invalid_pipfile')
+  if (!pipfile.ok) return pipfile
+  return { ok: true, value: { pyproject: pyproject.value, pipfile: pipfile.value } }
+}
+
+function readTable(app: SourceTree, name: string, code: string): Result<Fields> {
+  if (!app.has(name)) return { ok: true, value: {} }
+  const text = app.read(name)
+  if (text === undefined) return unreadable(name)
+  const read = readToml(name, text)
+  return read.ok ? read : failed(code, read.message)
+}

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process'
+import { SYSTEM_FOLDERS } from '../platform/disk/folders.ts'
+import { findProgram } from '../platform/machine/programs.ts'
+import type { Tool } from './detectors/detector.ts'
+
+/** Elixir and Java take a second to start on a busy machine. */
+const timeoutMs = 10_000
+
+const systemPath = SYSTEM_FOLDERS.join(':')
+
+/**
+ * Returns those of the programs that apps find on the machine. Looks each time, so that a program that the operator installs
+ * is there for the next deployment.
+ */
+export async function installed(programs: readonly string[]): Promise<ReadonlySet<string>> {
+  const found = await Promise.all(
+    programs.map(async (program) => ((await findProgram(program, systemPath)) === null ? [] : [program])),
+  )
+  return new Set(found.flat())
+}
+
+/** Returns the versions of the machine's programs, of those that say one. */
+export async function versionsOf(tools: readonly Tool[]): Promise<ReadonlyMap<string, string>> {
+  const found = await Promise.all(
+    tools.map(async (tool) => {
+      const version = await versionOf(tool)
+      return version === undefined ? [] : [[tool.program, version] as const]
+    }),
+  )
+  return new Map(found.flat())
+}
+
+/** Runs the program apart from the sources, with an empty environment: nothing of the app has a say in it. */
+async function versionOf({ program, version }: Tool): Promise<string | undefined> {
+  if (version === undefined) return undefined
+  const env = { PATH: systemPath, HOME: '/nonexistent', LANG: 'C.UTF-8' }
+  const output = await new Promise<string>((done) => {
+    execFile(program, version.args, { env, cwd: '/', timeout: timeoutMs }, (error, stdout, stderr) =>
+      done(error === null ? `${stdout}\n${stderr}` : ''),
+    )
+  })
+  return version.pattern.exec(output)?.[1]
+}

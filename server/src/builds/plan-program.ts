@@ -1,0 +1,15 @@
+import { text } from 'node:stream/consumers'
+import type { PlanRequest } from './plan-request.ts'
+import { planSource } from './plan-source.ts'
+
+/*
+ * Plans the repository in a folder, for `plan-apart.ts`, which starts this as a process of its own. The input is a JSON array
+ * of the folder and the request. The plan, or why there is none, is printed as JSON. A process that was
+ * started ahead and is not needed, or whose server has ended, gets an empty input.
+ */
+
+const input = await text(process.stdin)
+if (input !== '') {
+  const [directory, request] = JSON.parse(input) as [string, PlanRequest]
+  process.stdout.write(JSON.stringify(await planSource(directory, request)))
+}

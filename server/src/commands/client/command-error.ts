@@ -1,0 +1,26 @@
+import { InvalidArgumentError } from 'commander'
+
+/** An error that the user of a command can correct; only its message is shown. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+}
+
+/** Ends the command with a status when everything was said already. */
+export class Ended extends Error {
+  override readonly name = 'Ended'
+  readonly status: number
+
+  constructor(status: number) {
+    super(`the command ended with ${status}`)
+    this.status = status
+  }
+}
+
+/** Returns a parser of an option's value; commander reports its error with the name of the option. */
+export function wholeNumber(least: number, most: number): (given: string) => number {
+  return (given) => {
+    const value = Number(given)
+    if (/^\d{1,9}$/.test(given) && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
+}

@@ -1,0 +1,148 @@
+import { relative, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '../../../contract/client.ts'
+import { ApiError } from '../../../contract/errors.ts'
+import type { Project } from '../apps.ts'
+import { CommandError } from '../command-error.ts'
+import type { Connection } from '../connection.ts'
+import { uploadCommit, warnOfChanges } from '../deploy.ts'
+import { folderOfRepository, type LocalCommit, readFileOfCommit, readRepository } from '../repository.ts'
+import { runDeployment } from '../run-deployment.ts'
+import { type AppToImport, type DatabaseToImport, type ImportPlan, saysAll } from './plan.ts'
+
+type Params = { readonly project_id: string }
+
+/** Makes what a plan says in a project, and follows its deployments. What is there by its name stays as it is. */
+export async function carryOut(
+  connection: Connection,
+  project: Project,
+  { plan, folder }: { readonly plan: ImportPlan; readonly folder: string },
+): Promise<void> {
+  const { client } = connection
+  const params = { project_id: project.id }
+  const databases = await existingDatabases(client, params)
+  for (const database of plan.databases) {
+    if (databases.has(database.name)) say(`The database ${database.name} is there already.`)
+    else databases.set(database.name, await createDatabase(client, params, database))
+  }
+  const apps = await existingApps(client, params)
+  for (const app of plan.apps) {
+    if (apps.has(app.name)) say(`The app ${app.name} is there already.`)
+    else await deploy(connection, project, { app, databases, folder }).catch(leaveOut(app))
+  }
+}
+
+/** Lets the others go on when the server refuses an app, as for a plan that allows no more of them. */
+const leaveOut =
+  ({ name }: AppToImport) =>
+  (error: unknown): void => {
+    if (!(error instanceof ApiError) || error.code !== 'invalid_request') throw error
+    say(`warning: ${name} is not deployed: ${error.message}`)
+    process.exitCode = 1
+  }
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`)
+
+async function existingDatabases(client: Client, params: Params): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for await (const page of client.databases.list.pages({ params })) {
+    for (const { name, id } of page.databases) found.set(name, id)
+  }
+  return found
+}
+
+async function existingApps(client: Client, params: Params): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for await (const page of client.apps.list.pages({ params })) for (const { name, id } of page.apps) found.set(name, id)
+  return found
+}
+
+/** Creates a database of the version that the file names, or of the newest where the server does not have it. */
+async function createDatabase(client: Client, params: Params, { name, version }: DatabaseToImport): Promise<string> {
+  const create = (given: { readonly version?: string }) => client.databases.create({ params, body: { name, ...given } })
+  const created = await (version === null ? create({}) : create({ version })).catch((error: unknown) => {
+    if (!(error instanceof ApiError) || error.details['field'] !== 'version') throw error
+    return create({})
+  })
+  say(`The database ${name} is created, with PostgreSQL ${created.version}.`)
+  if (version !== null && version !== created.version) say(`warning: this server has no PostgreSQL ${version}.`)
+  await untilAvailable(client, { ...params, id: created.id })
+  return created.id
+}
+
+async function untilAvailable(client: Client, params: Params & { readonly id: string }): Promise<void> {
+  for (;;) {
+    const { status, failure, name } = await client.databases.get({ params })
+    if (status === 'available') return
+    if (status !== 'provisioning')
+      throw new CommandError(`The database ${name} is ${status}: ${failure?.message ?? ''}`)
+    await sleep(250)
+  }
+}
+
+async function deploy(
+  connection: Connection,
+  project: Project,
+  { app, databases, folder }: { app: AppToImport; databases: ReadonlyMap<string, string>; folder: string },
+): Promise<void> {
+  const { name, source, variables, volumes, instances } = app
+  const params = { project_id: project.id }
+  const linked = Object.entries(app.databases).flatMap(([variable, service]): [string, string][] => {
+    const id = databases.get(service)
+    return id === undefined ? [] : [[variable, id]]
+  })
+  const body = {
+    name,
+    env_vars: { ...variables },
+    env_vars_for: 'app',
+    databases: Object.fromEntries(linked),
+  } as const
+  if ('image' in source) {
+    say(`Deploying ${name}`)
+    await runDeployment(connection, project, { ...body, image: source.image, volumes: { ...volumes } }, {})
+  } else {
+    const local = await repositoryOf(folder)
+    const root = relative(local.root, resolve(folder, source.folder)) || '.'
+    if (!(await isSettled(local, root, app))) return
+    say(`Deploying ${name}, commit ${local.commit.slice(0, 12)}`)
+    warnOfChanges(local)
+    const source_id = await uploadCommit(connection, project, local)
+    await runDeployment(connection, project, { ...body, source_id, root }, {})
+  }
+  if (instances > 1) await scale(connection.client, params, { name, instances })
+}
+
+/** Sets the instances of an app. A plan that does not allow as many stops nothing. */
+async function scale(client: Client, params: Params, { name, instances }: Pick<AppToImport, 'name' | 'instances'>) {
+  const app_id = (await existingApps(client, params)).get(name)
+  if (app_id === undefined) return
+  const body = { processes: { web: { instances } } }
+  await client.processes.update({ params: { ...params, app_id }, body }).catch((error: unknown) => {
+    if (!(error instanceof ApiError)) throw error
+    say(`warning: ${name} has one instance in place of ${instances}: ${error.message}`)
+  })
+}
+
+const repositoryOf = async (folder: string): Promise<LocalCommit> => readRepository(await folderOfRepository(folder))
+
+/** Says what `fairlead.json` needs for a build, and returns false, when it does not say that yet. */
+async function isSettled(local: LocalCommit, root: string, { name, settings }: AppToImport): Promise<boolean> {
+  if (settings === null) return true
+  const needed = { ...(root === '.' ? {} : { root }), ...settings }
+  if (saysAll(parsed(await readFileOfCommit(local, 'fairlead.json')), needed)) return true
+  say(
+    `warning: ${name} is not deployed: its build needs a fairlead.json at the top of the repository that says\n` +
+      `${JSON.stringify(needed, null, 2)}\nCommit it and run this command again. A repository has one fairlead.json: deploy further apps that need one as images.`,
+  )
+  process.exitCode = 1
+  return false
+}
+
+/** Returns the keys of a `fairlead.json`: none where there is no such file, or one that the deployment will refuse. */
+function parsed(text: string | null): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(text ?? '{}')) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,89 @@
+import { type Client, createClient } from '../../contract/client.ts'
+import type { CiJob } from '../../platform/config/ci.ts'
+import { type ClientConfig, loadClientSettings } from '../../platform/config/client.ts'
+import { withJobKey } from './ci/job-key.ts'
+import { CommandError } from './command-error.ts'
+import { explain } from './errors.ts'
+import type { LocalServer } from './local.ts'
+import { readLogin, storeLogin } from './login-file.ts'
+
+/** A server as the commands of users reach it. */
+export interface Connection {
+  /** The address of the API, which ends with `/v1`. */
+  readonly baseUrl: string
+  readonly client: Client
+  /** The job of a CI whose key is used, if it is one. */
+  readonly job: CiJob | null
+  /** Returns the newest response of the client. */
+  readonly lastResponse: () => Response | undefined
+}
+
+export interface Wanted {
+  readonly dataDir?: string | undefined
+  /** The project whose rules of trust a job of a CI is measured by. */
+  readonly project?: string | undefined
+}
+
+/** Runs `work` with a client of the server, and turns errors of the API into messages for users. */
+export async function withServer<T>(
+  local: LocalServer | undefined,
+  wanted: Wanted,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const { job } = loadClientSettings()
+  if (job !== null && wanted.dataDir === undefined) {
+    return withJobKey(job, wanted.project, (config) => work(connect(config, job)))
+  }
+  const config = await findServer(local, wanted.dataDir)
+  return work(connect(config, null)).catch((error: unknown) => {
+    throw explain(error, config)
+  })
+}
+
+function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: CiJob | null): Connection {
+  const send = config.fetch ?? fetch
+  let last: Response | undefined
+  const client = createClient({
+    ...config,
+    async fetch(...request) {
+      last = await send(...request)
+      return last
+    },
+  })
+  return { baseUrl: config.baseUrl, client, job, lastResponse: () => last }
+}
+
+/**
+ * Finds the server: the one of the environment, then the one of `fairlead login`, then one that runs on this machine and
+ * whose data this user may read; it gives a key, which is kept as by a login.
+ */
+async function findServer(local: LocalServer | undefined, dataDir: string | undefined): Promise<ClientConfig> {
+  const known = dataDir === undefined ? await knownServer() : undefined
+  if (known !== undefined) return known
+  const { hasDataDirectory } = loadClientSettings()
+  const made = await local?.logIn({ dataDir, hasDataDirectory })
+  if (made === undefined) throw noServer(local)
+  await storeLogin(made)
+  return made
+}
+
+/** Returns the server of the environment, or else that of `fairlead login`. */
+async function knownServer(): Promise<ClientConfig | undefined> {
+  const { given, loginFile } = loadClientSettings()
+  return given ?? (await readLogin(loginFile))
+}
+
+const noServer = (local: LocalServer | undefined): CommandError =>
+  new CommandError(
+    [
+      `no server is known. Log in to one${local === undefined ? ':' : ', or start one on this machine:'}`,
+      '  fairlead login https://fairlead.example.com   lets you approve this machine in the dashboard',
+      ...(local === undefined
+        ? []
+        : [
+            '  fairlead login --data-dir FOLDER              makes a key of a server that runs on this machine',
+            '  fairlead serve                                runs a server',
+          ]),
+      'FAIRLEAD_URL and FAIRLEAD_API_KEY name a server for one command.',
+    ].join('\n'),
+  )

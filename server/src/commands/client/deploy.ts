@@ -1,0 +1,191 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { Command, Option } from 'commander'
+import type { BodyInput } from '../../contract/client.ts'
+import { parseImageReference } from '../../contract/image-reference.ts'
+import { type Deployment, latestOf, type Project, projectFor } from './apps.ts'
+import { CommandError } from './command-error.ts'
+import { type Connection, withServer } from './connection.ts'
+import { type LocalServer, withLocalOption } from './local.ts'
+import { bundleCommit, type LocalCommit, nameFor, readLink, readRepository, writeLink } from './repository.ts'
+import { type DeploymentFlags, runDeployment } from './run-deployment.ts'
+import { readVariables } from './variables.ts'
+
+interface DeployFlags extends DeploymentFlags {
+  readonly project?: string
+  readonly name?: string
+  readonly branch?: string
+  readonly fromDeployment?: string
+  readonly image?: string
+  readonly volume?: readonly string[]
+  readonly root?: string
+  readonly env?: readonly string[]
+  readonly envFile?: string
+  readonly dataDir?: string
+}
+
+/** `fairlead deploy [DIR|URL]` */
+export function deployCommand(local?: LocalServer): Command {
+  const command = new Command('deploy')
+    .description('deploy the committed state of a folder, or a repository by its address, and follow it')
+    .argument('[source]', 'a folder with a git repository, or the address of one', '.')
+    .option('--project <name>', 'the name or the id of the project; made if there is none of this name')
+    .option('--name <app>', 'the name of the app; that of the folder or repository unless given')
+    .option('--branch <branch>', 'the branch of an address; its default branch unless given')
+    .option(
+      '--from-deployment <id>',
+      'release the files of this deployment of any app, as they were built and tested; needs --name',
+    )
+    .option('--image <reference>', 'deploy a container image, registry/name:tag or registry/name@sha256:…')
+    .option(
+      '--volume <name=path...>',
+      'with --image: folders that the app keeps over releases, such as uploads=/var/lib/uploads, in place of those it has',
+    )
+    .option('--root <folder>', 'the folder of the app in the repository; the one of its latest deployment unless given')
+    .addOption(new Option('--env <NAME=value...>', "the app's variables, beside those that it has"))
+    .option(
+      '--env-file <path>',
+      'a .env file with variables; other users can see arguments of a command, but not this file',
+    )
+    .option('--json', 'print the deployment as JSON in place of its address')
+    .addHelpText(
+      'after',
+      '\nThe server is that of FAIRLEAD_URL and FAIRLEAD_API_KEY, that of fairlead login, or one that runs on this machine.\n' +
+        'A job of GitLab CI, Forgejo Actions, GitHub Actions, Buildkite or CircleCI needs no key: its own identity is enough\n' +
+        'for a project that trusts it, which --project names by its id.\n' +
+        'Exits with 0 when the app runs and with 1 when it does not.',
+    )
+  return withLocalOption(command, local).action((source: string, flags: DeployFlags) =>
+    withServer(local, flags, (connection) => {
+      if (flags.volume !== undefined && flags.image === undefined) {
+        throw new CommandError('--volume is for --image. In a repository, fairlead.json names the volumes.')
+      }
+      if (flags.fromDeployment !== undefined) return promote(connection, source, flags.fromDeployment, flags)
+      if (flags.image !== undefined) return deployImage(connection, source, flags.image, flags)
+      return isAddress(source) ? deployAddress(connection, source, flags) : deployFolder(connection, source, flags)
+    }),
+  )
+}
+
+/** Releases the files of another deployment. The app keeps its variables. */
+async function promote(connection: Connection, source: string, from_deployment_id: string, flags: DeployFlags) {
+  const { name } = flags
+  if (name === undefined) throw new CommandError('Give the name of the app with --name.')
+  assertOnlySource('--from-deployment', source, flags)
+  const project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
+  announce(connection, name, project)
+  const body = { name, from_deployment_id, ...(await variablesFor(flags)) }
+  await runDeployment(connection, project, body, flags)
+}
+
+/** Deploys a container image, as an app of its name unless another one is given. */
+async function deployImage(connection: Connection, source: string, image: string, flags: DeployFlags): Promise<void> {
+  assertOnlySource('--image', source, flags)
+  const reference = parseImageReference(image)
+  if ('problem' in reference) throw new CommandError(`--image ${reference.problem}`)
+  volumesFor(flags)
+  const name = flags.name ?? basename(reference.path)
+  const project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
+  announce(connection, name, project)
+  await runDeployment(connection, project, { name, image, ...volumesFor(flags), ...(await variablesFor(flags)) }, flags)
+}
+
+/** @throws CommandError for a volume without a name and a path; the server says what else is wrong with one */
+function volumesFor({ volume }: DeployFlags): { volumes?: Record<string, string> } {
+  if (volume === undefined) return {}
+  const parse = (text: string): [string, string] => {
+    const [, name, path] = /^([^=]+)=(\/.*)$/.exec(text) ?? []
+    if (name === undefined || path === undefined) {
+      throw new CommandError(`--volume ${text}: give a name and a path, such as uploads=/var/lib/uploads.`)
+    }
+    return [name, path]
+  }
+  return { volumes: Object.fromEntries(volume.map(parse)) }
+}
+
+function assertOnlySource(option: string, source: string, { branch, root, image, fromDeployment }: DeployFlags): void {
+  const both = image !== undefined && fromDeployment !== undefined
+  if (source === '.' && branch === undefined && root === undefined && !both) return
+  const others = ['--branch', '--root', '--from-deployment', '--image'].filter((other) => other !== option).join(', ')
+  throw new CommandError(`${option} has its own source: give no folder or address, and none of ${others}.`)
+}
+
+/** True for addresses of git, the form `user@host:path` included, that are no folders here. */
+const isAddress = (source: string): boolean =>
+  /^[a-z][a-z+]*:\/\//i.test(source) || (/^[\w.-]+@[\w.-]+:/.test(source) && !existsSync(source))
+
+async function deployAddress(connection: Connection, git_url: string, flags: DeployFlags): Promise<void> {
+  const name = flags.name ?? nameFor(git_url)
+  const project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
+  announce(connection, name, project)
+  const source = { git_url, ...(flags.branch === undefined ? {} : { branch: flags.branch }) }
+  const latest = await latestOf(connection.client, project.id, name)
+  const variables = await variablesFor(flags)
+  await runDeployment(connection, project, { name, ...source, ...rootFor(latest, flags), ...variables }, flags)
+}
+
+async function deployFolder(connection: Connection, folder: string, flags: DeployFlags): Promise<void> {
+  if (flags.branch !== undefined) {
+    throw new CommandError('--branch is for addresses. A folder is deployed with the branch that is checked out.')
+  }
+  const { client, baseUrl, job } = connection
+  const checkedOut = await readRepository(folder)
+  // Jobs of a CI check out a commit without its branch.
+  const local = { ...checkedOut, branch: checkedOut.branch ?? job?.branch ?? null }
+  const stored = await readLink(local.root)
+  const link = stored?.url === baseUrl ? stored : undefined
+  // The app of the link belongs to its project.
+  const ofLink = flags.project === undefined ? link?.app : undefined
+  const name = flags.name ?? ofLink ?? job?.repository ?? nameFor(local.root)
+  const project = await projectFor(client, { named: flags.project, link, name })
+  announce(connection, name, project, local)
+  const latest = await latestOf(client, project.id, name)
+  const variables = await variablesFor(flags)
+  const source_id = await uploadCommit(connection, project, local)
+  await writeLink(local.root, { url: baseUrl, project: project.id, app: name })
+  await runDeployment(connection, project, { name, source_id, ...rootFor(latest, flags), ...variables }, flags)
+}
+
+function announce(
+  { baseUrl }: Connection,
+  name: string,
+  project: Project & { isNew: boolean },
+  local?: LocalCommit,
+): void {
+  const what =
+    local === undefined ? '' : `, commit ${local.commit.slice(0, 12)}${local.branch ? ` of ${local.branch}` : ''}`
+  const where = `${project.isNew ? 'the new project' : 'the project'} ${project.name} at ${baseUrl.replace(/\/v1$/, '')}`
+  process.stderr.write(`Deploying ${name} to ${where}${what}\n`)
+  if (local !== undefined) warnOfChanges(local)
+}
+
+/** Says how many files are not deployed as they are. */
+export function warnOfChanges({ changed }: LocalCommit): void {
+  if (changed === 0) return
+  const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
+  process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
+}
+
+/** Sends the files of a commit to a project, and returns the id of the source that a deployment can be created with. */
+export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
+  try {
+    const body = await bundleCommit(local, folder)
+    return (await client.sources.create({ params: { project_id: id }, body })).id
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const rootFor = (latest: Deployment | undefined, { root = latest?.root ?? undefined }: DeployFlags) =>
+  root === undefined ? {} : { root }
+
+/** Returns the variables that are given. The app has them from then on, beside those that it has. */
+async function variablesFor({
+  env = [],
+  envFile,
+}: DeployFlags): Promise<Pick<BodyInput<'deployments.create'>, 'env_vars' | 'env_vars_for'>> {
+  return { env_vars: await readVariables(env, envFile), env_vars_for: 'app' }
+}

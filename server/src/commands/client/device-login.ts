@@ -1,0 +1,89 @@
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { z } from 'zod'
+import { readError, readJson } from '../../contract/client-answers.ts'
+import type { ApiError } from '../../contract/errors.ts'
+import {
+  type DeviceReason,
+  deviceCodeAnswer,
+  deviceReasons,
+  deviceTokenAnswer,
+} from '../../contract/resources/device.ts'
+import { openBrowser } from './browser.ts'
+import { CommandError } from './command-error.ts'
+import { printable } from './follow.ts'
+
+const requestMs = 30_000
+/** Seconds that are added to the interval when the server asks for it (RFC 8628 §3.5). */
+const slowDown = 5
+
+/** Lets a person approve this machine in the dashboard. Resolves to the key that the server then makes. */
+export async function keyByApproval(baseUrl: string): Promise<string> {
+  const begun = await begin(baseUrl)
+  const page = printable(begun.verification_uri_complete)
+  const minutes = Math.ceil(begun.expires_in / 60)
+  process.stderr.write(
+    `Open this page in a browser, sign in, and approve the login if it shows the code ${printable(begun.user_code)}:\n` +
+      `  ${page}\n` +
+      `Waiting, for at most ${minutes} min …\n`,
+  )
+  if (process.stdin.isTTY && /^https?:\/\//.test(page)) await openBrowser(page)
+  const until = performance.now() + begun.expires_in * 1000
+  let { interval } = begun
+  while (performance.now() < until) {
+    await sleep(interval * 1000)
+    const outcome = await ask(baseUrl, begun.device_code)
+    if (typeof outcome === 'object') return outcome.api_key
+    if (outcome === 'access_denied') throw new CommandError('the login was refused in the dashboard.')
+    if (outcome === 'expired_token') break
+    if (outcome === 'slow_down') interval += slowDown
+  }
+  throw new CommandError('nobody approved the login in time. Run fairlead login again.')
+}
+
+async function begin(baseUrl: string): Promise<z.output<typeof deviceCodeAnswer>> {
+  const response = await post(baseUrl, '/device/code', { name: printable(hostname()).slice(0, 100) || 'a machine' })
+  const text = await response.text()
+  if (response.ok) return parse(deviceCodeAnswer, readJson(text, response))
+  const error = readError(response, text)
+  if (error.code !== 'not_found') throw error
+  throw new CommandError(
+    'this server is too old for a login in the dashboard. Make an API key there, and give it on standard input:\n' +
+      `  fairlead login ${baseUrl.replace(/\/v1$/, '')} < file-with-the-key`,
+  )
+}
+
+/** Asks once. A server that does not answer, or not now, is asked again. */
+async function ask(baseUrl: string, device_code: string): Promise<z.output<typeof deviceTokenAnswer> | DeviceReason> {
+  const response = await post(baseUrl, '/device/token', { device_code }).catch(() => undefined)
+  if (response === undefined) return 'slow_down'
+  const text = await response.text()
+  if (response.ok) return parse(deviceTokenAnswer, readJson(text, response))
+  const error = readError(response, text)
+  const reason = reasonOf(error)
+  if (reason !== undefined) return reason
+  if (error.status === 429 || error.status >= 500) return 'slow_down'
+  throw error
+}
+
+function reasonOf({ details }: ApiError): DeviceReason | undefined {
+  const { reason } = details as { readonly reason?: unknown }
+  return deviceReasons.find((known) => known === reason)
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, answer: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new CommandError(
+    'the server answered with something else than a code. Is this the address of a Fairlead server?',
+  )
+}
+
+const post = (baseUrl: string, path: string, body: object): Promise<Response> =>
+  fetch(baseUrl.replace(/\/v1$/, path), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify(body),
+    redirect: 'error',
+    signal: AbortSignal.timeout(requestMs),
+  })

@@ -1,0 +1,39 @@
+import { ApiError } from '../../contract/errors.ts'
+import { CommandError } from './command-error.ts'
+
+interface Server {
+  readonly baseUrl: string
+  /** The CI whose job has a key without a login. */
+  readonly ci?: string
+}
+
+/** Turns an error of the client into a message for the user of the command. */
+export function explain(error: unknown, { baseUrl, ci }: Server): unknown {
+  if (error instanceof ApiError) {
+    const { field, errors = [] } = error.details
+    return new CommandError(
+      [
+        error.message,
+        ...(field === undefined ? [] : [`field: ${field}`]),
+        ...errors.slice(1).map((other) => `also: ${other.field}: ${other.message}`),
+        ...(error.code === 'forbidden' && typeof error.details['scope'] === 'string' ? [moreRights(ci)] : []),
+        ...(error.code === 'unauthorized' && ci === undefined
+          ? ['fairlead login keeps another key, FAIRLEAD_API_KEY names one']
+          : []),
+        ...(error.requestId === undefined ? [] : [`request id: ${error.requestId}`]),
+      ].join('\n  '),
+    )
+  }
+  // When no response arrives, `fetch` gives the reason only in the cause of its error.
+  if (error instanceof TypeError && error.cause instanceof Error) {
+    const { code = error.cause.message } = error.cause as NodeJS.ErrnoException
+    return new CommandError(`${baseUrl} does not answer: ${code}`)
+  }
+  return error
+}
+
+/** Says how to get a key with more permissions. */
+const moreRights = (ci: string | undefined): string =>
+  ci === undefined
+    ? 'fairlead login gets a key with all permissions; Settings → API Keys in the dashboard makes one with those that you choose'
+    : `the key of a job in ${ci} deploys alone: give the job a key with this permission as FAIRLEAD_API_KEY`

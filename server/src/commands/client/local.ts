@@ -1,0 +1,21 @@
+import type { Command, Option } from 'commander'
+import type { ClientConfig } from '../../platform/config/client.ts'
+
+/** The server of this machine, which only the server's own command knows: the command of the package has none. */
+export interface LocalServer {
+  /** Returns the option that names its data directory. */
+  readonly option: () => Option
+  /**
+   * Finds a server that runs on this machine, of a data directory that this user may read, and makes a key of it. Resolves to
+   * `undefined` when there is none.
+   */
+  readonly logIn: (given: {
+    readonly dataDir: string | undefined
+    readonly hasDataDirectory: boolean
+  }) => Promise<ClientConfig | undefined>
+}
+
+/** Adds the option that names a server of this machine, where there can be one. */
+export function withLocalOption(command: Command, local: LocalServer | undefined): Command {
+  return local === undefined ? command : command.addOption(local.option())
+}

@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process'
+import { openAsBlob } from 'node:fs'
+import { realpath } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { CommandError } from './command-error.ts'
+
+/** The commit that is checked out in a folder. */
+export interface LocalCommit {
+  readonly root: string
+  readonly commit: string
+  /** Null on a commit without a branch. */
+  readonly branch: string | null
+  /** The number of changed files that are not committed. */
+  readonly changed: number
+}
+
+/** The app that a repository was deployed as before. It is kept in the git configuration of that clone alone. */
+export interface Link {
+  readonly url: string
+  readonly project: string
+  readonly app: string
+}
+
+/** Reads the repository of a folder. Throws a `CommandError` that says how to make one. */
+export async function readRepository(folder: string): Promise<LocalCommit> {
+  const directory = await realpath(folder).catch(() => {
+    throw new CommandError(`There is no folder ${folder}.`)
+  })
+  const root = await folderOfRepository(directory)
+  if (root !== directory) {
+    throw new CommandError(
+      `${directory} is a folder of the repository ${root}. A repository is deployed as a whole: run ` +
+        `fairlead deploy ${quoted(root)} --root ${quoted(directory.slice(root.length + 1))}`,
+    )
+  }
+  const commit = await git(root, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).catch(() => {
+    throw new CommandError(`${root} has no commit yet. Fairlead deploys what is committed:\n${commitAdvice(root)}`)
+  })
+  const branch = await git(root, ['symbolic-ref', '--quiet', '--short', 'HEAD']).catch(() => '')
+  const changes = await git(root, ['status', '--porcelain', '-z'])
+  return {
+    root,
+    commit: commit.trim(),
+    branch: branch.trim() || null,
+    changed: changes.split('\0').filter((line) => line !== '').length,
+  }
+}
+
+/** Returns the top of the repository that a folder is in. Throws a `CommandError` that says how to make one. */
+export async function folderOfRepository(directory: string): Promise<string> {
+  const printed = await git(directory, ['rev-parse', '--show-toplevel']).catch((error: unknown) => {
+    throw isNoRepository(error) ? noRepository(directory) : error
+  })
+  return printed.trim()
+}
+
+/** Reads a file of a commit; null when the commit has none at this path. */
+export const readFileOfCommit = ({ root, commit }: LocalCommit, path: string): Promise<string | null> =>
+  git(root, ['cat-file', 'blob', `${commit}:${path}`]).catch(() => null)
+
+/**
+ * Returns a bundle of the commit and its files, without its history, so that large repositories and shallow clones can be
+ * sent. `folder` keeps the objects while it is sent.
+ */
+export async function bundleCommit({ root, commit, branch }: LocalCommit, folder: string): Promise<Blob> {
+  const objects = await git(root, ['rev-list', '--objects', '--no-walk', commit])
+  const packed = await git(root, ['pack-objects', '--quiet', '--delta-base-offset', join(folder, 'source')], objects)
+  const ref = branch === null ? 'HEAD' : `refs/heads/${branch}`
+  const signature = commit.length === 64 ? '# v3 git bundle\n@object-format=sha256' : '# v2 git bundle'
+  const pack = await openAsBlob(join(folder, `source-${packed.trim()}.pack`))
+  return new Blob([`${signature}\n${commit} ${ref}\n\n`, pack])
+}
+
+/** Reads the link of a folder; undefined when it is no repository, or was never deployed from here. */
+export async function readLink(folder: string): Promise<Link | undefined> {
+  const read = (name: string) => git(folder, ['config', '--local', '--get', `fairlead.${name}`]).catch(() => '')
+  const [url = '', project = '', app = ''] = await Promise.all(['url', 'project', 'app'].map(read))
+  if (project === '') return undefined
+  return { url: url.trim(), project: project.trim(), app: app.trim() }
+}
+
+export async function writeLink(folder: string, link: Link): Promise<void> {
+  for (const [name, value] of Object.entries(link)) await git(folder, ['config', '--local', `fairlead.${name}`, value])
+}
+
+/** Returns the name of an app for a folder or an address: its last part, without `.git`. */
+export function nameFor(source: string): string {
+  const last = basename(source.replace(/[/?#]+$/, '').replace(/^.*:(?!\/)/, ''))
+  const name = last
+    .replace(/\.git$/, '')
+    .replace(/\p{Cc}/gu, '')
+    .trim()
+  return [...name].slice(0, 100).join('') || 'app'
+}
+
+const isNoRepository = (error: unknown): boolean =>
+  /not a git repository|must be run in a work tree/i.test(String(error))
+
+const noRepository = (directory: string): CommandError =>
+  new CommandError(
+    `${directory} is no git repository. Fairlead deploys what is committed:\n${commitAdvice(directory, ['  git init'])}`,
+  )
+
+const commitAdvice = (directory: string, first: readonly string[] = []): string =>
+  [
+    `  cd ${quoted(directory)}`,
+    ...first,
+    "  printf '%s\\n' node_modules .env >> .gitignore",
+    '  git add . && git commit -m "First commit"',
+    '  fairlead deploy',
+  ].join('\n')
+
+const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
+
+/** Runs git as the user of the command, and returns its output. Rejects with a `CommandError` that quotes its message. */
+function git(directory: string, args: readonly string[], input = ''): Promise<string> {
+  return new Promise((done, fail) => {
+    const options = { cwd: directory, maxBuffer: 512 * 1024 * 1024 }
+    // A file system monitor that the repository names is a program of the repository's.
+    const child = execFile('git', ['-c', 'core.fsmonitor=false', ...args], options, (error, stdout, stderr) => {
+      if (error === null) return done(stdout)
+      const missing = error.code === 'ENOENT'
+      fail(
+        new CommandError(
+          missing ? 'git is not installed, or not on the PATH.' : `git: ${stderr.trim() || error.message}`,
+        ),
+      )
+    })
+    // Git may have ended before it has read everything; its status says why.
+    child.stdin?.on('error', () => undefined).end(input)
+  })
+}

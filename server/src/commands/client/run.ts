@@ -1,0 +1,28 @@
+import type { Command } from 'commander'
+import { Ended } from './command-error.ts'
+
+/** Runs the program with the arguments of this process; an error becomes a line and the exit status 1. */
+export async function run(program: Command): Promise<void> {
+  // The reader of a pipe has ended, such as `head`, and wants no more.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit()
+  })
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    if (error instanceof Ended) {
+      // A pipe takes what is written at the pace of its reader. Who presses Ctrl+C does not wait for that.
+      if (error.status !== 130) await Promise.all([process.stdout, process.stderr].map(written))
+      // Standard input and connections would keep the process.
+      process.exit(error.status)
+    }
+    process.stderr.write(`fairlead: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = 1
+    // Nobody may read the message.
+    setTimeout(() => process.exit(), 2_000).unref()
+  }
+}
+
+/** Resolves when all that was written to a stream has been taken. */
+const written = (stream: NodeJS.WriteStream): Promise<void> => new Promise((done) => stream.write('', () => done()))

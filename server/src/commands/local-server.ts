@@ -1,0 +1,59 @@
+import { lstat } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { type ClientConfig, readClientConfig } from '../platform/config/client.ts'
+import { loadConfig } from '../platform/config.ts'
+import { controlsOf } from '../platform/control/client.ts'
+import { exists } from '../platform/files.ts'
+import { isPrivateDirectory } from '../platform/machine/socket-folder.ts'
+import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { ownRoot } from '../platform/versions/own-package.ts'
+import type { LocalServer } from './client/local.ts'
+import { createKey } from './keys.ts'
+import { dataDirOption, withState } from './shared.ts'
+
+/** The server of this machine, for the commands of users. */
+export const localServer: LocalServer = { option: dataDirOption, logIn: logInLocally }
+
+async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise<ClientConfig | undefined> {
+  for (const folder of foldersOf(given)) {
+    const isFound = given.dataDir === undefined && !given.hasDataDirectory && folder === resolve('.fairlead')
+    const url = await runningAt(folder, isFound ? isOwnSocket : async () => true)
+    // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
+    if (url === undefined || !(await canAdminister(folder))) continue
+    const flags = { name: `fairlead deploy on ${hostname()}`.slice(0, 100), preset: 'full' }
+    const key = await withState({ dataDir: folder }, (administration) => createKey(administration, flags))
+    process.stderr.write(`fairlead: using the server at ${url}, with a new key of its data directory ${folder}\n`)
+    return readClientConfig(url, key)
+  }
+  return undefined
+}
+
+/** The data directories to look at: the one that is named, or those in which servers keep their data unless told otherwise. */
+function foldersOf({ dataDir, hasDataDirectory }: Parameters<typeof logInLocally>[0]): string[] {
+  if (dataDir !== undefined || hasDataDirectory) return [loadConfig({ dataDir }).dataDirectory]
+  return [resolve('.fairlead'), join(dirname(ownRoot), '.fairlead'), '/var/lib/fairlead']
+}
+
+/** Returns the address of the newest server that is ready. */
+async function runningAt(folder: string, isTrusted: (socket: string) => Promise<boolean>): Promise<string | undefined> {
+  const controls = await controlsOf(dataDirectoryAt(folder).run).catch(() => [])
+  for (const control of controls.toReversed()) {
+    if (!(await isTrusted(control.record.socket))) continue
+    const status = await control.status().catch(() => null)
+    if (status?.state === 'ready' && status.url !== null) return status.url
+  }
+  return undefined
+}
+
+/**
+ * True for a socket in a private folder of this user. The folder `.fairlead` may be one of a repository that somebody else
+ * wrote, whose cluster is not to be started: files of a repository are no sockets, and nobody else makes one in such a folder.
+ */
+async function isOwnSocket(path: string): Promise<boolean> {
+  const isPrivate = await isPrivateDirectory(dirname(path), null).catch(() => false)
+  return isPrivate && (await lstat(path).catch(() => null))?.isSocket() === true
+}
+
+const canAdminister = async (folder: string): Promise<boolean> =>
+  loadConfig({ dataDir: folder }).databaseUrl !== undefined || exists(dataDirectoryAt(folder).cluster)

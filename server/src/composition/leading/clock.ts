@@ -1,0 +1,32 @@
+import { bringJobsForward } from '../../platform/jobs.ts'
+import { watchClock } from '../../platform/machine/clock-watch.ts'
+import { bringDeliveriesForward } from '../../webhooks/delivery/due.ts'
+import type { Composition } from '../composition.ts'
+
+/**
+ * Brings jobs and deliveries that wait for a later time forward when the clock is set back, so that they wait no longer
+ * than they were to. Rate windows, leases and leadership need no correction.
+ *
+ * @param given.backMs how far the clock was set back since another server led
+ * @param given.wake starts a new search for deliveries that are due
+ */
+export function leadClock(
+  { logger, state, stack }: Pick<Composition, 'logger' | 'state' | 'stack'>,
+  given: { readonly backMs: number; readonly wake: () => void },
+): void {
+  const watch = watchClock(
+    {
+      async onBack(ms) {
+        await state.db.transaction().execute(async (transaction) => {
+          await bringJobsForward(transaction, ms)
+          await bringDeliveriesForward(transaction, ms)
+        })
+        logger.warn({ ms: Math.round(ms) }, 'the clock was set back; what waits for a later time was brought forward')
+        given.wake()
+      },
+      onError: (error) => logger.error({ err: error }, 'due times cannot be corrected yet'),
+    },
+    given.backMs,
+  )
+  stack.defer('clock', () => watch.stop())
+}

@@ -1,0 +1,130 @@
+import type { Caches } from '../../platform/disk/caches.ts'
+import { systemEntries } from '../../platform/machine/sandbox/system.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
+import { directoryId } from '../../platform/startup/directory-id.ts'
+import { isRoot } from '../../platform/startup/state.ts'
+import { noteEngine } from '../../running/containers.ts'
+import type { FindBuilt } from '../../runtimes/built-release.ts'
+import { engineCapabilities, findEngine } from '../../runtimes/docker/capabilities.ts'
+import { createDockerRuntime } from '../../runtimes/docker/docker-runtime.ts'
+import { createEngine, type Engine } from '../../runtimes/docker/engine/engine.ts'
+import { createPull } from '../../runtimes/docker/images/pull.ts'
+import { createUnfinishedPulls } from '../../runtimes/docker/images/unfinished.ts'
+import { type HostNetwork, tryHostNetwork } from '../../runtimes/docker/network/host-network.ts'
+import { type ContainerNetworks, createContainerNetworks } from '../../runtimes/docker/network/networks.ts'
+import type { Packing } from '../../runtimes/docker/packing/pack.ts'
+import type { SystemSource } from '../../runtimes/docker/packing/system.ts'
+import { configuredReach } from '../../runtimes/network/configured-reach.ts'
+import { findNetworkTools } from '../../runtimes/process/confinement/capabilities.ts'
+import type { Networks } from '../../runtimes/process/network/networks.ts'
+import type { Builder, Runtime } from '../../runtimes/runtime.ts'
+import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { Composition } from '../composition.ts'
+import { composeImageBuilds } from './image-builds.ts'
+
+/** How long the start of a server waits for an engine that starts at the same time, as after a reboot. */
+const engineStartMs = 10_000
+
+/** Leftovers of an earlier server in an engine that is away now are removed when that is back. */
+const cleanEveryMs = 60_000
+
+/** The runtime of containers, and the way to let them reach a port that the gateway has opened. */
+export interface DockerParts {
+  readonly runtime: Runtime
+  readonly packs: Runtimes['packs']
+  readonly publish: (port: number) => Promise<void>
+}
+
+/**
+ * Makes the runtime of containers, where the configuration names an engine. An engine that is away does not keep the server from
+ * starting.
+ *
+ * @param processes.sources keeps the sources of Dockerfiles
+ * @param processes.networks null where the machine has none
+ */
+export async function composeDocker(
+  composition: Composition,
+  processes: { readonly sources: Builder; readonly networks: Networks | null; readonly findBuilt: FindBuilt },
+  caches: Caches,
+  fence: () => void,
+): Promise<DockerParts | null> {
+  const { config, logger, state, stack } = composition
+  if (config.docker === null) return null
+  const engine = createEngine(config.docker.socket)
+  const server = await directoryId(state.directory.root)
+  await noteEngine(state.directory, config.docker.socket)
+  const capabilities = engineCapabilities(await findEngine(engine, engineStartMs))
+  if (capabilities.warning !== null) logger.warn(capabilities.warning)
+  logger.info(capabilities.details, 'isolation of containers')
+  const networks = await composeNetworks(composition, { engine, server }, fence)
+  stack.defer('networks of containers', async (scope) => (scope === 'all' ? networks.close() : undefined))
+  const builds = await composeImageBuilds(composition, { engine, server, networks: processes.networks }, caches, fence)
+  const unfinished = createUnfinishedPulls(engine, state.directory.pulls, fence)
+  const pull = createPull({ engine, server, mostBytes: config.deploys.mostReleaseBytes, unfinished, fence })
+  const { alone } = config.docker
+  const built = alone && {
+    source: systemOf(alone, state.directory.root),
+    findBuilt: processes.findBuilt,
+    mostBytes: config.deploys.mostReleaseBytes,
+  }
+  const { runtime, packing, clean, close } = createDockerRuntime({
+    ...{ engine, server, capabilities, networks, builds, logger, fence },
+    folders: state.directory,
+    images: { pull, canBuild: builds.canBuild, build: builds.build },
+    sources: { ...processes.sources, built },
+  })
+  stack.defer('output of containers', close)
+  const cleaning = startPeriodic({
+    ...{ name: 'cleaning the Docker engine', everyMs: cleanEveryMs, logger },
+    async work() {
+      await clean()
+      await unfinished.clean()
+    },
+  })
+  stack.defer('cleaning the Docker engine', () => cleaning.stop())
+  if (packing !== null) prepareBase(composition, packing)
+  return { runtime, packs: packing && { runtime, pack: packing.pack }, publish: networks.publish }
+}
+
+const systemOf = ({ base }: { readonly base: string | null }, dataDirectory: string): SystemSource =>
+  base === null ? { entries: systemEntries, hidden: dataDirectory } : { reference: base }
+
+/** The import of a machine's programs takes minutes, which the first deployment need not wait for. */
+function prepareBase({ logger, stack }: Pick<Composition, 'logger' | 'stack'>, { prepare }: Packing): void {
+  const stopped = new AbortController()
+  const prepared = prepare({ say: async (line) => logger.info(line), signal: stopped.signal }).catch(
+    (error: unknown) => {
+      if (!stopped.signal.aborted)
+        logger.warn({ err: error }, 'the base of containers could not be made; deployments try again')
+    },
+  )
+  stack.defer('the base of containers', async () => {
+    stopped.abort(new Error('the server stops'))
+    await prepared
+  })
+}
+
+async function composeNetworks(
+  { config, logger, state }: Composition,
+  { engine, server }: { readonly engine: Engine; readonly server: string },
+  fence: () => void,
+): Promise<ContainerNetworks> {
+  const dataDirectory = state.directory.root
+  const range = config.containerNetwork
+  const tools = isRoot() ? await findNetworkTools() : null
+  const found: HostNetwork | string =
+    tools === null
+      ? 'the server is not root, or iproute2, nftables or util-linux is missing'
+      : await tryHostNetwork({
+          ...{ tools, dataDirectory, range },
+          programs: state.directory.runtime,
+          reach: await configuredReach(config),
+        })
+  if (typeof found === 'string') {
+    logger.warn(
+      `Containers reach the services and the private network of this machine: ${found}. Run trusted ones alone.`,
+    )
+  }
+  const host = typeof found === 'string' ? null : found
+  return createContainerNetworks({ ...{ engine, server, dataDirectory, range, host, fence } })
+}

@@ -1,0 +1,49 @@
+import type { Caches } from '../../platform/disk/caches.ts'
+import { isRoot } from '../../platform/startup/state.ts'
+import { createImageBuilds, type ImageBuilds } from '../../runtimes/docker/dockerfiles/image-builds.ts'
+import { findParts } from '../../runtimes/docker/dockerfiles/requirements.ts'
+import type { Engine } from '../../runtimes/docker/engine/engine.ts'
+import { imageOf, labelsOf } from '../../runtimes/docker/names.ts'
+import { groupName, readHierarchy } from '../../runtimes/process/confinement/groups.ts'
+import type { Networks } from '../../runtimes/process/network/networks.ts'
+import { pathsOf } from '../../runtimes/process/release/layout.ts'
+import type { Composition } from '../composition.ts'
+
+/**
+ * Makes what builds Dockerfiles for the runtime of containers. Their sources lie where the runtime of processes keeps them, and they
+ * reach what its builds reach.
+ *
+ * @param runtime.server the id of the data directory, which labels images
+ * @param runtime.networks null where the machine has none
+ */
+export async function composeImageBuilds(
+  { config: { cgroups, deploys }, state: { directory }, stack }: Pick<Composition, 'config' | 'state' | 'stack'>,
+  runtime: { readonly engine: Engine; readonly server: string; readonly networks: Networks | null },
+  caches: Caches,
+  fence: () => void,
+): Promise<ImageBuilds> {
+  const { engine, server, networks } = runtime
+  const { environment, baseImages: bases, buildMemoryBytes, mostEachCacheBytes } = deploys
+  const found = await findParts({
+    isRoot: isRoot(),
+    networks,
+    hierarchy: await readHierarchy(cgroups),
+    groupName: `${groupName(directory.root)}-builds`,
+    environment,
+    fence,
+  })
+  if (found.ok) {
+    fence()
+    // A leader that was killed has left its groups.
+    await found.parts.groups.sweep()
+  }
+  const builds = createImageBuilds({
+    folder: directory.imageBuilds,
+    ...{ found, engine, environment, bases, caches },
+    imageOf: (release) => ({ name: imageOf(server, release), labels: labelsOf(server, release) }),
+    sourceOf: (release) => pathsOf(directory.apps, release).source,
+    limits: { memoryBytes: buildMemoryBytes, cacheBytes: mostEachCacheBytes },
+  })
+  stack.defer('control groups of builds', () => builds.close())
+  return builds
+}

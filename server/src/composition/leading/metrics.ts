@@ -1,0 +1,36 @@
+import type { InstanceUsage } from '../../apps/metrics/measured.ts'
+import { createMetrics, type Metrics } from '../../apps/metrics/metrics.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
+import type { Composition } from '../composition.ts'
+
+/** Rare enough that two hundred idle apps cost the server next to nothing. */
+const measureEveryMs = 30_000
+const writeEveryMs = 10_000
+
+/** The metrics of apps, which the leader alone collects and writes. */
+export interface MetricsWork extends Pick<Metrics, 'count' | 'noteRestart'> {
+  /** Begins to measure the instances that live, and measures them once more when the leader stops. */
+  startMeasuring(measure: (signal: AbortSignal) => Promise<readonly InstanceUsage[]>): void
+}
+
+/** Begins to write metrics. To be called before the gateway is there, so that its last counts are written, too. */
+export function leadMetrics({ state, stack, logger }: Composition): MetricsWork {
+  const metrics = createMetrics({ database: state.db })
+  const writing = startPeriodic({ name: 'writing metrics', everyMs: writeEveryMs, work: metrics.write, logger })
+  stack.defer('metrics', async () => {
+    await writing.stop()
+    await metrics.write()
+  })
+  return {
+    count: metrics.count,
+    noteRestart: metrics.noteRestart,
+    startMeasuring(measure) {
+      const work = async (signal: AbortSignal) => metrics.measure(await measure(signal))
+      const measuring = startPeriodic({ name: 'measuring apps', everyMs: measureEveryMs, work, logger })
+      stack.defer('measuring apps', async () => {
+        await measuring.stop()
+        await work(new AbortController().signal)
+      })
+    },
+  }
+}

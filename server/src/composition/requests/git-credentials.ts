@@ -1,0 +1,29 @@
+import { notFound } from '../../contract/errors.ts'
+import { type GitCredentialDependencies, gitCredentialHandlers } from '../../deployments/git-access/handlers.ts'
+import type { OwnedApps } from '../../deployments/state/apps.ts'
+import { isRepository } from '../../deployments/state/source/source-of.ts'
+import type { DeploymentStore } from '../../deployments/state/store.ts'
+import { sourceOfSecrets } from '../../deployments/state/variables-of-apps/source-of-secrets.ts'
+import type { HandlersOf } from '../../http/call.ts'
+
+/** Makes the requests that store and read the git credentials of apps. */
+export function composeGitCredentials(
+  given: Pick<GitCredentialDependencies, 'database' | 'secretBox' | 'allowHttpTokens'> & {
+    readonly store: Pick<DeploymentStore, 'releases'>
+    readonly apps: Pick<OwnedApps, 'find'>
+  },
+  hold: GitCredentialDependencies['hold'],
+): HandlersOf<'gitCredentials'> {
+  const { store, apps, ...rest } = given
+  return gitCredentialHandlers({
+    ...rest,
+    hold,
+    async repositoryOf(on, appId) {
+      const source = await sourceOfSecrets(store.releases, on, appId)
+      return source !== null && isRepository(source) ? source : null
+    },
+    async assertApp(on, projectId, appId) {
+      if ((await apps.find(on, projectId, appId)) === undefined) throw notFound()
+    },
+  })
+}

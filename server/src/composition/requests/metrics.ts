@@ -1,0 +1,13 @@
+import { metricsHandlers } from '../../apps/metrics/read.ts'
+import { createDeploymentStore } from '../../deployments/state/store.ts'
+import type { HandlersOf } from '../../http/call.ts'
+import { composeApps } from '../apps.ts'
+import type { Composition } from '../composition.ts'
+
+/** Makes the operations of apps' metrics, which have the releases of deployments beside them. */
+export function composeMetrics(composition: Pick<Composition, 'config' | 'state'>): HandlersOf<'metrics'> {
+  const { apps } = composeApps(composition)
+  const database = composition.state.db
+  const { releases } = createDeploymentStore({ database, apps })
+  return metricsHandlers({ database, findApp: apps.find, releasesSince: releases.servedSince })
+}

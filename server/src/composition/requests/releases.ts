@@ -1,0 +1,95 @@
+import { createLinkedDatabases } from '../../databases/linked.ts'
+import { createAppRequests } from '../../deployments/app-requests/apps.ts'
+import { appHandlers, linkHandlers } from '../../deployments/app-requests/handlers.ts'
+import { createLinkRequests } from '../../deployments/app-requests/links.ts'
+import { createAdoption, createVariableRequests } from '../../deployments/app-requests/variables.ts'
+import { createAddRelease } from '../../deployments/owners/add-release.ts'
+import { checkSource } from '../../deployments/owners/check-source.ts'
+import { type CreateDeployment, createCreateDeployment } from '../../deployments/owners/create.ts'
+import { promotedSource } from '../../deployments/owners/promoted-source.ts'
+import { createApplyVariables } from '../../deployments/owners/variables/apply.ts'
+import type { DeploymentSecrets } from '../../deployments/state/secrets.ts'
+import type { DeploymentStore } from '../../deployments/state/store.ts'
+import { createAppVariables } from '../../deployments/state/variables-of-apps/app-variables.ts'
+import { createSourcesOf, refreshReleases } from '../../deployments/state/variables-of-apps/links.ts'
+import { useSource } from '../../deployments/uploads/rows.ts'
+import { setImageVolumes } from '../../deployments/volumes/rows.ts'
+import type { HandlersOf } from '../../http/call.ts'
+import type { Database } from '../../platform/database.ts'
+import type { Totals } from '../../platform/plans/totals.ts'
+import type { Tenancy } from '../../projects/tenancy.ts'
+import type { AppsFeature } from '../apps.ts'
+import type { Composition } from '../composition.ts'
+import { runtimeNames } from '../runtimes.ts'
+import type { AccountRights } from '../sources.ts'
+import { composeGitCredentials } from './git-credentials.ts'
+import type { DatabaseLinks } from './linked-databases.ts'
+
+/** The requests about apps and their releases. */
+export interface ReleaseRequests {
+  readonly create: CreateDeployment
+  readonly handlers: HandlersOf<'apps' | 'releases' | 'variables' | 'links' | 'gitCredentials'>
+  readonly links: DatabaseLinks
+}
+
+/** Makes the requests that read apps, change their variables, and make releases. */
+export function composeReleases(
+  composition: Pick<Composition, 'config' | 'secrets' | 'moreRuntimes'>,
+  { apps, urlOf }: AppsFeature,
+  store: DeploymentStore,
+  given: {
+    readonly database: Database
+    readonly secrets: DeploymentSecrets
+    readonly totals: Totals
+    readonly findProject: Tenancy['find']
+    readonly rights: AccountRights
+    readonly assertRoom: () => Promise<void>
+  },
+): ReleaseRequests {
+  const { config, secrets: secretBox } = composition
+  const runtimes = runtimeNames(composition)
+  const { database, secrets, totals, assertRoom } = given
+  const appVariables = createAppVariables(secretBox)
+  const readDatabases = createLinkedDatabases(secretBox)
+  const sourcesOf = createSourcesOf(appVariables, readDatabases)
+  const addRelease = createAddRelease({ store, secretBox, sourcesOf, totals })
+  const repositories = { filesFor: given.rights.filesFor, allowHttpTokens: config.localMode }
+  const shared = { store, plans: config.plans, secrets, addRelease, assertRoom, urlOf }
+  const requests = createAppRequests({ database, store, apps, urlOf })
+  const variables = { database, apps, hold: requests.hold, store, secrets, appVariables, sourcesOf }
+  const links = createLinkRequests({ ...variables, readDatabases, releases: store.releases })
+  return {
+    create: createCreateDeployment({
+      ...shared,
+      findOrCreateApp: apps.findOrCreate,
+      variables: { adopt: createAdoption(variables), link: links.create },
+      totals,
+      sources: {
+        ...repositories,
+        runtimes,
+        setImageVolumes,
+        uploaded: useSource,
+        promoted: (project, id, mayUse) => promotedSource({ store, runtimes, mayUse }, project, id),
+      },
+    }),
+    links: {
+      create: links.create,
+      refresh: (transaction, rotated) => refreshReleases({ secretBox, secrets }, transaction, rotated),
+    },
+    handlers: {
+      ...linkHandlers(links),
+      ...composeGitCredentials({ database, secretBox, store, apps, ...repositories }, requests.hold),
+      ...appHandlers(
+        requests,
+        createVariableRequests({ ...variables, findProject: given.findProject }),
+        createApplyVariables({
+          ...shared,
+          checkRepository: (accountId, source) =>
+            checkSource(source, { ...repositories, files: repositories.filesFor(accountId) }),
+          runtimes,
+          useUploaded: useSource,
+        }),
+      ),
+    },
+  }
+}

@@ -1,0 +1,46 @@
+import type { ConnectRun } from '../../http/application/upgrades.ts'
+import type { HandlersOf } from '../../http/call.ts'
+import { controlsOf } from '../../platform/control/client.ts'
+import type { Totals } from '../../platform/plans/totals.ts'
+import { createConnectRun } from '../../runs/connect.ts'
+import { createRunConnections, type RunConnections } from '../../runs/connections.ts'
+import { type AssertApp, runHandlers } from '../../runs/handlers.ts'
+import { scheduleHandlers } from '../../runs/schedule-handlers.ts'
+import type { Composition } from '../composition.ts'
+
+/** Makes the connections of clients to commands of apps, which the server that leads runs. */
+export function composeRunConnections({
+  state,
+  stack,
+  retiring,
+  logger,
+}: Pick<Composition, 'stack' | 'retiring' | 'logger'> & {
+  readonly state: { readonly directory: { readonly run: string } }
+}): RunConnections {
+  return createRunConnections({
+    findLeader: () => findLeader(state.directory.run),
+    stopping: AbortSignal.any([stack.signal, retiring]),
+    logger,
+  })
+}
+
+/** Returns the path of the control socket of the server that leads. */
+async function findLeader(folder: string): Promise<string | undefined> {
+  for (const control of await controlsOf(folder)) {
+    const status = await control.status().catch(() => undefined)
+    if (status?.leading === true) return control.record.socket
+  }
+  return undefined
+}
+
+/** Makes the operations of runs, and the function that connects their clients. */
+export function composeRuns(
+  { state }: Pick<Composition, 'state'>,
+  given: { readonly connections: RunConnections; readonly totals: Totals; readonly assertApp: AssertApp },
+): { readonly handlers: HandlersOf<'runs' | 'schedules'>; readonly connect: ConnectRun } {
+  const database = state.db
+  return {
+    handlers: { ...runHandlers({ database, ...given }), ...scheduleHandlers({ database, ...given }) },
+    connect: createConnectRun({ database, connections: given.connections }),
+  }
+}

@@ -1,0 +1,65 @@
+/** The sessions of one database. */
+export interface ConnectionUse {
+  readonly name: string
+  readonly sessions: number
+  /** The most that its role may have at present. */
+  readonly limit: number
+}
+
+/** The most sessions that the role of a database may have from now on. */
+export interface ConnectionLimit {
+  readonly name: string
+  readonly limit: number
+}
+
+export interface LimitChanges {
+  /** Databases with more sessions than their share of an instance that is nearly full. */
+  readonly lower: readonly ConnectionLimit[]
+  /** Databases that get back what they had before, because there is room even when they use all of it. */
+  readonly raise: readonly ConnectionLimit[]
+}
+
+/** The connections that every database may have, however full the instance is. */
+export const leastShare = 3
+
+/**
+ * Decides which limits change so that every database can connect. The limits of plans may add up to more than an instance has:
+ * few databases use theirs, until somebody uses up many. Then those with the most sessions are brought down to the same number.
+ *
+ * @param uses of the databases that have sessions or a lowered limit
+ * @param lowered the former limits of the databases that have lowered ones, by name
+ * @param most the connections that sessions of users may have together
+ */
+export function limitChanges(
+  uses: readonly ConnectionUse[],
+  lowered: ReadonlyMap<string, number>,
+  most: number,
+): LimitChanges {
+  const used = uses.reduce((sum, { sessions }) => sum + sessions, 0)
+  if (used > most) {
+    const limit = shareOf(
+      uses.map(({ sessions }) => sessions),
+      most,
+    )
+    return { lower: uses.filter(({ sessions }) => sessions > limit).map(({ name }) => ({ name, limit })), raise: [] }
+  }
+  const raise: ConnectionLimit[] = []
+  let free = most - used
+  for (const { name, sessions } of uses) {
+    const limit = lowered.get(name)
+    if (limit === undefined) continue
+    // A plan may allow more than an instance has.
+    const further = Math.max(0, Math.min(limit, most) - sessions)
+    if (further > free) continue
+    free -= further
+    raise.push({ name, limit })
+  }
+  return { lower: [], raise }
+}
+
+/** Returns the largest number of sessions for each such that all together are no more than `most`; never less than the least. */
+function shareOf(sessions: readonly number[], most: number): number {
+  let share = Math.max(...sessions)
+  while (share > leastShare && sessions.reduce((sum, each) => sum + Math.min(each, share), 0) > most) share--
+  return share
+}

@@ -1,0 +1,47 @@
+import type { Client, ClientBase } from 'pg'
+import { sleepUntilAborted } from '../../platform/abort.ts'
+
+/** How long a user's transaction may keep administration waiting for a lock before its session is ended. */
+const graceMs = 1_000
+const againMs = 250
+
+/** The end of every wait for a lock; what still blocks then is no user's session. */
+export const lockTimeoutMs = 5_000
+
+/** A condition on `pg_stat_activity` and its like: true for the sessions of users' roles, which have the ids of databases. */
+export const ofUsers = (column: string): string => `${column} ~ '^db_[0-9a-z]{26}$'`
+
+const endBlockers = `
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where pid = any(pg_blocking_pids($1)) and ${ofUsers('usename')}`
+
+/**
+ * Runs a statement of an administrator, and ends users' sessions that keep it waiting for a lock: with an open
+ * transaction a user could otherwise keep the role and the settings of a database from being changed.
+ *
+ * @param client the connection of the statement
+ * @param query runs on another connection
+ */
+export async function endingBlockers<Result>(
+  client: ClientBase | Client,
+  query: (text: string, values: readonly unknown[]) => Promise<unknown>,
+  statement: () => Promise<Result>,
+): Promise<Result> {
+  const { processID: pid } = client as unknown as { readonly processID: number }
+  const over = new AbortController()
+  const watch = async () => {
+    await sleepUntilAborted(graceMs, over.signal)
+    while (!over.signal.aborted) {
+      // The statement's own lock timeout reports the block when this fails.
+      await query(endBlockers, [pid]).catch(() => undefined)
+      await sleepUntilAborted(againMs, over.signal)
+    }
+  }
+  const watching = watch()
+  try {
+    return await statement()
+  } finally {
+    over.abort()
+    await watching
+  }
+}

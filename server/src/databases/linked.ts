@@ -1,0 +1,40 @@
+import { sql } from 'kysely'
+import type { Database, Transaction } from '../platform/database.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import { connectionString } from './credentials.ts'
+import type { DatabasesTables } from './tables.ts'
+
+/** A database as apps that are linked to it see it. */
+export interface LinkedDatabase {
+  readonly name: string
+  readonly connectionString: string
+}
+
+/**
+ * Returns the function that reads databases of a project by their ids, without those that are being deleted. Their rows are
+ * locked in share mode, so that a rotation of a password waits for releases that get the old one, and finds them.
+ */
+export function createLinkedDatabases(secrets: SecretBox) {
+  return async (
+    on: Database | Transaction,
+    projectId: string,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, LinkedDatabase>> => {
+    if (ids.length === 0) return new Map()
+    const rows = await on
+      .withTables<DatabasesTables>()
+      .selectFrom('databases')
+      .select(['id', 'name', 'host', 'port', 'password'])
+      .where('project_id', '=', projectId)
+      .where('status', '<>', 'deleting')
+      .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
+      .forShare()
+      .execute()
+    return new Map(
+      rows.map(({ id, name, host, port, password }) => {
+        const address = connectionString({ name: id, password: secrets.decrypt(password, id), host, port })
+        return [id, { name, connectionString: address }]
+      }),
+    )
+  }
+}

@@ -1,0 +1,64 @@
+import type { Logger } from '../../platform/logger.ts'
+import { type ConnectionLimit, limitChanges } from '../connection-shares.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { Instance } from '../engines/instance.ts'
+
+/**
+ * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their sessions beyond
+ * that, and gives them back their limits when there is room. Limits that an earlier server lowered are raised by the check of
+ * older databases.
+ */
+export function createConnectionCheck({
+  engine,
+  logger,
+}: {
+  readonly engine: Pick<Engine, 'instances'>
+  readonly logger: Logger
+}): (signal: AbortSignal) => Promise<void> {
+  /** The former limits by database; a database is in one instance alone. */
+  const lowered = new Map<Instance, Map<string, number>>()
+
+  const lower = async (instance: Instance, { name, limit }: ConnectionLimit, signal: AbortSignal): Promise<void> => {
+    try {
+      await instance.roles.limitConnections(name, limit, signal)
+    } finally {
+      await instance.sessions.endSurplus(name, limit)
+    }
+  }
+
+  const check = async (instance: Instance, signal: AbortSignal): Promise<void> => {
+    const former = lowered.get(instance) ?? new Map<string, number>()
+    lowered.set(instance, former)
+    const { most, uses } = await instance.statistics.connectionUse([...former.keys()])
+    const changes = limitChanges(uses, former, most)
+    // A database that is missing by now was deleted.
+    for (const name of former.keys()) if (!uses.some((use) => use.name === name)) former.delete(name)
+    for (const { name, limit } of uses) {
+      if (!former.has(name) && changes.lower.some((change) => change.name === name)) former.set(name, limit)
+    }
+    if (changes.lower.length > 0) {
+      logger.warn(
+        { databases: changes.lower, most },
+        'connections to databases run low: those with the most have fewer',
+      )
+    }
+    await allSettled([
+      ...changes.lower.map((change) => lower(instance, change, signal)),
+      ...changes.raise.map(async ({ name, limit }) => {
+        await instance.roles.limitConnections(name, limit, signal)
+        former.delete(name)
+      }),
+    ])
+  }
+
+  return async (signal) => {
+    const instances = [...engine.instances().values()].filter((instance) => instance !== null)
+    await allSettled(instances.map((instance) => check(instance, signal)))
+  }
+}
+
+/** Waits for all, so that one database delays no other; rejects with the first error. */
+async function allSettled(work: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(work)
+  await Promise.all(work)
+}

@@ -1,0 +1,45 @@
+import type { Database } from '../../platform/database.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { type Plans, planNamed } from '../../platform/plans.ts'
+import { type Engine, openInstanceOf } from '../engines/engine.ts'
+import { databaseLimits } from '../plan-limits.ts'
+import type { DatabasesTables } from '../tables.ts'
+
+/**
+ * Returns a function that gives databases of earlier versions of Fairlead what new ones have: timeouts, and a catalogue that
+ * shows no others; and the connection limits of their plans, which an earlier server may have lowered for a time. It can be called again, and tries those again that it could not reach.
+ */
+export function createOlderDatabasesCheck({
+  database,
+  engine,
+  plans,
+  logger,
+}: {
+  readonly database: Database
+  readonly engine: Engine
+  readonly plans: Plans
+  readonly logger: Logger
+}): (signal: AbortSignal) => Promise<void> {
+  const done = new Set<string>()
+  return async (signal) => {
+    const rows = await database
+      .withTables<DatabasesTables>()
+      .selectFrom('databases')
+      .select(['id', 'plan', 'version', 'port', 'engine'])
+      .where('status', '=', 'available')
+      .where('engine', '=', engine.name)
+      .execute()
+    for (const row of rows.filter(({ id }) => !done.has(id))) {
+      signal.throwIfAborted()
+      try {
+        const instance = await openInstanceOf(engine, row, signal)
+        const { connections } = databaseLimits(planNamed(plans, row.plan))
+        await instance.roles.ensureLimits(row.id, connections, signal)
+        await instance.closeCatalogue(row.id, signal)
+        done.add(row.id)
+      } catch (err) {
+        if (!signal.aborted) logger.warn({ err, database: row.id }, 'a database could not be brought up to date yet')
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { Logger } from '../../platform/logger.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { Sessions } from '../engines/sessions.ts'
+
+const minute = 60
+const hour = 60 * minute
+
+const limits = { idleInTransaction: 30 * minute, transaction: 24 * hour, idle: 7 * 24 * hour }
+
+/**
+ * The share of the queue of notifications at which sessions are ended. The queue has a place for 8 GB on the disk, or for what
+ * the settings of an embedded cluster allow.
+ */
+const fullQueue = 0.02
+
+/** Ends users' sessions that hold back what all databases of an instance share, and says so in the log. */
+export async function checkSessions({
+  engine,
+  logger,
+}: {
+  readonly engine: Pick<Engine, 'instances'>
+  readonly logger: Logger
+}): Promise<void> {
+  await Promise.all(
+    [...engine.instances().values()].map(async (instance) => {
+      if (instance === null) return
+      const { sessions } = instance
+      const stale = await sessions.endStale(limits)
+      if (stale.length > 0)
+        logger.warn({ databases: stale, limits }, 'sessions of databases were ended: they were idle')
+      await relieveQueue(sessions, logger)
+    }),
+  )
+}
+
+async function relieveQueue(sessions: Sessions, logger: Logger): Promise<void> {
+  for (const all of [false, true]) {
+    const usage = await sessions.notificationUsage()
+    if (usage <= fullQueue) return
+    const databases = await sessions.endNotificationHolders(all)
+    const message = 'notifications of databases fill the queue: sessions that hold it back were ended'
+    logger.warn({ usage, databases }, message)
+    // Ended sessions free the queue in a moment; the next check looks further.
+    if (databases.length > 0) return
+  }
+}

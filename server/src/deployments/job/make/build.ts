@@ -1,0 +1,160 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { BuildPlan } from '../../../builds/build-plan.ts'
+import type { Result } from '../../../builds/source/result.ts'
+import type { LogStore } from '../../../logs/log-store.ts'
+import type { Command } from '../../../platform/command.ts'
+import type { Slots } from '../../../platform/slots.ts'
+import { commandLine } from '../../../runtimes/command-line.ts'
+import { type Exit, type Release, type RunCommand, type Runtime, RuntimeError } from '../../../runtimes/runtime.ts'
+import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../state/failure.ts'
+import type { JobTransitions } from '../../state/job-transitions.ts'
+import type { DeploymentRow } from '../../state/tables.ts'
+import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
+import { anotherTry, buildAdvice } from '../explain/build-advice.ts'
+import { withBuildLog } from '../progress/build-log.ts'
+import type { LastLines } from '../progress/log-lines.ts'
+import { createQueueNotes } from '../progress/queue-notes.ts'
+import type { StepRecorder } from '../progress/step-recorder.ts'
+import { within } from '../within.ts'
+import { buildImage } from './build-image.ts'
+
+/**
+ * Builds a release and runs its release command, with a log, once it has a build slot; returns the plan as it is once the
+ * build is there, before all that it wrote is measured. Rejects with a `DeploymentError` that ends in the last lines of what
+ * failed.
+ */
+export type BuildStep = (
+  row: DeploymentRow,
+  release: Release,
+  runtime: BuildRuntime,
+  work: BuildWork,
+  signal: AbortSignal,
+) => Promise<Guarded<BuildPlan>>
+
+type BuildRuntime = Pick<Runtime, 'builder' | 'releases' | 'images'>
+
+export interface BuildWork {
+  readonly plan: BuildPlan
+  /** Returns the plan with the start that fits what the build has made. */
+  readonly finish: (plan: BuildPlan) => Promise<Result<BuildPlan>>
+  readonly steps: Pick<StepRecorder, 'begin'>
+  /** Makes the release of another runtime of what was built; nothing where the one that builds keeps it. */
+  readonly pack?: (
+    plan: BuildPlan,
+    options: { readonly output: FileHandle; readonly signal: AbortSignal },
+  ) => Promise<void>
+  /** `kept` for a copy, which has its programs already; those of the plan otherwise. */
+  readonly toolchain?: 'kept'
+}
+
+interface BuildDependencies {
+  readonly logs: Pick<LogStore, 'open' | 'record'>
+  /** Limits the number of builds that run at once; accounts take turns. */
+  readonly slots: Pick<Slots<string>, 'use'>
+  readonly jobs: Pick<JobTransitions, 'waits'>
+  readonly lastLines: LastLines
+  readonly disk: DiskGuard
+  readonly settings: { readonly buildTimeoutMs: number; readonly mostReleaseBytes: number }
+}
+
+export function createBuildStep(dependencies: BuildDependencies): BuildStep {
+  const { logs, slots, jobs } = dependencies
+
+  return async (row, release, runtime, work, signal) => {
+    try {
+      return await withBuildLog(logs, release, async (output) => {
+        for (const note of work.plan.notes ?? []) await output.write(`${note}\n`)
+        const queue = createQueueNotes(jobs, row, output)
+        const wait = (before: number) => {
+          work.steps.begin('queued')
+          queue.note(before)
+        }
+        const begin = async () => {
+          work.steps.begin('build')
+          await queue.end()
+          return build(dependencies, release, runtime, { ...work, output }, signal)
+        }
+        return slots.use(row.account_id, signal, begin, wait).finally(queue.settle)
+      })
+    } catch (error) {
+      if (error instanceof RuntimeError) throw new DeploymentError('build', error.code, error.message)
+      throw error
+    }
+  }
+}
+
+/** Builds within the limits of time and space; where the machine has no slot for it, the caller has waited. */
+function build(
+  { lastLines, disk, settings }: BuildDependencies,
+  release: Release,
+  { builder, releases, images }: BuildRuntime,
+  work: BuildWork & { readonly output: FileHandle },
+  signal: AbortSignal,
+): Promise<Guarded<BuildPlan>> {
+  const { plan, output } = work
+  const limit: DiskLimit = {
+    stage: 'build',
+    mostBytes: settings.mostReleaseBytes,
+    freeElsewhere: releases.freeElsewhere,
+    baseline: () => releases.diskUsage(release, 'shared'),
+    measure: (enough) => releases.diskUsage(release, 'all', enough),
+  }
+  const told = { output, lastLines: () => lastLines(release, 'build') }
+  const limited = (steps: (guarded: AbortSignal) => Promise<BuildPlan>) =>
+    within('build', settings.buildTimeoutMs, signal, (inTime) => disk.guard(limit, inTime, steps))
+  if (plan.image !== undefined) {
+    return limited((guarded) => buildImage(images, release, work, { ...told, signal: guarded }))
+  }
+  return builder.build(release, { output, signal, toolchain: work.toolchain ?? plan.toolchain }, (run) =>
+    limited(async (guarded) => {
+      const built = await runPlan(run, work, guarded, told)
+      await work.pack?.(built, { output, signal: guarded })
+      return built
+    }),
+  )
+}
+
+async function runPlan(
+  run: RunCommand,
+  { plan, finish }: BuildWork,
+  signal: AbortSignal,
+  { output, lastLines }: { readonly output: FileHandle; readonly lastLines: () => Promise<string[]> },
+): Promise<BuildPlan> {
+  for (const command of plan.build) {
+    const exit = await run(command, signal)
+    if (exit.code === 0) continue
+    const lines = await lastLines()
+    const again = exit.exceeded === null ? anotherTry(command, lines) : null
+    if (again === null) throw failure('build_failed', command, exit, lines)
+    await output.write(`${again.note}\n`)
+    const second = await run(again.command, signal)
+    if (second.code !== 0) throw failure('build_failed', again.command, second, await lastLines())
+  }
+  const finished = await finish(plan)
+  if (!finished.ok) {
+    throw new DeploymentError(
+      'build',
+      finished.failure.code,
+      withLastLines(finished.failure.message, await lastLines()),
+    )
+  }
+  if (plan.outputs !== undefined) await output.write(`The app starts with: ${commandLine(finished.value.start.argv)}\n`)
+  if (plan.release === undefined) return finished.value
+  const exit = await run(plan.release, signal)
+  if (exit.code !== 0) throw failure('release_failed', plan.release, exit, await lastLines())
+  return finished.value
+}
+
+function failure(
+  code: 'build_failed' | 'release_failed',
+  { argv }: Command,
+  { code: status, signal, exceeded }: Exit,
+  lines: readonly string[],
+): DeploymentError {
+  const end = `${commandLine(argv)} ended ${signal === null ? `with code ${status}` : `by ${signal}`}.`
+  if (exceeded !== null) {
+    return exceededLimit(exceeded, end, lines)
+  }
+  const message = [end, seeOutput(lines), buildAdvice(lines)].filter((part) => part !== undefined).join(' ')
+  return new DeploymentError('build', code, withLastLines(message, lines))
+}

@@ -1,0 +1,99 @@
+import type { ReleaseStore } from '../../../runtimes/runtime.ts'
+import {
+  type FetchedSource,
+  type FileRule,
+  type GitAccess,
+  SourceError,
+  type Sources,
+} from '../../../sources/sources.ts'
+import { commitDetails } from '../../state/commit-details.ts'
+import { DeploymentError } from '../../state/failure.ts'
+import type { JobTransitions } from '../../state/job-transitions.ts'
+import type { DeploymentSecrets } from '../../state/secrets.ts'
+import type { DeploymentRow } from '../../state/tables.ts'
+import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
+import { releaseRef } from '../instances.ts'
+import { within } from '../within.ts'
+
+/** Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before they fit. */
+export type FetchStep = (
+  row: DeploymentRow,
+  /** The folder, and the part of the runtime that measures it. */
+  target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },
+  signal: AbortSignal,
+) => Promise<Pick<Guarded<unknown>, 'fits'>>
+
+interface FetchDependencies {
+  readonly sources: Pick<Sources, 'fetch' | 'fetchUploaded' | 'cacheSize'>
+  /** The path of the pack of an uploaded source. */
+  readonly packOf: (sourceId: string) => string
+  readonly rights: {
+    /** The repositories of this machine that an account may deploy. */
+    filesFor(accountId: string): FileRule
+    /** True when an account may use the operator's ssh keys. */
+    mayUseAgent(accountId: string): boolean
+  }
+  readonly disk: DiskGuard
+  readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
+  /** Returns how git reaches the repository of a deployment. */
+  readonly accessOf: (row: DeploymentRow) => Promise<GitAccess>
+  readonly jobs: Pick<JobTransitions, 'fetched'>
+  readonly settings: { readonly fetchTimeoutMs: number; readonly mostSourceBytes: number }
+}
+
+export function createFetchStep(dependencies: FetchDependencies): FetchStep {
+  const { sources, disk, jobs, secrets, settings } = dependencies
+  return async (row, { directory, releases }, signal) => {
+    let cachedBefore = 0
+    // The files and what the caches grow by have the same limit, each for itself.
+    const limit: DiskLimit = {
+      stage: 'fetch',
+      mostBytes: settings.mostSourceBytes,
+      async baseline() {
+        cachedBefore = await sources.cacheSize(row.project_id)
+        return 0
+      },
+      async measure(enough) {
+        const [files, cached] = await Promise.all([
+          releases.diskUsage(releaseRef(row), 'files', enough),
+          sources.cacheSize(row.project_id, enough + cachedBefore),
+        ])
+        return Math.max(files, cached - cachedBefore)
+      },
+    }
+    const { value: fetched, fits } = await within('fetch', settings.fetchTimeoutMs, signal, (limited) =>
+      disk.guard(limit, limited, (guarded) => fetchRow(dependencies, row, directory, guarded).catch(asDeploymentError)),
+    )
+    await fits
+    await jobs.fetched(row, { ...fetched, info: fetched.info && commitDetails(fetched.info, secrets.variablesOf(row)) })
+    return { fits }
+  }
+}
+
+/** Fetches what the row names: a repository, or an uploaded source. */
+async function fetchRow(
+  { sources, packOf, rights, accessOf }: FetchDependencies,
+  row: DeploymentRow,
+  directory: string,
+  signal: AbortSignal,
+): Promise<FetchedSource> {
+  const { project_id: projectId, branch, commit } = row
+  const files = rights.filesFor(row.account_id)
+  if (row.source_id !== null && commit !== null) {
+    const pack = { path: packOf(row.source_id), commit }
+    const { hostKeys } = await accessOf(row)
+    return {
+      branch,
+      commit,
+      info: await sources.fetchUploaded({ projectId, files, directory, pack, hostKeys }, signal),
+    }
+  }
+  const useAgent = rights.mayUseAgent(row.account_id)
+  const request = { projectId, gitUrl: row.git_url, branch, commit, files, useAgent, directory }
+  return sources.fetch({ ...request, ...(await accessOf(row)) }, signal)
+}
+
+function asDeploymentError(error: unknown): never {
+  if (error instanceof SourceError) throw new DeploymentError('fetch', error.code, error.message)
+  throw error
+}

@@ -1,0 +1,97 @@
+import type { BuildPlan } from '../../../builds/build-plan.ts'
+import { isOfImage } from '../../../builds/image-plan.ts'
+import { type Release, RuntimeError } from '../../../runtimes/runtime.ts'
+import type { Runtimes } from '../../../runtimes/runtimes.ts'
+import { DeploymentError } from '../../state/failure.ts'
+import { type DeploymentLocks, isInterrupted } from '../../state/lock.ts'
+import type { DeploymentStore } from '../../state/store.ts'
+import type { DeploymentRow } from '../../state/tables.ts'
+import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
+import { releaseRef } from '../instances.ts'
+import type { StepRecorder } from '../progress/step-recorder.ts'
+import type { BuildStep } from './build.ts'
+
+/**
+ * Makes the release of a deployment of the files of the one that it names, and runs its release command, which may belong to
+ * another database. Returns the plan. The caller removes what is left of one that failed.
+ */
+export type Promote = (
+  row: DeploymentRow,
+  fromId: string,
+  release: Release,
+  steps: Pick<StepRecorder, 'begin'>,
+  signal: AbortSignal,
+) => Promise<Guarded<BuildPlan>>
+
+interface PromoteDependencies {
+  readonly runtimes: Pick<Runtimes, 'named'>
+  readonly rows: Pick<DeploymentStore['rows'], 'find'>
+  readonly locks: Pick<DeploymentLocks, 'run'>
+  readonly disk: DiskGuard
+  readonly build: BuildStep
+  readonly settings: { readonly mostReleaseBytes: number }
+}
+
+export function createPromote(dependencies: PromoteDependencies): Promote {
+  const { runtimes, build } = dependencies
+  return async (row, fromId, release, steps, signal) => {
+    steps.begin('copy')
+    const plan = await copyKept(dependencies, row, fromId, release, signal)
+    // A copy of an image is another name of it, and there is nothing to run.
+    if (isOfImage(plan)) return { value: plan, fits: async () => undefined }
+    const note = `The files are those of ${fromId}, which were not built again.`
+    const work = {
+      plan: { ...plan, build: [], notes: [note] },
+      finish: async () => ({ ok: true as const, value: plan }),
+      steps,
+      toolchain: 'kept' as const,
+    }
+    return build(row, release, runtimes.named(row.runtime), work, signal)
+  }
+}
+
+/** Copies under the lock of the origin, so that nothing removes its files meanwhile. Its owner's requests come first. */
+async function copyKept(
+  { runtimes, rows, locks, disk, settings }: PromoteDependencies,
+  row: DeploymentRow,
+  fromId: string,
+  release: Release,
+  signal: AbortSignal,
+): Promise<BuildPlan> {
+  const { builder, releases } = runtimes.named(row.runtime)
+  const limit: DiskLimit = {
+    stage: 'build',
+    mostBytes: settings.mostReleaseBytes,
+    baseline: async () => 0,
+    measure: (enough) => releases.diskUsage(release, 'release', enough),
+  }
+  const copy = async (held: AbortSignal): Promise<BuildPlan> => {
+    const from = await rows.find(fromId)
+    if (from?.retained !== true || from.build_plan === null || from.runtime !== row.runtime) throw notKept(fromId)
+    const { build_plan } = from
+    const { fits } = await disk.guard(limit, held, (guarded) => builder.copy(releaseRef(from), release, guarded))
+    await fits()
+    return build_plan
+  }
+  let again = true
+  let plan: BuildPlan | undefined
+  while (again) {
+    again = await locks.run(
+      fromId,
+      async (held) => {
+        plan = await copy(AbortSignal.any([signal, held.signal])).catch((error: unknown) => {
+          signal.throwIfAborted()
+          if (isInterrupted(held.signal)) return undefined
+          throw error instanceof RuntimeError ? new DeploymentError('build', error.code, error.message) : error
+        })
+        return plan === undefined
+      },
+      signal,
+    )
+  }
+  if (plan === undefined) throw notKept(fromId)
+  return plan
+}
+
+const notKept = (id: string): DeploymentError =>
+  new DeploymentError('build', 'not_kept', `The release of ${id} is not kept any more. Deploy its commit instead.`)

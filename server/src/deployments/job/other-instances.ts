@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BuildPlan } from '../../builds/build-plan.ts'
+import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
+import { DeploymentError } from '../state/failure.ts'
+import type { InstanceName, InstanceRows } from '../state/instances.ts'
+import { type DesiredProcess, instancesOf, numbersOf, web, withLimits } from '../state/processes.ts'
+import type { DeploymentRow, InstanceRow } from '../state/tables.ts'
+import type { HealthCheck } from './health.ts'
+import type { InstanceControl } from './instances.ts'
+import type { Leaving } from './leaving.ts'
+import { stopGraceMs } from './routes.ts'
+import { NoLongerDesired } from './switch-over.ts'
+
+/** Starts and ends the instances of a release besides its first one of `web`, each with its row. */
+export interface OtherInstances {
+  /**
+   * Starts an instance in the place of an earlier one of that number, and resolves with its endpoints when it is healthy:
+   * one of `web` answers, one of another type, which has no endpoint, stays up. Rejects as a health check does, and with
+   * `NoLongerDesired` when the release may not run any more; nothing of it runs then.
+   */
+  start(
+    row: DeploymentRow,
+    release: Release,
+    process: DesiredProcess,
+    number: number,
+    signal: AbortSignal,
+  ): Promise<readonly Endpoint[]>
+  /**
+   * Lets an instance that has lost the address finish its requests, then ends it and removes its row, in the background. Does
+   * nothing for one that leaves already.
+   */
+  leave(release: Release, instance: InstanceRow): Promise<void>
+  isLeaving(instance: Pick<InstanceRow, 'handle'>): boolean
+  /** Keeps an instance that leaves; false when it is being ended already. */
+  keep(instance: Pick<InstanceRow, 'handle'>): boolean
+  /** The endpoints of an instance that listens; none otherwise, and none of one that leaves. */
+  endpointsOf(instance: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]>
+}
+
+export interface OtherInstancesDependencies {
+  readonly rows: Pick<InstanceRows, 'of' | 'started' | 'note' | 'remove'>
+  readonly instances: Pick<InstanceControl, 'start' | 'stop' | 'observe'>
+  readonly checkHealth: HealthCheck
+  readonly leaving: Leaving
+  readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
+}
+
+/** The time between two looks at an instance that has to stay up. */
+const pollMs = 50
+
+export function createOtherInstances(dependencies: OtherInstancesDependencies): OtherInstances {
+  const { rows, instances, leaving } = dependencies
+  const listening = async ({ handle }: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]> => {
+    const seen = await instances.observe(handle)
+    return seen.state === 'listening' ? seen.endpoints : []
+  }
+  const end = async (release: Release, instance: InstanceRow): Promise<void> => {
+    await instances.stop(release, instance.handle, { graceMs: stopGraceMs })
+    await rows.remove(instance.deployment_id, instance)
+  }
+  return {
+    async start(row, release, process, number, signal) {
+      const name = { type: process.type, number }
+      const limited = withLimits(release, process)
+      const own = process.type === web ? limited : { ...limited, internalName: null }
+      const options = { beside: true, process: `${process.type}.${number}` }
+      const handle = await instances.start(own, row.runtime, process.command, options)
+      try {
+        // From here on a server that stops knows the instance from its row.
+        if (!(await rows.started(row, name, handle))) throw new NoLongerDesired()
+        return await untilHealthy(dependencies, { row, release, name, handle }, signal)
+      } catch (error) {
+        await instances.stop(release, handle, { graceMs: 0 })
+        if (!signal.aborted) await rows.note(row.id, name, 'ended', handle)
+        throw error
+      }
+    },
+
+    async leave(release, instance) {
+      const [first, ...more] = instance.type === web ? await listening(instance) : []
+      const upstream = first === undefined ? null : { deploymentId: release.id, endpoints: [first, ...more] as const }
+      leaving.begin(instance.handle, upstream, () => end(release, instance))
+    },
+
+    isLeaving: ({ handle }) => leaving.has(handle),
+    keep: ({ handle }) => leaving.keep(handle),
+
+    endpointsOf: async (instance) => (leaving.has(instance.handle) ? [] : listening(instance)),
+  }
+}
+
+async function untilHealthy(
+  { rows, instances, checkHealth, settings }: OtherInstancesDependencies,
+  started: {
+    readonly row: DeploymentRow
+    readonly release: Release
+    readonly name: InstanceName
+    readonly handle: Handle
+  },
+  signal: AbortSignal,
+): Promise<readonly Endpoint[]> {
+  const { row, release, name, handle } = started
+  if (name.type !== web) {
+    await staysUp(instances, handle, name, settings.stableMs, signal)
+    await rows.note(row.id, name, 'running', handle)
+    return []
+  }
+  const options = { ...settings, path: row.build_plan?.health }
+  const { instance, endpoints } = await checkHealth(release, handle, options, signal)
+  await rows.note(row.id, name, 'running', instance)
+  return endpoints
+}
+
+async function staysUp(
+  instances: Pick<InstanceControl, 'observe'>,
+  handle: Handle,
+  { type, number }: InstanceName,
+  stableMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = performance.now() + stableMs
+  while (performance.now() < end) {
+    await sleep(Math.min(pollMs, stableMs), undefined, { signal })
+    const seen = await instances.observe(handle)
+    if (seen.state !== 'exited') continue
+    const how = seen.signal === null ? `with code ${seen.code}` : `by ${seen.signal}`
+    throw new DeploymentError('run', 'app_exited', `${type}.${number} ended ${how} right after its start.`)
+  }
+}
+
+/** The endpoints of the further instances of `web` that a release needs before it gets the address. */
+export type StartReplicas = (
+  row: DeploymentRow,
+  release: Release,
+  plan: BuildPlan,
+  first: Handle,
+  signal: AbortSignal,
+) => Promise<readonly Endpoint[]>
+
+/**
+ * Makes the step that starts the further instances of `web`, all at once. Those of a release that was replaced a moment ago, and
+ * that listen, are kept. Rejects with a `DeploymentError` when one does not become healthy, and when the plan of the project
+ * does not allow so many.
+ */
+export function createStartReplicas(dependencies: {
+  readonly others: OtherInstances
+  readonly rowsOf: (deploymentId: string) => Promise<InstanceRow[]>
+  readonly processesOf: (row: DeploymentRow, plan: BuildPlan) => Promise<readonly DesiredProcess[]>
+  /** The most instances of an app that the plan of its project allows. */
+  readonly mostInstances: (projectId: string) => Promise<number>
+}): StartReplicas {
+  const { others, rowsOf, processesOf, mostInstances } = dependencies
+  return async (row, release, plan, first, signal) => {
+    const processes = await processesOf(row, plan)
+    const [process] = processes
+    const together = instancesOf(processes)
+    if (process === undefined || together === 1) return []
+    const most = await mostInstances(row.project_id)
+    if (together > most) throw new DeploymentError('start', 'too_many_instances', tooMany(together, most))
+    const known = new Map((await rowsOf(row.id)).filter(({ type }) => type === web).map((each) => [each.number, each]))
+    const planned = { ...row, build_plan: plan }
+    const startOne = async (number: number): Promise<readonly Endpoint[]> => {
+      const before = known.get(number)
+      const kept = before === undefined ? [] : await others.endpointsOf(before)
+      return kept.length > 0 ? kept : others.start(planned, release, process, number, signal)
+    }
+    const settled = await Promise.allSettled(numbersOf(process, first).map(startOne))
+    const failed = settled.find((each) => each.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    return settled.flatMap((each) => (each.status === 'fulfilled' ? [...each.value] : []))
+  }
+}
+
+const tooMany = (together: number, most: number): string =>
+  `The app has ${together} instances over all its process types, and the plan of its project allows ${most}. Ask for fewer, ` +
+  'in fairlead.json or by fairlead scale, or choose another plan.'

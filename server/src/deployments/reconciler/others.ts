@@ -1,0 +1,286 @@
+import type { Upstream } from '../../gateway/client.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Endpoint, Release } from '../../runtimes/runtime.ts'
+import type { InstanceControl } from '../job/instances.ts'
+import type { OtherInstances } from '../job/other-instances.ts'
+import type { Routes } from '../job/routes.ts'
+import { upstreamOf } from '../job/upstream.ts'
+import { DeploymentError } from '../state/failure.ts'
+import type { InstanceName, InstanceRows } from '../state/instances.ts'
+import {
+  type DesiredProcess,
+  desiredProcesses,
+  firstNumber,
+  numbersOf,
+  type Scale,
+  type Scales,
+  web,
+  withinPlan,
+} from '../state/processes.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow, InstanceRow } from '../state/tables.ts'
+import { createRestarts, type Restarts } from './restarts.ts'
+import { createSilences, type Silences } from './silences.ts'
+
+/** The instances of running releases besides the first one of `web`: those of the app's further processes, and replicas. */
+export interface Others {
+  /** Reads what all releases have and should have. */
+  refresh(): Promise<void>
+  /**
+   * True when a release had all its instances at the last refresh, and no more, and they have not ended, but for those that
+   * ended so often that they are not started again soon.
+   */
+  isSteady(row: DeploymentRow): boolean
+  /** False for an instance that ended so often that it is not started again soon, and for one that leaves. */
+  isExpected(row: DeploymentRow, instance: InstanceRow): boolean
+  /** Takes over the instances of `web` that listen, and returns their endpoints in the order of their numbers. */
+  endpoints(row: DeploymentRow, release: Release): Promise<readonly Endpoint[]>
+  /**
+   * Makes an instance of `web` that listens the first one of its release, in place of one that does not. Returns the row as it
+   * is then; null when none listens.
+   */
+  promote(row: DeploymentRow, release: Release): Promise<DeploymentRow | null>
+  /** Starts the instances that are missing, when that is due, and ends those that are too many. */
+  complete(row: DeploymentRow, release: Release, signal: AbortSignal): Promise<void>
+}
+
+export interface OthersDependencies {
+  readonly store: { readonly jobs: Pick<DeploymentStore['jobs'], 'runs'> }
+  readonly rows: InstanceRows
+  readonly scales: Pick<Scales, 'all'>
+  /** The most instances of an app that the plan of its project allows, by the id of the project. */
+  readonly mostOfAll: () => Promise<ReadonlyMap<string, number>>
+  readonly others: OtherInstances
+  readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted' | 'stop'>
+  readonly gateway: { current(appId: string): Upstream | null }
+  readonly routes: Pick<Routes, 'route'>
+  /** Called each time that an instance of an app is started again. */
+  readonly noteRestart: (appId: string) => void
+  readonly logger: Logger
+}
+
+interface Snapshot {
+  readonly instances: ReadonlyMap<string, readonly InstanceRow[]>
+  readonly scales: ReadonlyMap<string, Scale>
+  readonly most: ReadonlyMap<string, number>
+}
+
+/** The state of one release that is brought to its desired state. */
+interface Work {
+  readonly row: DeploymentRow
+  readonly release: Release
+  readonly known: readonly InstanceRow[]
+  readonly desired: readonly DesiredProcess[]
+  readonly signal: AbortSignal
+}
+
+/** The memory of this leader of how instances behaved. */
+interface Memory {
+  readonly restarts: Restarts
+  readonly silences: Silences
+  /** Those that became the first of their release in place of one that ended: what takes their place is started again. */
+  readonly promoted: Set<string>
+}
+
+const keyOf = ({ id }: Pick<DeploymentRow, 'id'>, { type, number }: InstanceName): string => `${id} ${type}.${number}`
+
+const none: Scale = new Map()
+
+export function createOthers(dependencies: OthersDependencies): Others {
+  const { rows, scales, mostOfAll, instances, others, gateway } = dependencies
+  const memory: Memory = { restarts: createRestarts(), silences: createSilences(), promoted: new Set() }
+  let seen: Snapshot = { instances: new Map(), scales: new Map(), most: new Map() }
+
+  const refresh = async (): Promise<void> => {
+    const [all, asked, most] = await Promise.all([rows.all(), scales.all(), mostOfAll()])
+    seen = { instances: Map.groupBy(all, ({ deployment_id }) => deployment_id), scales: asked, most }
+  }
+  const desiredOf = ({ build_plan, app_id, project_id }: DeploymentRow): DesiredProcess[] => {
+    const asked = build_plan === null ? [] : desiredProcesses(build_plan, seen.scales.get(app_id) ?? none)
+    return withinPlan(asked, seen.most.get(project_id) ?? Number.POSITIVE_INFINITY)
+  }
+  const read = async ({ id }: DeploymentRow): Promise<readonly InstanceRow[]> => {
+    await refresh()
+    return seen.instances.get(id) ?? []
+  }
+  const waits = (row: DeploymentRow, instance: InstanceRow): boolean =>
+    memory.restarts.isLoop(keyOf(row, instance), performance.now())
+  const endpoints: Others['endpoints'] = async (row, release) => {
+    const known = await read(row)
+    return (await listening(dependencies, row, known, desiredOf(row), release)).flatMap((each) => each.endpoints)
+  }
+
+  return {
+    refresh,
+
+    isSteady(row) {
+      const known = seen.instances.get(row.id) ?? []
+      const desired = desiredOf(row)
+      return (
+        isComplete(row, known, desired) &&
+        known.every((each) => isDesired(row, each, desired) && !others.isLeaving(each)) &&
+        known.every((each) => instances.isAdopted(each.handle) || waits(row, each)) &&
+        gateway.current(row.app_id)?.endpoints.length === (desired[0]?.instances ?? 1)
+      )
+    },
+
+    isExpected: (row, instance) => !waits(row, instance) && !others.isLeaving(instance),
+
+    endpoints,
+
+    async promote(row, release) {
+      const [first] = await listening(dependencies, row, await read(row), desiredOf(row), release)
+      if (first === undefined) return null
+      const promoted = await rows.promote(row, first.instance)
+      if (promoted !== null)
+        memory.promoted.add(keyOf(row, { type: web, number: freeNumber(row, promoted, first.instance) }))
+      if (promoted !== null && row.instance !== null) await instances.stop(release, row.instance, { graceMs: 0 })
+      return promoted
+    },
+
+    async complete(row, release, signal) {
+      const work = { row, release, known: await read(row), desired: desiredOf(row), signal }
+      const route = createRouting(dependencies, work, () => endpoints(row, release))
+      await Promise.all([endSurplus(dependencies, work, route), startMissing(dependencies, memory, work, route)])
+    },
+  }
+}
+
+const isComplete = (
+  { instance }: DeploymentRow,
+  known: readonly InstanceRow[],
+  desired: readonly DesiredProcess[],
+): boolean =>
+  desired.every(
+    (process) => known.filter(({ type }) => type === process.type).length === numbersOf(process, instance).length,
+  )
+
+/** The number that is free once another instance of `web` is the first one; those of older servers take over its name. */
+const freeNumber = (before: DeploymentRow, now: DeploymentRow, { number }: InstanceRow): number =>
+  firstNumber(before.instance) === firstNumber(now.instance) ? number : firstNumber(before.instance)
+
+function isDesired(
+  { instance: first }: Pick<DeploymentRow, 'instance'>,
+  { type, number }: InstanceRow,
+  desired: readonly DesiredProcess[],
+): boolean {
+  const process = desired.find((each) => each.type === type)
+  return process !== undefined && numbersOf(process, first).includes(number)
+}
+
+/** Takes over the instances of `web` that listen. */
+async function listening(
+  { instances, others }: Pick<OthersDependencies, 'instances' | 'others'>,
+  row: DeploymentRow,
+  known: readonly InstanceRow[],
+  desired: readonly DesiredProcess[],
+  release: Release,
+): Promise<{ instance: InstanceRow; endpoints: readonly Endpoint[] }[]> {
+  const replicas = known.filter((each) => each.type === web && isDesired(row, each, desired))
+  const found = await Promise.all(
+    replicas.map(async (instance) => {
+      const endpoints = await others.endpointsOf(instance)
+      if (endpoints.length > 0) await instances.adopt(release, instance.handle)
+      return { instance, endpoints }
+    }),
+  )
+  return found.filter(({ endpoints }) => endpoints.length > 0).sort((a, b) => a.instance.number - b.instance.number)
+}
+
+/** Returns a function that routes to all instances of `web` that listen now, one change after the other. */
+function createRouting(
+  { store, instances, routes }: Pick<OthersDependencies, 'store' | 'instances' | 'routes'>,
+  { row }: Work,
+  endpoints: () => Promise<readonly Endpoint[]>,
+): () => Promise<void> {
+  let last = Promise.resolve()
+  const route = async (): Promise<void> => {
+    if (row.instance === null) return
+    const first = await instances.observe(row.instance)
+    const own = first.state === 'listening' ? first.endpoints : []
+    const [one, ...more] = [...own, ...(await endpoints())]
+    if (one === undefined) return
+    await routes.route(row.app_id, upstreamOf(row, [one, ...more]), () => store.jobs.runs(row))
+  }
+  return () => {
+    last = last.catch(() => undefined).then(route)
+    return last
+  }
+}
+
+/** Takes the address from instances that are too many, which then finish their requests and end. */
+async function endSurplus(
+  { others }: Pick<OthersDependencies, 'others'>,
+  { row, release, known, desired }: Work,
+  route: () => Promise<void>,
+): Promise<void> {
+  const surplus = known.filter((each) => !isDesired(row, each, desired) && !others.isLeaving(each))
+  if (surplus.length === 0) return
+  await route()
+  await Promise.all(surplus.map((instance) => others.leave(release, instance)))
+}
+
+/** Starts the instances that are missing or have ended, each when that is due; those of `web` get the address one by one. */
+async function startMissing(
+  dependencies: OthersDependencies,
+  memory: Memory,
+  work: Work,
+  route: () => Promise<void>,
+): Promise<void> {
+  const missing = work.desired.flatMap((process) =>
+    numbersOf(process, work.row.instance).map((number) => ({ process, number })),
+  )
+  await Promise.all(missing.map((each) => startOne(dependencies, memory, work, each, route)))
+}
+
+async function startOne(
+  { others, instances, rows, noteRestart, logger }: OthersDependencies,
+  { restarts, silences, promoted }: Memory,
+  { row, release, known, signal }: Work,
+  { process, number }: { readonly process: DesiredProcess; readonly number: number },
+  route: () => Promise<void>,
+): Promise<void> {
+  const before = known.find((each) => each.type === process.type && each.number === number)
+  const key = keyOf(row, { type: process.type, number })
+  const now = performance.now()
+  if (before !== undefined && others.isLeaving(before)) {
+    if (others.keep(before) && process.type === web) await route()
+    return
+  }
+  if (before !== undefined && (await lives(instances, release, before, silences))) return
+  if (restarts.isLoop(key, now) || !restarts.isDue(key, now)) return
+  const about = { deployment: row.id, instance: `${process.type}.${number}` }
+  const isAgain = before !== undefined || promoted.has(key)
+  try {
+    restarts.note(key, now)
+    promoted.delete(key)
+    if (isAgain) noteRestart(row.app_id)
+    if (before !== undefined) {
+      logger.info(about, 'an instance is started again')
+      await rows.note(row.id, before, 'ended', before.handle)
+      await instances.stop(release, before.handle, { graceMs: 0 })
+    }
+    await others.start(row, release, process, number, signal)
+    // A change of the number of instances is no restart.
+    if (!isAgain) restarts.forget(key)
+    if (process.type === web) await route()
+  } catch (error) {
+    if (signal.aborted) return
+    logger.warn({ err: error, ...about }, 'an instance could not be started')
+    if (error instanceof DeploymentError) restarts.noteFailure(key, performance.now())
+    else restarts.postpone(key, performance.now())
+  }
+}
+
+/** True for an instance that has not ended, which is taken over if an earlier server has started it. */
+async function lives(
+  instances: OthersDependencies['instances'],
+  release: Release,
+  { type, handle }: InstanceRow,
+  silences: Silences,
+): Promise<boolean> {
+  const { state } = await instances.observe(handle)
+  if (state === 'exited') return false
+  await instances.adopt(release, handle)
+  return type !== web || state === 'listening' || !silences.isTooLong(handle, performance.now())
+}

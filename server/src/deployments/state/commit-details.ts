@@ -1,0 +1,33 @@
+import { createMasker } from '../../logs/masking.ts'
+import type { CommitInfo } from '../../sources/sources.ts'
+import type { CommitDetails } from './tables.ts'
+import type { Variables } from './variables.ts'
+
+const longestMessage = 1_000
+const longestName = 200
+
+/**
+ * Returns what is kept of a commit: short texts that a terminal can show, without the values of variables, which a message
+ * can repeat. They are masked first: half of one could be left otherwise.
+ */
+export function commitDetails(info: CommitInfo, variables: Variables): CommitDetails {
+  const { mask } = createMasker(Object.values(variables))
+  return {
+    message: cut(lines(mask(info.message)), longestMessage),
+    author: cut(
+      mask(info.author)
+        .replace(/\p{Cc}+/gu, ' ')
+        .trim(),
+      longestName,
+    ),
+    at: cut(info.at.trim(), longestName),
+  }
+}
+
+/** Removes control characters, which a terminal would obey, except for the ends of lines. */
+function lines(text: string): string {
+  const plain = text.replace(/\r\n?/g, '\n').replace(/\t/g, ' ')
+  return plain.replace(/(?!\n)\p{Cc}/gu, '').trim()
+}
+
+const cut = (text: string, length: number): string => [...text].slice(0, length).join('').trimEnd()

@@ -1,0 +1,134 @@
+import { sql } from 'kysely'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { Handle } from '../../runtimes/runtime.ts'
+import {
+  type DeploymentGeneration,
+  type DeploymentRow,
+  type InstanceRow,
+  type InstanceState,
+  tablesOf,
+} from './tables.ts'
+
+/** Names an instance among those of its release. */
+export interface InstanceName {
+  readonly type: string
+  readonly number: number
+}
+
+/** The rows of the instances of a release besides its first one of `web`. */
+export interface InstanceRows {
+  /** Ordered by type and number. */
+  of(deploymentId: string): Promise<InstanceRow[]>
+  /** Those of all deployments that are building or running. */
+  all(): Promise<InstanceRow[]>
+  /** Notes a start, in place of the one before; false when the release may not run any more. */
+  started(target: DeploymentGeneration, name: InstanceName, handle: Handle): Promise<boolean>
+  /** Notes a state, and the handle, which a start may have changed. */
+  note(deploymentId: string, name: InstanceName, state: InstanceState, handle: Handle): Promise<void>
+  /** Removes an instance, unless another one has taken its place. */
+  remove(deploymentId: string, instance: InstanceName & Pick<InstanceRow, 'handle'>): Promise<void>
+  clear(deploymentId: string): Promise<void>
+  /** Makes an instance of `web` the first one of its release. Returns the row as it is then; null when it may not run any more. */
+  promote(target: DeploymentGeneration, instance: InstanceRow): Promise<DeploymentRow | null>
+}
+
+export function createInstanceRows({ database }: { readonly database: Database }): InstanceRows {
+  return {
+    of: (deploymentId) =>
+      tablesOf(database)
+        .selectFrom('instances')
+        .selectAll()
+        .where('deployment_id', '=', deploymentId)
+        .orderBy('type')
+        .orderBy('number')
+        .execute(),
+
+    all: () =>
+      tablesOf(database)
+        .selectFrom('instances')
+        .selectAll('instances')
+        .innerJoin('deployments', 'deployments.id', 'instances.deployment_id')
+        .where('deployments.status', 'in', ['building', 'running'])
+        .execute(),
+
+    started: (target, name, handle) => started(database, target, name, handle),
+
+    async note(deploymentId, { type, number }, state, handle) {
+      await tablesOf(database)
+        .updateTable('instances')
+        .set({ state, handle: JSON.stringify(handle) })
+        .where('deployment_id', '=', deploymentId)
+        .where('type', '=', type)
+        .where('number', '=', number)
+        .execute()
+    },
+
+    remove: (deployment_id, { type, number, handle }) => remove(database, { deployment_id, type, number, handle }),
+
+    async clear(deploymentId) {
+      await tablesOf(database).deleteFrom('instances').where('deployment_id', '=', deploymentId).execute()
+    },
+
+    promote: (target, instance) =>
+      database.transaction().execute(async (transaction) => {
+        const row = await tablesOf(transaction)
+          .updateTable('deployments')
+          .set({ instance: JSON.stringify(instance.handle) })
+          .where('id', '=', target.id)
+          .where('generation', '=', target.generation)
+          .where('status', '=', 'running')
+          .returningAll()
+          .executeTakeFirst()
+        if (row === undefined) return null
+        await remove(transaction, instance)
+        return row
+      }),
+  }
+}
+
+async function started(
+  database: Database,
+  target: DeploymentGeneration,
+  { type, number }: InstanceName,
+  handle: Handle,
+): Promise<boolean> {
+  const allowed = tablesOf(database)
+    .selectFrom('deployments')
+    .select(({ val }) => [
+      'id',
+      val(type).as('type'),
+      sql<number>`${number}::integer`.as('number'),
+      sql<string>`${JSON.stringify(handle)}::jsonb`.as('handle'),
+      val('starting').as('state'),
+    ])
+    .where('id', '=', target.id)
+    .where('generation', '=', target.generation)
+    .where('status', 'in', ['building', 'running'])
+  const { numInsertedOrUpdatedRows } = await tablesOf(database)
+    .insertInto('instances')
+    .columns(['deployment_id', 'type', 'number', 'handle', 'state'])
+    .expression(allowed)
+    .onConflict((conflict) =>
+      conflict.columns(['deployment_id', 'type', 'number']).doUpdateSet({
+        handle: sql`excluded.handle`,
+        state: 'starting',
+        restarts: sql`instances.restarts + 1`,
+        started_at: sql`now()`,
+      }),
+    )
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+async function remove(
+  on: Database | Transaction,
+  { deployment_id, type, number, handle }: Pick<InstanceRow, 'deployment_id' | 'type' | 'number' | 'handle'>,
+): Promise<void> {
+  await tablesOf(on)
+    .deleteFrom('instances')
+    .where('deployment_id', '=', deployment_id)
+    .where('type', '=', type)
+    .where('number', '=', number)
+    .where('handle', '=', sql<Handle>`${JSON.stringify(handle)}::jsonb`)
+    .execute()
+}

@@ -1,0 +1,71 @@
+import { sql } from 'kysely'
+import type { Database, Transaction } from '../../../platform/database.ts'
+import type { SecretBox } from '../../../platform/secrets/secret-box.ts'
+import { tablesOf } from '../tables.ts'
+import type { AppVariable } from '../variables.ts'
+
+export interface StoredVariable extends AppVariable {
+  readonly updatedAt: Date
+}
+
+/** The variables of apps, encrypted. Changes are made under the lock of the app. */
+export interface AppVariables {
+  /** Sorted by name. */
+  of(on: Database | Transaction, appId: string): Promise<StoredVariable[]>
+  /** Adds variables, and replaces those of the same names. */
+  set(transaction: Transaction, appId: string, variables: readonly AppVariable[]): Promise<void>
+  remove(transaction: Transaction, appId: string, names: readonly string[]): Promise<void>
+}
+
+/** Binds an encrypted value to its app and its name. */
+const contextOf = (appId: string, name: string): string => `${appId} variable ${name}`
+
+export function createAppVariables(secrets: SecretBox): AppVariables {
+  return {
+    async of(on, appId) {
+      const rows = await tablesOf(on)
+        .selectFrom('app_variables')
+        .selectAll()
+        .where('app_id', '=', appId)
+        .orderBy('name')
+        .execute()
+      return rows.map(({ name, kind, value, source, updated_at }) => ({
+        name,
+        kind,
+        value: secrets.decrypt(value, contextOf(appId, name)),
+        source,
+        updatedAt: updated_at,
+      }))
+    },
+
+    async set(transaction, appId, variables) {
+      if (variables.length === 0) return
+      const row = ({ name, kind, value, source }: AppVariable) => ({
+        name,
+        kind,
+        source,
+        value: secrets.encrypt(value, contextOf(appId, name)),
+      })
+      await tablesOf(transaction)
+        .insertInto('app_variables')
+        .values(variables.map((variable) => ({ app_id: appId, ...row(variable) })))
+        .onConflict((conflict) =>
+          conflict.columns(['app_id', 'name']).doUpdateSet(({ ref }) => ({
+            kind: ref('excluded.kind'),
+            value: ref('excluded.value'),
+            source: ref('excluded.source'),
+            updated_at: sql<Date>`now()`,
+          })),
+        )
+        .execute()
+    },
+
+    async remove(transaction, appId, names) {
+      await tablesOf(transaction)
+        .deleteFrom('app_variables')
+        .where('app_id', '=', appId)
+        .where('name', '=', sql<string>`any(${[...names]}::text[])`)
+        .execute()
+    },
+  }
+}

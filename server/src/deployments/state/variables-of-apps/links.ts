@@ -1,0 +1,91 @@
+import { sql } from 'kysely'
+import type { Database, Transaction } from '../../../platform/database.ts'
+import type { SecretBox } from '../../../platform/secrets/secret-box.ts'
+import type { DeploymentSecrets } from '../secrets.ts'
+import { type DeploymentRow, tablesOf } from '../tables.ts'
+import type { AppVariable } from '../variables.ts'
+import type { AppVariables } from './app-variables.ts'
+
+/** Reads databases of a project by their ids; those that are being deleted are left out. */
+export type ReadDatabases = (
+  on: Database | Transaction,
+  projectId: string,
+  ids: readonly string[],
+) => Promise<ReadonlyMap<string, { readonly name: string; readonly connectionString: string }>>
+
+/** Returns the variables that a release of an app gets: the app's own, and those of linked databases under other names. */
+export type SourcesOf = (
+  on: Database | Transaction,
+  app: { readonly appId: string; readonly projectId: string },
+) => Promise<readonly AppVariable[]>
+
+export function createSourcesOf(appVariables: Pick<AppVariables, 'of'>, readDatabases: ReadDatabases): SourcesOf {
+  return async (on, { appId, projectId }) => {
+    const own = await appVariables.of(on, appId)
+    const links = await tablesOf(on)
+      .selectFrom('database_links')
+      .select(['variable', 'database_id', 'source'])
+      .where('app_id', '=', appId)
+      .execute()
+    const found = await readDatabases(
+      on,
+      projectId,
+      links.map(({ database_id }) => database_id),
+    )
+    const linked = links.flatMap(({ variable: name, database_id: databaseId, source }): AppVariable[] => {
+      const value = found.get(databaseId)?.connectionString
+      const isOwn = own.some((variable) => variable.name === name)
+      return value === undefined || isOwn ? [] : [{ name, kind: 'secret', value, source, databaseId }]
+    })
+    return [...own, ...linked]
+  }
+}
+
+/** True for deployments whose variables have the connection string of a database. */
+const has = (databaseId: string) =>
+  sql<boolean>`exists (
+    select from jsonb_each_text(coalesce(variable_origins->'linked', '{}')) as linked where linked.value = ${databaseId}
+  )`
+
+/** A database that has a new password, and its new connection string. */
+export interface RotatedDatabase {
+  readonly projectId: string
+  readonly databaseId: string
+  readonly connectionString: string
+}
+
+/**
+ * Gives the new connection string of a database to the releases that have the old one and can still be started: the old
+ * password works no more. The lock of the database is the caller's. Resolves to false when there are none.
+ */
+export async function refreshReleases(
+  given: { readonly secretBox: SecretBox; readonly secrets: Pick<DeploymentSecrets, 'variablesOf'> },
+  transaction: Transaction,
+  { projectId, databaseId, connectionString }: RotatedDatabase,
+): Promise<boolean> {
+  const trx = tablesOf(transaction)
+  const rows = await trx
+    .selectFrom('deployments')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where(has(databaseId))
+    // A project may have thousands of others, which nobody starts again.
+    .where(({ eb, or }) => or([eb('retained', '=', true), eb('status', 'in', ['building', 'running'])]))
+    .forUpdate()
+    .execute()
+  for (const row of rows) {
+    const names = Object.entries(row.variable_origins?.linked ?? {}).filter(([, id]) => id === databaseId)
+    const changed = Object.fromEntries(names.map(([name]) => [name, connectionString]))
+    const variables = JSON.stringify({ ...given.secrets.variablesOf(row), ...changed })
+    await trx
+      .updateTable('deployments')
+      .set({ variables: given.secretBox.encrypt(variables, row.id) })
+      .where('id', '=', row.id)
+      .execute()
+  }
+  return rows.length > 0
+}
+
+/** Returns the releases that serve with the connection string of a database. */
+export const servingWith = (on: Database | Transaction, databaseId: string): Promise<DeploymentRow[]> =>
+  tablesOf(on).selectFrom('deployments').selectAll().where('status', '=', 'running').where(has(databaseId)).execute()

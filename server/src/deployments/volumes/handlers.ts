@@ -1,0 +1,99 @@
+import { invalidRequest, notFound } from '../../contract/errors.ts'
+import type { ResponseBody } from '../../contract/operations.ts'
+import { isVolumeName } from '../../contract/volume-rules.ts'
+import type { HandlersOf } from '../../http/call.ts'
+import type { TenantProject } from '../../http/principal.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { AppRows, OwnedApps } from '../state/apps.ts'
+import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentRow } from '../state/tables.ts'
+import type { VolumePaths } from './rows.ts'
+
+export interface VolumeRequestDependencies {
+  readonly database: Database
+  readonly store: Pick<DeploymentStore, 'releases'>
+  readonly apps: Pick<OwnedApps, 'find'> & Pick<AppRows, 'lock'>
+  /** The folders of volumes in the data directory. */
+  readonly folders: {
+    /** The names of an app's volumes. */
+    names(appId: string): Promise<readonly string[]>
+    /** The bytes of a volume on the disk; infinity when it cannot be read. */
+    bytesOf(appId: string, name: string): Promise<number>
+    /** Takes volumes away from the app at once; their files are removed later. */
+    remove(appId: string, names: readonly string[]): Promise<void>
+  }
+  /** The most that an app may have on the disk. */
+  readonly mostAppBytes: number
+}
+
+/** The volumes of an app as its owner reads and deletes them. */
+export function volumeHandlers(dependencies: VolumeRequestDependencies): HandlersOf<'volumes'> {
+  const { database } = dependencies
+  return {
+    'volumes.list': ({ project, params }) => view(dependencies, database, project, params.app_id),
+    async 'volumes.update'({ transaction, project, params, body }) {
+      await remove(dependencies, transaction, project, params.app_id, body.delete)
+      return view(dependencies, transaction, project, params.app_id)
+    },
+  }
+}
+
+/** Under the app's lock, which every deployment takes: none that names a volume begins meanwhile. */
+async function remove(
+  { store, apps, folders }: VolumeRequestDependencies,
+  transaction: Transaction,
+  project: TenantProject,
+  appId: string,
+  names: readonly string[],
+): Promise<void> {
+  if ((await apps.find(transaction, project.id, appId)) === undefined) throw notFound()
+  await apps.lock(transaction, appId)
+  const rows = await newestOf(store, transaction, appId)
+  if (rows.some(({ status }) => status === 'building')) {
+    throw invalidRequest({
+      field: 'delete',
+      message: 'is refused while the app is being deployed: try again afterwards',
+    })
+  }
+  const used = pathsIn(rows)
+  const known = await folders.names(appId)
+  for (const [index, name] of names.entries()) {
+    const field = `delete.${index}`
+    if (!isVolumeName(name) || !known.includes(name)) {
+      throw invalidRequest({ field, message: 'is no volume of this app' })
+    }
+    if (Object.hasOwn(used, name)) {
+      throw invalidRequest({ field, message: 'is in use: deploy a release that does not name it first' })
+    }
+  }
+  await folders.remove(appId, names)
+}
+
+async function view(
+  { store, apps, folders, mostAppBytes }: VolumeRequestDependencies,
+  on: Database | Transaction,
+  project: TenantProject,
+  appId: string,
+): Promise<ResponseBody<'volumes.list'>> {
+  if ((await apps.find(on, project.id, appId)) === undefined) throw notFound()
+  const used = pathsIn(await newestOf(store, on, appId))
+  const volumes: ResponseBody<'volumes.list'>['volumes'] = []
+  for (const name of await folders.names(appId)) {
+    const bytes = await folders.bytesOf(appId, name)
+    volumes.push({ name, path: used[name] ?? null, bytes: Number.isFinite(bytes) ? bytes : null })
+  }
+  return { max_bytes: mostAppBytes, volumes }
+}
+
+/** Returns the release that runs and the one that was made last. */
+async function newestOf(
+  { releases }: Pick<DeploymentStore, 'releases'>,
+  on: Database | Transaction,
+  appId: string,
+): Promise<readonly DeploymentRow[]> {
+  return [...(await releases.latest(on, [appId])), ...(await releases.serving(on, [appId]))]
+}
+
+/** Returns the volumes that releases name; those of the last one count first. */
+const pathsIn = (rows: readonly DeploymentRow[]): VolumePaths =>
+  Object.assign({}, ...rows.map(({ build_plan }) => build_plan?.volumes ?? {}))

@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { foldersIn, removeFolder } from './folders.ts'
+import { sizeOf } from './tree-size.ts'
+
+/*
+ * The volumes of an app are folders of the data directory: `volumes/<name>/files`. The folder of the name is the server's, so that the
+ * app cannot exchange its files for a link; it is closed where the files may be those of any user, as in containers.
+ */
+
+/** The folder of the volumes of an app. @param app the folder of the app */
+export const volumesIn = (app: string): string => join(app, 'volumes')
+
+/** The folder that an app sees as a volume. @param volumes the folder of the volumes of the app */
+export const volumeFiles = (volumes: string, name: string): string => join(volumes, name, 'files')
+
+/** Begins the names of folders of deleted volumes, which no volume has. */
+const deleted = '.deleted-'
+
+/** The volumes of all apps, by the ids of the apps. */
+export interface VolumeFolders {
+  names(appId: string): Promise<string[]>
+  /** The bytes on the disk; infinity when it cannot be read. */
+  bytesOf(appId: string, name: string): Promise<number>
+  /** Takes volumes away from their names at once, whatever their sizes; one that does not exist changes nothing. */
+  remove(appId: string, names: readonly string[]): Promise<void>
+  /** Removes the files of all volumes that were taken away. */
+  clear(): Promise<void>
+}
+
+/** @param apps the folder of all apps in the data directory */
+export function createVolumeFolders(apps: string): VolumeFolders {
+  const of = (appId: string) => volumesIn(join(apps, appId))
+  return {
+    names: async (appId) => (await foldersIn(of(appId))).filter((name) => !name.startsWith(deleted)).sort(),
+    bytesOf: (appId, name) => sizeOf([volumeFiles(of(appId), name)]),
+    async remove(appId, names) {
+      for (const name of names) await setAside(of(appId), name)
+    },
+    async clear() {
+      for (const appId of await foldersIn(apps)) {
+        const aside = (await foldersIn(of(appId))).filter((name) => name.startsWith(deleted))
+        for (const name of aside) await removeFolder(join(of(appId), name))
+      }
+    },
+  }
+}
+
+async function setAside(volumes: string, name: string): Promise<void> {
+  await rename(join(volumes, name), join(volumes, `${deleted}${randomUUID()}`)).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    },
+  )
+}

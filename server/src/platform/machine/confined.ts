@@ -1,0 +1,53 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { OsUser } from '../users.ts'
+
+/** A command of the server's own that works on what tenants bring, such as git. */
+export interface ConfinedCommand {
+  /** The program is looked up on the server's PATH, unless it is an absolute path. */
+  readonly argv: readonly [string, ...string[]]
+  /** The whole environment, besides PATH. */
+  readonly env: Readonly<Record<string, string>>
+  /** Absolute paths of folders that it may write. */
+  readonly writable: readonly string[]
+  /** Absolute paths that it may read. */
+  readonly readable: readonly string[]
+  /** Files that it sees at another path, where commands are sandboxed. */
+  readonly mounted: readonly { readonly from: string; readonly at: string }[]
+  /** A folder that was opened and checked: exactly that one is seen at `at`, where commands are sandboxed. */
+  readonly opened: { readonly folder: FileHandle; readonly realPath: string; readonly at: string } | null
+  /** True when it may reach the network of the machine. */
+  readonly network: boolean
+  /** A file that it inherits as descriptor 3. */
+  readonly inherited: FileHandle | null
+  /** The largest file that it may write. */
+  readonly mostFileBytes: number
+  /** Receives standard output in place of the result; ends the command when it throws. */
+  readonly onOutput?: (chunk: Buffer) => void
+  /** Written to standard input once it is there; without it, standard input is empty. */
+  readonly input?: Promise<string>
+}
+
+export interface ConfinedExit {
+  readonly code: number | null
+  /** The end of each output, at most 64 KB. */
+  readonly stdout: string
+  readonly stderr: string
+  /** True when it needed more memory or processes than it may use. */
+  readonly exceeded: boolean
+}
+
+/** Runs commands with limits, as a user of their own and in a sandbox, as far as the machine offers that. */
+export interface Confined {
+  /** True when commands see nothing of the machine besides the system's programs and what they are given. */
+  readonly isSandboxed: boolean
+  /** The user that commands run as; `null` for the server's own. */
+  readonly user: OsUser | null
+  /**
+   * Runs a command to its end. Rejects with the signal's reason when it aborts, with what `onOutput` or the fence throws,
+   * and with a `ShortageError` when the machine cannot run it now. Nothing of the command is left then.
+   */
+  run(command: ConfinedCommand, signal: AbortSignal): Promise<ConfinedExit>
+}
+
+/** The descriptor of `inherited` in the command. */
+export const inheritedDescriptor = 3

@@ -1,0 +1,187 @@
+import type { Readable, Writable } from 'node:stream'
+import { sleepUntilAborted } from '../platform/abort.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import {
+  type AttachRequest,
+  type Exit,
+  type Handle,
+  type Instances,
+  type Release,
+  RuntimeError,
+} from '../runtimes/runtime.ts'
+import { Canceled } from './canceled.ts'
+import { beginRun, endRun, interruptedRuns, noteRelease, type Outcome } from './rows.ts'
+import type { RunRow } from './tables.ts'
+import type { RunWatch } from './watch.ts'
+
+/** The streams of a run. They stay open when it has ended. */
+export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {
+  readonly stdin: Readable
+  readonly stdout: Writable
+  readonly stderr: Writable
+  /** Ends the command: with the reason `Canceled`, or when the server stops. */
+  readonly signal: AbortSignal
+  /** Returns what is stored of the output, masked; nothing is, without it. */
+  readonly output?: (mask: (text: string) => string) => string
+  /** How long it may wait for its app, which may be starting. */
+  readonly patienceMs?: number
+}
+
+/** Runs commands of apps, in the leader. */
+export interface Executor {
+  /** Runs a command that waits, and stores its end. Never rejects because of the command. */
+  execute(runId: string, streams: RunStreams): Promise<Outcome>
+  /** Ends the runs that an earlier leader had under way. */
+  endInterrupted(): Promise<void>
+  /** Resolves when the commands that are under way have ended, and their ends are stored. */
+  idle(): Promise<void>
+}
+
+/** The instance beside which a command runs. */
+interface Target {
+  readonly release: Release
+  readonly handle: Handle
+  readonly instances: Pick<Instances, 'attach'>
+  /** Of a release that does not run: the instance is ended after the command, which a request for the release ends. */
+  readonly own?: { readonly signal: AbortSignal; readonly end: () => Promise<void> }
+}
+
+export interface ExecutorDependencies {
+  readonly database: Database
+  /** Returns the instance beside which commands of an app run; null when there is none, and none may be started. */
+  readonly findTarget: (appId: string, options: { readonly mayStart: boolean }) => Promise<Target | null>
+  /** The minutes that a command of the account may take. */
+  readonly mostMinutes: (accountId: string) => Promise<number>
+  /** Masks secrets in the output that is stored. */
+  readonly mask: (text: string, secrets: readonly string[]) => string
+  /** Called in the transaction in which a run ends. */
+  readonly onEnd: (transaction: Transaction, run: RunRow, outcome: Outcome) => Promise<void>
+  readonly watch: RunWatch
+  /** Aborts when the leader stops. */
+  readonly stopping: AbortSignal
+}
+
+export function createExecutor(dependencies: ExecutorDependencies): Executor {
+  const { database, onEnd } = dependencies
+  const end = (run: RunRow, outcome: Outcome) =>
+    database.transaction().execute(async (transaction) => {
+      if (await endRun(transaction, run.id, outcome)) await onEnd(transaction, run, outcome)
+    })
+  const carryOut = async (runId: string, streams: RunStreams): Promise<Outcome> => {
+    const run = await beginRun(database, runId)
+    if (run === undefined) return failed('It was ended before it began.')
+    const outcome = await dependencies.watch
+      .during(run, (ending) =>
+        attempt(dependencies, run, { ...streams, signal: AbortSignal.any([ending, streams.signal]) }),
+      )
+      .catch((error: unknown) => failed(error instanceof RuntimeError ? error.message : notStarted))
+    await end(run, outcome)
+    return outcome
+  }
+  const underWay = new Set<Promise<Outcome>>()
+  return {
+    execute(runId, streams) {
+      const outcome = carryOut(runId, streams)
+      underWay.add(outcome)
+      return outcome.finally(() => underWay.delete(outcome))
+    },
+
+    async idle() {
+      await Promise.allSettled(underWay)
+    },
+
+    async endInterrupted() {
+      for (const run of await interruptedRuns(database)) await end(run, failed('The server ended while it ran.'))
+    },
+  }
+}
+
+const notStarted = 'The command could not be started; try again.'
+const retryMs = 1_000
+
+/** True when nothing was started, because the app does not run yet. */
+const isNotRunning = (error: unknown): boolean => error instanceof RuntimeError && error.code === 'not_running'
+
+async function attempt(dependencies: ExecutorDependencies, run: RunRow, streams: RunStreams): Promise<Outcome> {
+  const minutes = await dependencies.mostMinutes(run.account_id)
+  const late = AbortSignal.timeout(minutes * 60_000)
+  const signal = AbortSignal.any([streams.signal, dependencies.stopping, late])
+  const { exit, secrets, isReleaseTaken } = await attachWithPatience(dependencies, run, { ...streams, signal })
+  // A terminal's output is the picture of a screen, and has what was typed.
+  const output =
+    streams.output === undefined || run.terminal !== null
+      ? {}
+      : { output: streams.output((text) => dependencies.mask(text, secrets)) }
+  if (isReleaseTaken) return { ...failed(releaseTaken, exit), status: 'canceled', ...output }
+  if (exit !== null && !signal.aborted) return { ...ended(exit), ...output }
+  if (late.aborted)
+    return { ...failed(`It ran longer than ${minutes} minutes, the most of this account.`, exit), ...output }
+  const { reason } = streams.signal
+  return reason instanceof Canceled
+    ? { ...failed(reason.message, exit), status: 'canceled', ...output }
+    : { ...failed('The server was stopped meanwhile.', exit), ...output }
+}
+
+const releaseTaken = 'The stopped release that it ran in was started again, changed or removed.'
+
+interface Attached {
+  readonly exit: Exit | null
+  readonly secrets: readonly string[]
+  readonly isReleaseTaken?: boolean
+}
+
+/** Resolves with an `exit` of null when the signal has aborted before the start. */
+async function attachWithPatience(
+  dependencies: ExecutorDependencies,
+  run: RunRow,
+  streams: RunStreams,
+): Promise<Attached> {
+  const deadline = performance.now() + (streams.patienceMs ?? 0)
+  for (;;) {
+    try {
+      return await attachOnce(dependencies, run, streams)
+    } catch (error) {
+      if (streams.signal.aborted) return { exit: null, secrets: [] }
+      if (!isNotRunning(error) || performance.now() >= deadline) throw error
+      await sleepUntilAborted(retryMs, streams.signal)
+    }
+  }
+}
+
+async function attachOnce(
+  { database, findTarget }: ExecutorDependencies,
+  run: RunRow,
+  streams: RunStreams,
+): Promise<Attached> {
+  // An app that its owner has stopped does nothing by itself.
+  const isOneOff = run.schedule_id === null && run.due_at === null
+  const target = await findTarget(run.app_id, { mayStart: isOneOff })
+  if (target === null) throw new RuntimeError('not_running', isOneOff ? nothingKept : nothingRuns)
+  const { release, handle, instances, own } = target
+  try {
+    await noteRelease(database, run.id, release.id)
+    const signal = own === undefined ? streams.signal : AbortSignal.any([streams.signal, own.signal])
+    const exit = await instances.attach(release, handle, { ...streams, signal, argv: run.command, tty: run.terminal })
+    const isReleaseTaken = own?.signal.aborted === true && !streams.signal.aborted
+    return { exit, secrets: Object.values(release.variables), isReleaseTaken }
+  } finally {
+    await own?.end()
+  }
+}
+
+const nothingRuns = 'The app does not run, and commands run beside it: start or deploy it first.'
+const nothingKept = 'The app does not run, and no release of it is kept: deploy it first.'
+
+const ended = ({ code, signal, exceeded }: Exit): Outcome => ({
+  status: code === 0 ? 'succeeded' : 'failed',
+  exit_code: code,
+  signal,
+  problem: exceeded === null ? null : `It was ended by a limit: ${exceeded.code}.`,
+})
+
+const failed = (problem: string, exit: Exit | null = null): Outcome => ({
+  status: 'failed',
+  exit_code: exit?.code ?? null,
+  signal: exit?.signal ?? null,
+  problem,
+})

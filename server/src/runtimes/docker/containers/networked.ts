@@ -1,0 +1,35 @@
+import type { Containers } from '../calls/containers.ts'
+import type { Container } from '../calls/types.ts'
+import { projectLabel } from '../names.ts'
+import type { ContainerNetworks } from '../network/networks.ts'
+
+/** Containers whose networks are completed when they start, and removed after the last of them. */
+export function networked(containers: Containers, networks: Pick<ContainerNetworks, 'started' | 'left'>): Containers {
+  return {
+    ...containers,
+
+    async start(id) {
+      await containers.start(id)
+      await completeNetwork(networks, await containers.inspect(id))
+    },
+
+    async remove(id) {
+      const project = (await containers.inspect(id))?.Config.Labels?.[projectLabel]
+      await containers.remove(id)
+      // One that stays is found by the next that leaves it, or at the next start of the server.
+      if (project !== undefined) await networks.left(project).catch(() => undefined)
+    },
+  }
+}
+
+/** Completes the inside of the network of a container that runs, unless that is another container's. */
+export async function completeNetwork(
+  networks: Pick<ContainerNetworks, 'started'>,
+  container: Container | null,
+): Promise<void> {
+  const gateway = Object.values(container?.NetworkSettings.Networks ?? {}).find(
+    ({ Gateway }) => Gateway !== '',
+  )?.Gateway
+  const pid = container?.State.Pid ?? 0
+  if (pid > 0 && gateway !== undefined) await networks.started({ pid, gateway })
+}

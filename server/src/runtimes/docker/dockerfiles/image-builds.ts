@@ -1,0 +1,243 @@
+import { access, type FileHandle, mkdir, rm, writeFile } from 'node:fs/promises'
+import type { Caches } from '../../../platform/disk/caches.ts'
+import { removeFolder } from '../../../platform/disk/folders.ts'
+import { sizeOf } from '../../../platform/disk/tree-size.ts'
+import { type ExceededLimit, leastBuildCpus, mostProcesses } from '../../limits.ts'
+import { type Exit, type Images, type Release, type ReleaseRef, RuntimeError } from '../../runtime.ts'
+import { inspectForeign, inspectImage } from '../calls/images.ts'
+import type { Engine } from '../engine/engine.ts'
+import { type BuildOutcome, buildImage } from './buildkit/build.ts'
+import { contextArchive } from './context/context.ts'
+import { type BuildContext, findContext } from './context/dockerfile.ts'
+import { type BuildDaemon, type DaemonParts, startDaemon } from './daemon/daemon.ts'
+import { type DaemonHome, homeOf } from './daemon/record.ts'
+import { readerView } from './daemon/view.ts'
+import { type FoundParts, proxiesIn } from './requirements.ts'
+import { copyImage } from './transfer.ts'
+
+/** Builds of tenants' Dockerfiles, each on a Docker engine of its own that ends with the build. */
+export interface ImageBuilds extends Pick<Images, 'canBuild' | 'build'> {
+  /** True while a build of the app is under way or waits. */
+  isBuilding(appId: string): boolean
+  /** Removes what the builds of an app keep. None may run any more. */
+  removeApp(appId: string): Promise<void>
+  /** Returns the bytes on the disk of what the builds of an app keep; some number above `enough` as soon as there are more. */
+  diskUsage(appId: string, enough?: number): Promise<number>
+  /** Removes the control groups of daemons that have ended. */
+  close(): Promise<void>
+}
+
+export interface ImageBuildsOptions {
+  /** The folder of what builds keep, in the data directory. */
+  readonly folder: string
+  /** The programs and capabilities of this machine that builds need, or the reason why there are none. */
+  readonly found: FoundParts
+  /** The engine that runs apps, which is given the images. */
+  readonly engine: Pick<Engine, 'open' | 'call'>
+  /** Names the image of a release, and the labels by which the server knows it. */
+  readonly imageOf: (release: ReleaseRef) => {
+    readonly name: string
+    readonly labels: Readonly<Record<string, string>>
+  }
+  /** Returns the absolute path of a release's sealed sources. */
+  readonly sourceOf: (release: ReleaseRef) => string
+  /** The operator's variables for builds. */
+  readonly environment: Readonly<Record<string, string>>
+  /** The names of images of the engine that Dockerfiles may begin with, besides those of registries. */
+  readonly bases: readonly string[]
+  /** The memory of each build, and the bytes on the disk that an app's builds may keep. */
+  readonly limits: { readonly memoryBytes: number; readonly cacheBytes: number }
+  /** Locks what an app's builds keep while one of them runs. */
+  readonly caches: Pick<Caches, 'use' | 'isInUse'>
+}
+
+/** The daemon's own processes, besides those of the build: dockerd and containerd have some thirty threads and 150 MB. */
+const ownProcesses = 128
+const ownMemoryBytes = 256_000_000
+/** All labels of the server begin with it. */
+const labelPrefix = 'app.fairlead.'
+/** The engine counts other things than the disk does. */
+const keptShare = 0.75
+
+type Parts = Omit<ImageBuildsOptions, 'found'> & { readonly daemon: DaemonParts }
+
+export function createImageBuilds(options: ImageBuildsOptions): ImageBuilds {
+  const { folder, caches, found } = options
+  const cacheOf = (appId: string) => homeOf(folder, appId).folder
+  return {
+    canBuild: found.ok,
+    async build(release, file, { output, signal }) {
+      signal.throwIfAborted()
+      if (!found.ok) throw new RuntimeError('no_sandbox', found.reason)
+      const parts: Parts = { ...options, daemon: found.parts }
+      return caches.use(cacheOf(release.appId), signal, () => build(parts, release, file, output, signal))
+    },
+    isBuilding: (appId) => caches.isInUse(cacheOf(appId)),
+    removeApp: (appId) => removeFolder(cacheOf(appId)),
+    diskUsage: (appId, enough) => sizeOf([cacheOf(appId)], enough),
+    close: async () => (found.ok ? found.parts.groups.close() : undefined),
+  }
+}
+
+type File = Parameters<Images['build']>[1]
+
+async function build(
+  parts: Parts,
+  release: Release,
+  file: File,
+  output: FileHandle,
+  signal: AbortSignal,
+): Promise<Exit> {
+  const found = await findContext(parts.sourceOf(release), file)
+  if (!found.ok) {
+    await output.write(`${found.reason}\n`)
+    return failed(1)
+  }
+  const home = homeOf(parts.folder, release.appId)
+  const daemon = await startOn(parts, home, release, signal)
+  let isWhole = false
+  try {
+    const outcome = await make(parts, daemon, release, { ...found.context, target: file.target }, output, signal)
+    if (!outcome.ok) await output.write(`${outcome.message.trim()}\n`)
+    const limit = outcome.ok ? null : await exceeded(parts, daemon)
+    isWhole = limit === null && (await prune(parts, daemon.engine, signal))
+    return outcome.ok ? { code: 0, signal: null, exceeded: null } : failed(outcome.code, limit)
+  } catch (error) {
+    signal.throwIfAborted()
+    const limit = await exceeded(parts, daemon)
+    // The daemon itself may be what the kernel has ended.
+    if (limit === null) throw error
+    return failed(null, limit)
+  } finally {
+    const isWritten = await daemon.end()
+    if (isWhole && isWritten) await rm(home.inUse, { force: true })
+  }
+}
+
+/**
+ * Starts the daemon on the data of earlier builds. One that was ended in the middle may have left data that contradict each
+ * other; then they are removed, and the daemon begins without.
+ */
+async function startOn(parts: Parts, home: DaemonHome, release: Release, signal: AbortSignal): Promise<BuildDaemon> {
+  const given = { id: release.id, limits: groupLimits(parts, release) }
+  const start = () => startDaemon(parts.daemon, home, given, signal)
+  await mkdir(home.folder, { recursive: true, mode: 0o700 })
+  const isUnsettled = await access(home.inUse).then(
+    () => true,
+    () => false,
+  )
+  await writeFile(home.inUse, '')
+  if (!isUnsettled) return start()
+  const daemon = await start().catch(() => null)
+  if (daemon !== null && (await isSound(daemon.engine, signal))) return daemon
+  await daemon?.end()
+  signal.throwIfAborted()
+  await removeFolder(home.data)
+  return start()
+}
+
+/** The engine looks at all layers to tell how much they take. */
+const isSound = (engine: Engine, signal: AbortSignal): Promise<boolean> =>
+  engine.call({ method: 'GET', path: ['system', 'df'], signal }).then(
+    () => true,
+    () => false,
+  )
+
+/** Removes what was used least recently until the rest is as much as may be kept. Resolves with false when that fails. */
+async function prune({ limits }: Pick<Parts, 'limits'>, engine: Engine, signal: AbortSignal): Promise<boolean> {
+  const query = { all: true, 'keep-storage': Math.floor(limits.cacheBytes * keptShare) }
+  return engine.call({ method: 'POST', path: ['build', 'prune'], query, signal, timeoutMs: 0 }).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Builds the image and makes it the release. */
+async function make(
+  parts: Parts,
+  { engine, ended }: BuildDaemon,
+  release: Release,
+  context: BuildContext & { readonly target: string | null },
+  output: FileHandle,
+  aborted: AbortSignal,
+): Promise<BuildOutcome> {
+  const signal = AbortSignal.any([aborted, ended])
+  const { environment, daemon } = parts
+  const { name, labels } = parts.imageOf(release)
+  const confine = (from: string, at: string) =>
+    [daemon.programs.bwrap, ...readerView(daemon.system, from, at), '--'] as const
+  await copyBases(parts, engine, context.text, signal)
+  const outcome = await buildImage(
+    engine,
+    {
+      context: contextArchive(context, confine, signal),
+      dockerfile: context.dockerfile,
+      target: context.target,
+      tag: name,
+      labels,
+      proxies: proxiesIn(environment),
+      secrets: { ...environment, ...release.variables },
+    },
+    (text) => output.write(text),
+    signal,
+  )
+  if (!outcome.ok) return outcome
+  const forged = await forgedLabels(engine, name, labels)
+  if (forged.length > 0) {
+    const message = `The image has labels of the server's own: ${forged.join(', ')}. Remove them from the Dockerfile.`
+    return { ok: false, message, code: 1 }
+  }
+  await copyImage(engine, parts.engine, name, signal)
+  // The next build finds its layers in the cache.
+  await engine.call({ method: 'DELETE', path: ['images', name], query: { force: true }, signal, timeoutMs: 0 })
+  return outcome
+}
+
+/** Gives the daemon those of the operator's images that the Dockerfile names, unless it has them. */
+async function copyBases(
+  { engine, bases }: Pick<Parts, 'engine' | 'bases'>,
+  daemon: Engine,
+  dockerfile: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const name of bases.filter((each) => dockerfile.includes(each.replace(/:latest$/, '')))) {
+    const [offered, there] = await Promise.all([inspectImage(engine, name), inspectImage(daemon, name)])
+    if (offered !== null && offered.Id !== there?.Id) await copyImage(engine, daemon, name, signal)
+  }
+}
+
+/** A Dockerfile can name a builder of its own (`# syntax=`), which need not heed the labels that it is given. */
+async function forgedLabels(
+  engine: Pick<Engine, 'call'>,
+  name: string,
+  own: Readonly<Record<string, string>>,
+): Promise<string[]> {
+  const labels = (await inspectForeign(engine, name, 'the image'))?.Config?.Labels ?? {}
+  return Object.entries(labels)
+    .filter(([label, value]) => label.startsWith(labelPrefix) && own[label] !== value)
+    .map(([label]) => label)
+}
+
+const groupLimits = ({ limits }: Pick<Parts, 'limits'>, release: Release) => ({
+  memoryBytes: limits.memoryBytes + ownMemoryBytes,
+  cpus: Math.max(leastBuildCpus, release.limits.cpus),
+  processes: mostProcesses + ownProcesses,
+  givesWay: true,
+})
+
+async function exceeded(
+  { limits }: Pick<Parts, 'limits'>,
+  daemon: Pick<BuildDaemon, 'exceeded'>,
+): Promise<ExceededLimit | null> {
+  const limit = await daemon.exceeded()
+  if (limit === null) return null
+  return limit === 'memory'
+    ? { code: 'out_of_memory', allowed: limits.memoryBytes, used: null }
+    : { code: 'too_many_processes', allowed: mostProcesses, used: null }
+}
+
+const failed = (code: number | null, limit: ExceededLimit | null = null): Exit => ({
+  code,
+  signal: code === null ? 'SIGKILL' : null,
+  exceeded: limit,
+})

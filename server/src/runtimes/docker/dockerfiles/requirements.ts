@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { z } from 'zod'
+import type { Hierarchy } from '../../../platform/cgroups.ts'
+import type { Finding } from '../../../platform/machine/finding.ts'
+import { findProgram } from '../../../platform/machine/programs.ts'
+import type { BuildNetworks, DaemonParts } from './daemon/daemon.ts'
+import { canLimitBuilds, openBuildGroups } from './daemon/groups.ts'
+import { findSystemFiles, searchPath } from './daemon/view.ts'
+
+/** The programs and capabilities that builds of Dockerfiles need, or the reason why there are none, with what users can do. */
+export type FoundParts =
+  | { readonly ok: true; readonly parts: DaemonParts }
+  | { readonly ok: false; readonly reason: string }
+
+export interface MachineParts {
+  readonly isRoot: boolean
+  /** The networks of builds; null where the machine has none. */
+  readonly networks: BuildNetworks | null
+  /** The place where the server may make control groups; null when nowhere. */
+  readonly hierarchy: Hierarchy | null
+  /** The name of the folder of the daemons' control groups, which tells the servers of a machine apart. */
+  readonly groupName: string
+  /** The operator's variables for builds. */
+  readonly environment: Readonly<Record<string, string>>
+  readonly fence: () => void
+}
+
+/** The arguments that every Dockerfile has and that are in no history, and by which programs find a proxy. */
+const proxyNames: ReadonlySet<string> = new Set(
+  ['HTTP_PROXY', 'HTTPS_PROXY', 'FTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
+)
+
+/** Returns those of the operator's variables that name a proxy. */
+export const proxiesIn = (environment: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => proxyNames.has(name)))
+
+/** Finds the programs and capabilities of this machine that builds of Dockerfiles need. Starts no daemon. */
+export async function findParts(machine: MachineParts): Promise<FoundParts> {
+  const { isRoot, networks, hierarchy, fence, environment } = machine
+  const reason = await missingForBuilds({ isRoot, hasNetworks: networks !== null, hierarchy })
+  const groups = reason === null ? await openBuildGroups(hierarchy, machine.groupName) : null
+  if (reason !== null || groups === null || networks === null) {
+    const why = reason ?? noGroups
+    return {
+      ok: false,
+      reason: `This server builds no Dockerfiles: ${why}. Deploy an image in its place, or tell the operator of the server.`,
+    }
+  }
+  const [dockerd = '', bwrap = ''] = await Promise.all(['dockerd', 'bwrap'].map(find))
+  const settings = await registrySettings()
+  const programs = { dockerd, bwrap, majorVersion: await majorVersionOf(dockerd), settings }
+  const system = await findSystemFiles()
+  return { ok: true, parts: { programs, system, groups, networks, environment: proxiesIn(environment), fence } }
+}
+
+const find = async (program: string): Promise<string | undefined> =>
+  (await findProgram(program, searchPath)) ?? undefined
+
+const noGroups = 'no control groups limit memory, CPU and processes here'
+
+/** Returns what this machine lacks to build Dockerfiles, as a clause; null when it lacks nothing. Changes nothing. */
+async function missingForBuilds(machine: {
+  readonly isRoot: boolean
+  readonly hasNetworks: boolean
+  readonly hierarchy: Hierarchy | null
+}): Promise<string | null> {
+  if (!machine.isRoot) return 'the server does not run as root'
+  for (const program of ['dockerd', 'containerd', 'runc', 'bwrap', 'tar']) {
+    if ((await find(program)) === undefined) return `${program} is not installed beside the server`
+  }
+  if (!machine.hasNetworks) return 'builds have no network of their own on this machine'
+  return (await canLimitBuilds(machine.hierarchy)) ? null : noGroups
+}
+
+/** Tells an operator whether Dockerfiles can be built. */
+export async function dockerfileFinding(machine: Parameters<typeof missingForBuilds>[0]): Promise<Finding> {
+  const subject = 'Dockerfiles'
+  const missing = await missingForBuilds(machine)
+  return missing === null
+    ? { subject, state: 'ok', found: 'each is built on an engine of its own' }
+    : { subject, state: 'missing', found: missing, cost: 'no Dockerfile can be deployed; images can.' }
+}
+
+const daemonSettings = z.object({
+  'registry-mirrors': z.array(z.string()).default([]),
+  'insecure-registries': z.array(z.string()).default([]),
+})
+
+/** Returns the arguments by which the daemon reaches registries as the engine of this machine is told to. */
+async function registrySettings(): Promise<string[]> {
+  const text = await readFile('/etc/docker/daemon.json', 'utf8').catch(() => '{}')
+  const settings = daemonSettings.safeParse(parseJson(text)).data
+  return [
+    ...(settings?.['registry-mirrors'] ?? []).map((mirror) => `--registry-mirror=${mirror}`),
+    ...(settings?.['insecure-registries'] ?? []).map((registry) => `--insecure-registry=${registry}`),
+  ]
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+/** Reads `Docker version 20.10.24+dfsg1, build 5d6db84`; a version that cannot be read counts as a new one. */
+async function majorVersionOf(dockerd: string): Promise<number> {
+  const { stdout } = await promisify(execFile)(dockerd, ['--version'], { env: {}, timeout: 10_000 })
+  return Number(/version (\d+)\./.exec(stdout)?.[1] ?? Number.POSITIVE_INFINITY)
+}

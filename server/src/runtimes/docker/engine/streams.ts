@@ -1,0 +1,58 @@
+import type { Readable } from 'node:stream'
+
+/** One write of a program in a container. */
+export interface OutputFrame {
+  readonly stream: 'stdout' | 'stderr'
+  readonly bytes: Buffer
+}
+
+const headerBytes = 8
+const standardError = 2
+/** The engine cuts lines after 16 KiB, and adds a time. Frames of commands are as long as their reads, 32 KiB. */
+const mostFrameBytes = 1_048_576
+
+/** As `readBatches`, frame by frame. */
+export async function* readFrames(from: Readable): AsyncGenerator<OutputFrame> {
+  for await (const batch of readBatches(from)) yield* batch
+}
+
+/**
+ * Takes the output of a program without a terminal apart, as many frames at a time as have arrived. Each has a header of eight
+ * bytes: the number of the stream, three zeros, and the length as a big-endian number.
+ *
+ * @throws Error when the stream is not made of such frames; one that ends within a frame ends without it
+ */
+export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]> {
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of from) {
+    rest = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer])
+    const frames: OutputFrame[] = []
+    let at = 0
+    while (rest.length - at >= headerBytes) {
+      const length = rest.readUInt32BE(at + 4)
+      if (length > mostFrameBytes) throw new Error('the engine sent output in a form that is not known')
+      if (rest.length - at - headerBytes < length) break
+      const bytes = rest.subarray(at + headerBytes, at + headerBytes + length)
+      frames.push({ stream: rest[at] === standardError ? 'stderr' : 'stdout', bytes })
+      at += headerBytes + length
+    }
+    rest = rest.subarray(at)
+    if (frames.length > 0) yield frames
+  }
+}
+
+/** One line of JSON is at most this long; the engine's own are some hundred bytes. */
+const mostLineBytes = 1_048_576
+
+/** Reads values of JSON, one in a line: events, and the progress of images. */
+export async function* readJsonLines<T>(from: Readable): AsyncGenerator<T> {
+  let rest = ''
+  from.setEncoding('utf8')
+  for await (const chunk of from) {
+    const lines = (rest + String(chunk)).split('\n')
+    rest = lines.pop() ?? ''
+    if (rest.length > mostLineBytes) throw new Error('the engine sent a line that is too long')
+    for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as T
+  }
+  if (rest.trim() !== '') yield JSON.parse(rest) as T
+}

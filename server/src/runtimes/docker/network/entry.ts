@@ -1,0 +1,27 @@
+import { createHash } from 'node:crypto'
+import { chmod, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { exists } from '../../../platform/files.ts'
+import { copyOnce } from '../../../platform/machine/reach.ts'
+
+/** The path of the program in containers. */
+export const entryInside = '/.fairlead-enter'
+
+/**
+ * Copies the program that waits for a container's network and then becomes its command (`scripts/enter/enter.c`) to a folder.
+ * Returns its path; null on a machine that it was not made for.
+ */
+export async function prepareEntry(folder: string): Promise<string | null> {
+  const source = fileURLToPath(new URL(`../../../../assets/enter/${process.arch}`, import.meta.url))
+  if (!(await exists(source))) return null
+  const hash = createHash('sha256')
+    .update(await readFile(source))
+    .digest('hex')
+  // A file of its own for each version: containers hold theirs.
+  const copyTo = join(folder, `enter-container-${hash.slice(0, 16)}`)
+  await copyOnce({ source, copyTo })
+  // Packages do not keep the rights of files.
+  await chmod(copyTo, 0o755)
+  return copyTo
+}

@@ -1,0 +1,100 @@
+import { readlink, writeFile } from 'node:fs/promises'
+import type { AddressRange } from '../../../platform/config.ts'
+import { policyOf, publishedPorts, publishPort, removeHostTable, setHostTable } from '../../network/host-table.ts'
+import type { Reach } from '../../network/reach.ts'
+import { inputPath, runTool, type Tools } from '../../network/tools.ts'
+import { prepareEntry } from './entry.ts'
+import { containerRules } from './inside-rules.ts'
+import { bridgeNamesOf } from './subnets.ts'
+
+/** The part of containers' networks that this machine adds to the engine's: rules on the host, and inside of each. */
+export interface HostNetwork {
+  /** Leads from a bridge to the services of the host's loopback, and restores the host's rules if something has removed them. */
+  prepare(bridge: string): Promise<void>
+  /** Removes a bridge of this server that the engine has left, as it does when it cannot complete a network. */
+  discard(bridge: string): Promise<void>
+  /** Sets the rules inside the network of a container; does nothing when it has ended. */
+  complete(container: RunningContainer): Promise<void>
+  /** Lets containers reach the port of an app, which the gateway has opened on this machine. */
+  publish(port: number): Promise<void>
+  /** The path of the program that containers begin with, which waits until `complete` is done; null without one. */
+  readonly entry: string | null
+  /** Removes the host's rules. */
+  remove(): Promise<void>
+}
+
+/** A container that runs in the network of a project. */
+export interface RunningContainer {
+  /** Of its first process, as the host counts them. */
+  readonly pid: number
+  /** The address of the network's bridge. */
+  readonly gateway: string
+}
+
+export interface HostNetworkOptions {
+  readonly tools: Pick<Tools, 'ip' | 'nft' | 'nsenter' | 'cp'>
+  /** Its absolute path. */
+  readonly dataDirectory: string
+  /** The folder for the program that containers begin with, which the engine sees at the same path. */
+  readonly programs: string
+  readonly range: AddressRange
+  readonly reach: Reach
+}
+
+/** Sets the rules of the host where this machine can have them, which is tried; else returns the reason why not. */
+export async function tryHostNetwork(options: HostNetworkOptions): Promise<HostNetwork | string> {
+  try {
+    return await openHostNetwork(options)
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Removes the rules of the host for the containers of a data directory. */
+export const removeHostNetwork = (tools: Pick<Tools, 'nft'>, dataDirectory: string): Promise<void> =>
+  removeHostTable(tools, bridgeNamesOf(dataDirectory))
+
+async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork> {
+  const { tools, dataDirectory } = options
+  const names = bridgeNamesOf(dataDirectory)
+  // Containers do not build: they have no mirrors.
+  const policy = await policyOf({ ...options, reach: { ...options.reach, mirrors: [] } })
+  // A kernel without one of the expressions refuses the rules of every container.
+  await runTool(tools.nft, ['-c', '-f', '-'], containerRules('192.0.2.1', policy))
+  const published = new Set<number>()
+  await setHostTable(tools, names, policy, 'bridges')
+  const own = await readlink('/proc/self/ns/net')
+
+  return {
+    entry: await prepareEntry(options.programs),
+
+    async prepare(bridge) {
+      const isThere = (await publishedPorts(tools, names)) !== null
+      if (!isThere) await setHostTable(tools, names, policy, 'bridges', published)
+      await writeFile(`/proc/sys/net/ipv4/conf/${bridge}/route_localnet`, '1')
+    },
+
+    discard: async (bridge) => void (await runTool(tools.ip, ['link', 'delete', bridge]).catch(() => undefined)),
+
+    async complete({ pid, gateway }) {
+      const namespace = await readlink(`/proc/${pid}/ns/net`).catch(() => own)
+      if (namespace === own) return
+      const within = (program: string, args: string[], input = '', files: string[] = []) =>
+        runTool(tools.nsenter, [`--net=/proc/${pid}/ns/net`, '--', program, ...args], input, files)
+      try {
+        await within(tools.nft, ['-f', '-'], containerRules(gateway, policy))
+        // Connections may be led to the container's loopback, and from there to the host. The first program waits for it.
+        await within(tools.cp, [inputPath(0), '/proc/sys/net/ipv4/conf/all/route_localnet'], '', ['1'])
+      } catch (error) {
+        if ((await readlink(`/proc/${pid}/ns/net`).catch(() => '')) === namespace) throw error
+      }
+    },
+
+    async publish(port) {
+      published.add(port)
+      await publishPort(tools, names, port)
+    },
+
+    remove: () => removeHostTable(tools, names),
+  }
+}

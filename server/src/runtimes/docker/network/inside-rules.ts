@@ -1,0 +1,44 @@
+import { joined, loopbackPorts } from '../../network/reach.ts'
+import { onLoopback, type Policy, ports, rule } from '../../network/rules.ts'
+
+/** How many containers of its project one may have spoken with within a minute, besides the host. */
+const neighboursEach = 64
+
+/**
+ * Returns the rules inside the network of a container, which replace earlier ones. The gateway reaches a program that listens
+ * on loopback alone, and the services of this machine at 127.0.0.1 answer there.
+ *
+ * @param gateway the address of the host's end
+ */
+export function containerRules(gateway: string, { reach, services }: Pick<Policy, 'reach' | 'services'>): string {
+  const forwarded = ports(joined([...onLoopback(reach), ...loopbackPorts(services)]))
+  return [
+    'table inet fairlead',
+    'delete table inet fairlead',
+    'table inet fairlead {',
+    `set met { type ipv4_addr; size ${neighboursEach}; flags dynamic, timeout; timeout 1m; }`,
+    'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
+    `ip saddr != ${gateway} accept`,
+    'iifname "lo" accept',
+    // A program that listens where the connection arrives gets it, be it on this address alone or on all of them.
+    'meta l4proto tcp socket wildcard { 0, 1 } accept',
+    'meta l4proto tcp dnat ip to 127.0.0.1',
+    '}',
+    'chain leaving { type nat hook output priority -100; policy accept;',
+    ...rule(forwarded, (set) => `ip daddr 127.0.0.1 tcp dport ${set} dnat ip to ${gateway}`),
+    '}',
+    'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
+    'oifname != "lo" ip saddr 127.0.0.0/8 masquerade',
+    '}',
+    // All namespaces of a machine share one table of neighbours: made-up ones would fill it, and cut off everybody.
+    'chain neighbours { type filter hook postrouting priority filter; policy accept;',
+    'oifname "lo" accept',
+    'meta nfproto ipv6 ct state new,invalid drop',
+    `rt ip nexthop ${gateway} accept`,
+    'update @met { ip daddr } accept',
+    'drop',
+    '}',
+    '}',
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import type { AddressRange } from '../../../platform/config.ts'
+import { dotted } from '../../network/addresses.ts'
+
+/** The addresses of the network of a project: 253 for containers, and one for the host's end, the bridge. */
+export interface BridgeSubnet {
+  /** Counted from the first of the range. */
+  readonly index: number
+  readonly gateway: string
+  readonly cidr: string
+}
+
+/** The length of the prefix of each network. */
+const prefix = 24
+const size = 2 ** (32 - prefix)
+
+/** @param index from 0 to `bridgeCount` - 1 */
+export function bridgeSubnet({ first }: AddressRange, index: number): BridgeSubnet {
+  const base = first + index * size
+  return { index, gateway: dotted(base + 1), cidr: `${dotted(base)}/${prefix}` }
+}
+
+/** At most 65,536: the range has a prefix of at least 8 bits. */
+export const bridgeCount = ({ bits }: Pick<AddressRange, 'bits'>): number => 2 ** (prefix - bits)
+
+/** The names of what one server makes for containers; the data directory tells the servers of a machine apart. */
+export interface BridgeNames {
+  /** The nftables table. */
+  readonly table: string
+  /** The beginning of the names of its bridges; not that of the interfaces of processes, which have rules of their own. */
+  readonly interfaces: string
+}
+
+/** @param dataDirectory its absolute path */
+export function bridgeNamesOf(dataDirectory: string): BridgeNames {
+  const hash = createHash('sha256').update(dataDirectory).digest('hex')
+  return { table: `fairlead-${hash.slice(0, 16)}-containers`, interfaces: `fc${hash.slice(0, 8)}` }
+}
+
+/** Returns the name of a bridge: at most 15 characters, the kernel's limit. */
+export const bridgeName = ({ interfaces }: Pick<BridgeNames, 'interfaces'>, index: number): string =>
+  `${interfaces}${index.toString(16).padStart(4, '0')}`
+
+/** A network that a route of this machine leads to, from its first to its last address. */
+export interface Routed {
+  readonly from: number
+  readonly to: number
+}
+
+/** Reads /proc/net/route, in which addresses are hexadecimal numbers, the last byte first. The default route is left out. */
+export function routedNetworks(table: string): Routed[] {
+  return table
+    .split('\n')
+    .slice(1)
+    .flatMap((line) => {
+      const [, destination = '', , , , , , mask = ''] = line.split(/\s+/)
+      if (destination === '' || swapped(mask) === 0) return []
+      const from = swapped(destination)
+      return [{ from, to: from + (0xffff_ffff - swapped(mask)) }]
+    })
+}
+
+/** True when a route of this machine leads to addresses of the network. */
+export function isRouted({ first }: AddressRange, index: number, routed: readonly Routed[]): boolean {
+  const base = first + index * size
+  return routed.some(({ from, to }) => from < base + size && to >= base)
+}
+
+function swapped(hex: string): number {
+  return Buffer.from(hex.padStart(8, '0'), 'hex').readUInt32LE()
+}

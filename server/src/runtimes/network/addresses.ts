@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import type { AddressRange } from '../../platform/config.ts'
+
+/** Apps and builds may reach different things, so the names of their interfaces differ. */
+export type NetworkKind = 'app' | 'build'
+
+/** A network of four IPv4 addresses of the range: the host has the second, the app or build the third. */
+export interface Subnet {
+  /** Counted from the first of the range. */
+  readonly index: number
+  readonly host: string
+  readonly inside: string
+  readonly cidr: string
+}
+
+/** @throws Error when the index is not one of the range's */
+export function subnetAt(range: AddressRange, index: number): Subnet {
+  if (index < 0 || index >= subnetCount(range)) throw new Error(`no network has the number ${index}`)
+  const base = range.first + 4 * index
+  return { index, host: dotted(base + 1), inside: dotted(base + 2), cidr: `${dotted(base)}/30` }
+}
+
+/** At most 65,536: an interface has room for four hexadecimal digits in its name. */
+export const subnetCount = ({ bits }: Pick<AddressRange, 'bits'>): number => Math.min(2 ** (30 - bits), 2 ** 16)
+
+export const cidrOf = ({ first, bits }: AddressRange): string => `${dotted(first)}/${bits}`
+
+/**
+ * Returns the unique local IPv6 address (RFC 4193) that goes with an IPv4 one; neighbours share a /126. It only leads from
+ * the host to apps that listen on IPv6 loopback.
+ */
+export function ipv6Of(ipv4: string): string {
+  const [a = 0, b = 0, c = 0, d = 0] = ipv4.split('.').map(Number)
+  return `fdfa:171e:ad00::${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+}
+
+/** The names of everything that one server makes; the data directory tells the servers of a machine apart. */
+export interface Names {
+  /** The nftables table. */
+  readonly table: string
+  /** The beginning of the names of its network namespaces. */
+  readonly namespaces: string
+  /** The beginning of the names of its interfaces. */
+  readonly interfaces: string
+}
+
+/** @param dataDirectory its absolute path */
+export function namesOf(dataDirectory: string): Names {
+  const hash = createHash('sha256').update(dataDirectory).digest('hex')
+  return {
+    table: `fairlead-${hash.slice(0, 16)}`,
+    namespaces: `fairlead-${hash.slice(0, 16)}-`,
+    interfaces: `fl${hash.slice(0, 8)}`,
+  }
+}
+
+/** Returns the name of a host's interface: at most 15 characters, the kernel's limit. */
+export const interfaceName = ({ interfaces }: Pick<Names, 'interfaces'>, kind: NetworkKind, index: number): string =>
+  `${interfaces}${kind[0]}${hex(index)}`
+
+/** Returns the name of a namespace, which tells its owner and its addresses. */
+export const namespaceName = (
+  { namespaces }: Pick<Names, 'namespaces'>,
+  owner: { readonly id: string; readonly kind: NetworkKind },
+  index: number,
+): string => `${namespaces}${hex(index)}-${owner.id}.${owner.kind}`
+
+/** Returns the content of the name of a namespace; `null` for a name of someone else. */
+export function parseNamespace(
+  { namespaces }: Pick<Names, 'namespaces'>,
+  name: string,
+): { readonly index: number; readonly id: string; readonly kind: NetworkKind } | null {
+  if (!name.startsWith(namespaces)) return null
+  const [, index, id, kind] = /^([\da-f]{4})-(.+)\.(app|build)$/.exec(name.slice(namespaces.length)) ?? []
+  if (index === undefined || id === undefined) return null
+  return { index: Number.parseInt(index, 16), id, kind: kind === 'app' ? 'app' : 'build' }
+}
+
+const hex = (index: number): string => index.toString(16).padStart(4, '0')
+export const dotted = (address: number): string => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')

@@ -1,0 +1,276 @@
+import type { AddressRange } from '../../platform/config.ts'
+import { specialIpv4 } from '../../platform/outbound.ts'
+import { cidrOf, type Names, type Subnet } from './addresses.ts'
+import { type Address, joined, loopbackPorts, type PortRange, type Reach } from './reach.ts'
+import { isLoopback, type Resolver } from './resolvers.ts'
+
+/** The input of the rules, with all names resolved. */
+export interface Policy {
+  readonly range: AddressRange
+  readonly reach: Reach
+  readonly resolvers: readonly Resolver[]
+  readonly services: readonly Address[]
+  readonly mirrors: readonly Address[]
+}
+
+/** The way in which the networks of a range are made. */
+export type Medium =
+  /** Each network has one member and an interface of its own. */
+  | 'links'
+  /** The members of a network share a bridge, whose packets pass the rules where `br_netfilter` is loaded. */
+  | 'bridges'
+
+/** Cloud providers' metadata services answer on link-local addresses; they are refused even where private ones are not. */
+export const linkLocal = '169.254.0.0/16'
+/**
+ * How many connections a network may have to the services of this machine: PostgreSQL, the API and the gateway have room for a
+ * limited number of all.
+ */
+export const connectionsEach = 200
+/**
+ * How many connections of a network may be to PostgreSQL, where one that has not logged in takes the place of a session. No plan
+ * has more for a database.
+ */
+export const sessionsEach = 100
+/**
+ * How many connections to the outside a network may begin: the kernel remembers those of all networks in one table, an ended one
+ * for two minutes.
+ */
+export const beginning = 'limit rate over 100/second burst 2000 packets'
+/**
+ * How many connections to PostgreSQL a network may begin, each of which is a new process. Further ones are dropped, so that the
+ * client tries again a second later.
+ */
+export const loginsBeginning = 'limit rate over 100/second burst 200 packets'
+export const dns = 'meta l4proto { tcp, udp } th dport 53'
+
+/**
+ * Returns the host's rules as `nft -f` takes them; they replace those of an earlier server at once. They decide what comes
+ * out of the networks: answers, the internet, resolvers, and the services of this machine that are meant for apps.
+ *
+ * @param opened the ports of apps that the gateway has opened
+ */
+export function hostRules(
+  names: Pick<Names, 'table' | 'interfaces'>,
+  policy: Policy,
+  opened: readonly number[],
+  medium: Medium = 'links',
+): string {
+  const { table, interfaces } = names
+  const { member, memberType, passOn, between } = mediums[medium]
+  const own = `"${interfaces}*"`
+  const network = cidrOf(policy.range)
+  return [
+    `table inet ${table}`,
+    `delete table inet ${table}`,
+    `table inet ${table} {`,
+    ...hostSets(policy, opened, memberType),
+    'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
+    `iifname != ${own} accept`,
+    ...passOn,
+    ...toLoopback(network, names, policy),
+    '}',
+    // PostgreSQL's rules know loopback alone.
+    'chain arriving { type nat hook input priority 100; policy accept;',
+    ...rule(
+      ports(policy.reach.localOnly),
+      (set) => `iifname ${own} ip daddr 127.0.0.1 tcp dport ${set} snat ip to 127.0.0.1`,
+    ),
+    '}',
+    ...inputChain(own, network, policy, member),
+    'chain forward { type filter hook forward priority filter; policy accept;',
+    `oifname ${own} ct state established,related accept`,
+    ...between(own),
+    `oifname ${own} drop`,
+    `iifname != ${own} accept`,
+    'ct state established,related accept',
+    `update @beginning { ${member} ${beginning} } reject`,
+    ...outside(network, names, policy),
+    '}',
+    // Without its namespace, an address would be looked for outside.
+    'chain output { type filter hook output priority filter; policy accept;',
+    `ip daddr ${network} oifname != "lo" oifname != "${interfaces.slice(0, 2)}*" reject`,
+    '}',
+    'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
+    `ip saddr ${network} iifname ${own} oifname != ${own} masquerade`,
+    '}',
+    '}',
+    '',
+  ].join('\n')
+}
+
+/** Decides what comes in to services of this machine. */
+function inputChain(own: string, network: string, { reach, resolvers }: Policy, member: string): string[] {
+  return [
+    'chain input { type filter hook input priority filter; policy accept;',
+    `iifname != ${own} accept`,
+    'ct state established,related accept',
+    'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+    // DNS over UDP has no connections that end.
+    ...rule(ports(reach.localOnly), (set) => `tcp dport ${set} update @logins { ${member} ${loginsBeginning} } drop`),
+    ...rule(
+      ports(reach.localOnly),
+      (set) => `tcp dport ${set} add @sessions { ${member} ct count over ${sessionsEach} } reject with tcp reset`,
+    ),
+    `meta l4proto tcp add @busy { ${member} ct count over ${connectionsEach} } reject with tcp reset`,
+    'ip daddr 127.0.0.0/8 ct status dnat accept',
+    ...rule(addresses(resolvers), (set) => `ip daddr ${set} ${dns} accept`),
+    ...rule(ports(reach.direct), (set) => `ip daddr != ${network} tcp dport ${set} accept`),
+    ...(reach.apps?.at === 'direct' ? [`ip daddr != ${network} tcp dport @apps accept`] : []),
+    ...refusal,
+    '}',
+  ]
+}
+
+/** The parts of the rules in which networks with one member and those with several differ. */
+const mediums: Readonly<Record<Medium, MediumRules>> = {
+  links: { member: 'iifname', memberType: 'ifname', passOn: [], between: () => [] },
+  bridges: {
+    member: 'iifname . ip saddr',
+    memberType: 'ifname . ipv4_addr',
+    // Members may use among themselves a port that stands for a service of this machine.
+    passOn: ['fib daddr type != local accept'],
+    // The way to the address leads back to where the packet came from: both are in the same network.
+    between: (own) => [`iifname ${own} fib daddr . iif oif exists accept`],
+  },
+}
+
+interface MediumRules {
+  /** The key that tells the members apart, whose connections are counted. */
+  readonly member: string
+  readonly memberType: string
+  /** Rules for what a network has for others than this machine. */
+  readonly passOn: readonly string[]
+  /** Rules for what the members of a network have for each other. */
+  readonly between: (own: string) => readonly string[]
+}
+
+function hostSets({ services, mirrors }: Policy, opened: readonly number[], member: string): string[] {
+  return [
+    ...addressSet('services', services),
+    ...addressSet('mirrors', mirrors),
+    'set apps { type inet_service;',
+    ...(opened.length === 0 ? [] : [`elements = { ${opened.join(', ')} }`]),
+    '}',
+    `set busy { type ${member}; size 65535; flags dynamic; }`,
+    `set sessions { type ${member}; size 65535; flags dynamic; }`,
+    `set logins { type ${member}; size 65535; flags dynamic; timeout 1h; }`,
+    `set beginning { type ${member}; size 65535; flags dynamic; timeout 1h; }`,
+  ]
+}
+
+/** Returns the command that adds the opened port of an app to the host's rules. */
+export const openedRule = ({ table }: Pick<Names, 'table'>, port: number): string =>
+  `add element inet ${table} apps { ${port} }\n`
+
+/** Returns the opened ports in the host's rules, as `nft -j list set` prints them. */
+export function openedPorts(printed: string): number[] {
+  const { nftables } = JSON.parse(printed) as { nftables: { set?: { elem?: unknown[] } }[] }
+  return nftables.flatMap(({ set }) => set?.elem ?? []).filter((port) => typeof port === 'number')
+}
+
+/** Returns the commands that replace the mirrors in the host's rules. */
+export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly Address[]): string {
+  const elements = mirrors.map(({ address, port }) => `${address} . ${port}`)
+  return [
+    `flush set inet ${table} mirrors`,
+    ...(elements.length === 0 ? [] : [`add element inet ${table} mirrors { ${elements.join(', ')} }`]),
+    '',
+  ].join('\n')
+}
+
+/**
+ * Returns the rules inside a network. An app that listens on loopback alone is reached as one that listens on any address,
+ * and sees the gateway at loopback; the services of this machine at 127.0.0.1 answer there.
+ */
+export function insideRules(link: string, { host }: Subnet, { reach, resolvers, services, mirrors }: Policy): string {
+  const outer = `"${link}"`
+  const forwarded = ports([...onLoopback(reach), ...loopbackPorts(services), ...loopbackPorts(mirrors)])
+  return [
+    'table inet fairlead {',
+    'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
+    `iifname ${outer} meta nfproto ipv4 meta l4proto tcp dnat ip to 127.0.0.1`,
+    `iifname ${outer} meta nfproto ipv6 meta l4proto tcp dnat ip6 to ::1`,
+    '}',
+    'chain arriving { type nat hook input priority 100; policy accept;',
+    `iifname ${outer} ip daddr 127.0.0.1 meta l4proto tcp snat ip to 127.0.0.1`,
+    `iifname ${outer} ip6 daddr ::1 meta l4proto tcp snat ip6 to ::1`,
+    '}',
+    'chain leaving { type nat hook output priority -100; policy accept;',
+    ...rule(forwarded, (set) => `ip daddr 127.0.0.1 tcp dport ${set} dnat ip to ${host}`),
+    ...resolvers
+      .filter(({ named }) => isLoopback(named))
+      .map(({ named, address }) => `ip daddr ${named} ${dns} dnat ip to ${isLoopback(address) ? host : address}`),
+    '}',
+    'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
+    `oifname ${outer} ip saddr 127.0.0.0/8 masquerade`,
+    '}',
+    // All namespaces of a machine share one table of neighbours: made-up ones would fill it, and cut off everybody.
+    'chain neighbours { type filter hook postrouting priority filter; policy accept;',
+    `oifname != ${outer} accept`,
+    `meta nfproto ipv4 rt ip nexthop != ${host} drop`,
+    'meta nfproto ipv6 ct state new,invalid drop',
+    '}',
+    '}',
+    '',
+  ].join('\n')
+}
+
+/** Requests for this machine's loopback come to the host's end of a network. */
+function toLoopback(
+  network: string,
+  { interfaces }: Pick<Names, 'interfaces'>,
+  { reach, resolvers, services, mirrors }: Policy,
+): string[] {
+  const local = resolvers.find(({ address }) => isLoopback(address))
+  const to = (set: string) => `ip daddr ${network} tcp dport ${set} dnat ip to 127.0.0.1`
+  return [
+    ...(local === undefined ? [] : [`ip daddr ${network} ${dns} dnat ip to ${local.address}`]),
+    ...rule(ports([...reach.loopback, ...loopbackPorts(services)]), to),
+    ...(reach.apps?.at === 'loopback' ? [to('@apps')] : []),
+    ...rule(ports(loopbackPorts(mirrors)), (set) => `iifname "${interfaces}b*" ${to(set)}`),
+  ]
+}
+
+function outside(network: string, { interfaces }: Pick<Names, 'interfaces'>, { reach, resolvers }: Policy): string[] {
+  const allow = reach.outbound.allow.filter((entry) => !entry.includes(':'))
+  return [
+    // The addresses inside are IPv4 alone, and ports that others forward lead to services of this machine.
+    'meta nfproto ipv6 reject',
+    'ct status dnat reject',
+    `ip daddr ${network} reject`,
+    ...rule(addresses(resolvers), (set) => `ip daddr ${set} ${dns} accept`),
+    'ip daddr . tcp dport @services accept',
+    `iifname "${interfaces}b*" ip daddr . tcp dport @mirrors accept`,
+    ...allow.map((entry) => `ip daddr ${entry} accept`),
+    `ip daddr ${linkLocal} reject`,
+    ...(reach.outbound.mode === 'any' ? [] : specialIpv4.map((entry) => `ip daddr ${entry} reject`)),
+  ]
+}
+
+const refusal: readonly string[] = ['meta l4proto tcp reject with tcp reset', 'reject']
+
+/** Returns the ports that an app finds at 127.0.0.1, those included that are not open yet. */
+export const onLoopback = ({ loopback, apps }: Reach): PortRange[] => [
+  ...loopback,
+  ...(apps?.at === 'loopback' ? [apps.ports] : []),
+]
+
+function addressSet(name: string, elements: readonly Address[]): string[] {
+  const unique = [...new Set(elements.map(({ address, port }) => `${address} . ${port}`))]
+  return [
+    `set ${name} { type ipv4_addr . inet_service;`,
+    ...(unique.length === 0 ? [] : [`elements = { ${unique.join(', ')} }`]),
+    '}',
+  ]
+}
+
+export const addresses = (resolvers: readonly Resolver[]): string[] => [
+  ...new Set(resolvers.map(({ address }) => address).filter((address) => !isLoopback(address))),
+]
+
+export const ports = (ranges: readonly PortRange[]): string[] => joined(ranges).map(({ from, to }) => `${from}-${to}`)
+
+/** A rule with a set of at least one element: nftables has no empty ones. */
+export const rule = (elements: readonly string[], text: (set: string) => string): string[] =>
+  elements.length === 0 ? [] : [text(`{ ${elements.join(', ')} }`)]

@@ -1,0 +1,186 @@
+import { randomInt } from 'node:crypto'
+import type { AddressRange } from '../../../platform/config.ts'
+import type { ProcessIdentity } from '../../../platform/processes.ts'
+import {
+  interfaceName,
+  type Names,
+  type NetworkKind,
+  namesOf,
+  namespaceName,
+  subnetAt,
+  subnetCount,
+} from '../../network/addresses.ts'
+import { policyOf, publishPort, setHostTable } from '../../network/host-table.ts'
+import type { Reach } from '../../network/reach.ts'
+import { readResolvers } from '../../network/resolvers.ts'
+import { insideRules, mirrorRules, type Policy } from '../../network/rules.ts'
+import { runTool, ToolError, type Tools } from '../../network/tools.ts'
+import {
+  enterNamespace,
+  makeNamespace,
+  ownNamespaces,
+  removeNamespace,
+  removeNetworks,
+  sweepNamespaces,
+} from './namespaces.ts'
+import type { ForwardedPorts } from './pasta.ts'
+
+/** The owner of a network: an app or a build of a release. */
+export interface Owner {
+  /** Of the release. */
+  readonly id: string
+  readonly kind: NetworkKind
+}
+
+export interface Network {
+  /** The IPv4 address at which the host reaches it; `null` where it does by ports of its own. */
+  readonly address: string | null
+  /** The ports of the host's loopback that lead to it; `null` without. */
+  readonly forward: Forward | null
+  /** The program that enters the network and becomes the next one, with its arguments; it needs the rights of the server. */
+  readonly enter: readonly string[]
+  /** Resolves when it is whole; nothing of the owner may run in it before. Rejects when that fails. */
+  readonly ready: Promise<void>
+}
+
+/** Ports of the host's loopback that are the app's for as long as a process of the server's user exists. */
+export interface Forward extends ForwardedPorts {
+  readonly holder: ProcessIdentity
+}
+
+/** Networks of apps and builds: namespaces of the kernel, which outlive the server with the processes in them. */
+export interface Networks {
+  /** Makes a network, in place of an earlier one of the same owner. */
+  open(owner: Owner): Promise<Network>
+  /** Returns the program that enters the network of a running process, with its arguments. */
+  enterThatOf(pid: number): string[]
+  /**
+   * Leads connections that `holder`'s network has for the port `from` to its port `to`, in place of an earlier one. Networks
+   * with an address take connections at every port, and need no such thing.
+   */
+  redirect(holder: ProcessIdentity, ports: { readonly from: number; readonly to: number }): Promise<void>
+  /** Begins to remove the network of an owner: its processes are cut off soon. */
+  remove(owner: Owner): Promise<void>
+  /** Lets apps reach the port of an app, which the gateway has opened on this machine. */
+  publish(port: number): Promise<void>
+  /** Removes the networks of this server in which nothing runs. */
+  sweep(): Promise<void>
+  /** Removes the networks in which nothing runs, and the rules when no network is left. */
+  close(): Promise<void>
+}
+
+export interface NetworksOptions {
+  readonly tools: Tools
+  readonly dataDirectory: string
+  readonly range: AddressRange
+  readonly reach: Reach
+}
+
+/** Opens the networks where this machine can have them, which is tried; else returns the reason why not. */
+export async function tryNetworks(options: NetworksOptions): Promise<Networks | string> {
+  const trial: Owner = { id: 'trial', kind: 'app' }
+  try {
+    const networks = await openNetworks(options)
+    const { ready } = await networks.open(trial)
+    await ready.finally(() => networks.remove(trial))
+    await networks.sweep()
+    return networks
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Sets the host's rules and returns the networks. Rejects with a `ToolError` on a machine that cannot have them. */
+async function openNetworks(options: NetworksOptions): Promise<Networks> {
+  const { tools, range, dataDirectory } = options
+  const names = namesOf(dataDirectory)
+  const count = subnetCount(range)
+  let policy = await policyOf(options)
+  await setHostTable(tools, names, policy, 'links')
+  // All are used in turn, so that a late packet for an app that has ended reaches no other one.
+  let next = randomInt(count)
+  const take = (): number => {
+    next = (next + 1) % count
+    return next
+  }
+
+  /** Resolvers change, and mirrors move. An app, which starts in a hurry, needs no names looked up. */
+  const refresh = async (kind: NetworkKind): Promise<void> => {
+    if (kind === 'app') {
+      policy = { ...policy, resolvers: await readResolvers() }
+      return
+    }
+    const earlier = JSON.stringify(policy.mirrors)
+    policy = await policyOf(options)
+    if (JSON.stringify(policy.mirrors) === earlier) return
+    await runTool(tools.nft, ['-f', '-'], mirrorRules(names, policy.mirrors))
+  }
+
+  const { remove, removed } = createRemoval(tools, names)
+
+  return {
+    async open(owner) {
+      await remove(owner)
+      await refresh(owner.kind)
+      return makeNetwork({ tools, names, range, policy }, owner, take)
+    },
+
+    enterThatOf: (pid) => [tools.nsenter, `--net=/proc/${pid}/ns/net`, '--'],
+    redirect: async () => undefined,
+    remove,
+
+    publish: (port) => publishPort(tools, names, port),
+
+    async sweep() {
+      await removed()
+      await sweepNamespaces(tools, names)
+    },
+
+    async close() {
+      await removed()
+      await removeNetworks(tools, dataDirectory)
+    },
+  }
+}
+
+/** Removes networks in the background: the kernel takes its time, and the next network has another number. */
+function createRemoval(tools: Tools, names: Names): Pick<Networks, 'remove'> & { removed(): Promise<unknown> } {
+  const removing = new Map<string, Promise<void>>()
+  return {
+    async remove({ id, kind }) {
+      for (const named of await ownNamespaces(names)) {
+        if (named.id !== id || named.kind !== kind || removing.has(named.name)) continue
+        const removal = removeNamespace(tools, names, named)
+          // The next start of the server removes it, and its number is not taken until then.
+          .catch(() => undefined)
+          .finally(() => removing.delete(named.name))
+        removing.set(named.name, removal)
+      }
+    },
+    removed: () => Promise.all(removing.values()),
+  }
+}
+
+/** @param take returns the number of another network of the range */
+async function makeNetwork(
+  { tools, names, range, policy }: Pick<NetworksOptions, 'tools' | 'range'> & { names: Names; policy: Policy },
+  owner: Owner,
+  take: () => number,
+): Promise<Network> {
+  const taken = new Set((await ownNamespaces(names)).map(({ index }) => index))
+  for (let tried = 0; tried < subnetCount(range); tried += 1) {
+    const index = take()
+    if (taken.has(index)) continue
+    const subnet = subnetAt(range, index)
+    const name = namespaceName(names, owner, index)
+    const link = interfaceName(names, owner.kind, index)
+    try {
+      const ready = await makeNamespace(tools, { name, link, subnet }, insideRules(link, subnet, policy))
+      return { address: subnet.inside, forward: null, enter: enterNamespace(tools, name), ready: ready() }
+    } catch (error) {
+      await removeNamespace(tools, names, { name, index, ...owner })
+      if (!(error instanceof ToolError && error.message.includes('File exists'))) throw error
+    }
+  }
+  throw new Error('no network is left for another app. Widen FAIRLEAD_APP_NETWORK.')
+}

@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import minVersion from 'semver/ranges/min-version.js'
+import { isModernYarn, type ToolName } from '../../../platform/toolchain.ts'
+
+/** The npm package that holds a tool for this machine. */
+export interface ToolPackage {
+  readonly name: string
+  /** The files of the package that are kept; all where this is absent. */
+  readonly files?: readonly string[]
+  /** The program in the package; absent where its package.json names a script for Node. */
+  readonly program?: string
+  /** The package that hashes in `packageManager` are of, where it is another one. */
+  readonly hashed?: string
+}
+
+/** The facts about a machine that decide which build of a program runs on it. */
+export interface Machine {
+  readonly platform: string
+  /** As in `process.arch`. */
+  readonly arch: string
+  /** The flags in /proc/cpuinfo. */
+  readonly hasAvx2: boolean
+}
+
+export const thisMachine = (): Machine => ({
+  platform: process.platform,
+  arch: process.arch,
+  hasAvx2: process.arch === 'x64' && / avx2 /.test(cpuInfo()),
+})
+
+function cpuInfo(): string {
+  try {
+    return readFileSync('/proc/cpuinfo', 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * Returns the package of the npm registry that holds a tool. Node's own package `node` installs the same packages.
+ *
+ * @param range a version or a range: Yarn 2 and later is in another package than Yarn 1
+ */
+export function packageOf(tool: ToolName, range: string, { platform, arch, hasAvx2 }: Machine): ToolPackage {
+  if (tool === 'node') {
+    return { name: `node-${platform}-${arch}`, files: ['bin/node', 'package.json'], program: 'bin/node' }
+  }
+  if (tool === 'bun') {
+    const cpu = arch === 'arm64' ? 'aarch64' : arch
+    // Only the baseline build runs on processors without AVX2.
+    const build = arch === 'x64' && !hasAvx2 ? '-baseline' : ''
+    return { name: `@oven/bun-${platform}-${cpu}${build}`, program: 'bin/bun' }
+  }
+  if (tool === 'deno') return { name: `@deno/${platform}-${arch}-glibc`, program: 'deno' }
+  if (tool === 'yarn' && isModernYarn(range)) return { name: '@yarnpkg/cli-dist' }
+  if (tool === 'pnpm' && leastMajor(range) >= firstNativePnpm) {
+    return { name: `@pnpm/exe.${platform}-${arch}`, program: 'pnpm', hashed: 'pnpm' }
+  }
+  return { name: tool }
+}
+
+/** From this major on pnpm is no script for Node. */
+const firstNativePnpm = 12
+
+const leastMajor = (range: string): number => minVersion(range)?.major ?? 0
+
+/** The name of a tool in sentences. */
+export const titles: Readonly<Record<ToolName, string>> = {
+  node: 'Node',
+  npm: 'npm',
+  pnpm: 'pnpm',
+  yarn: 'Yarn',
+  bun: 'Bun',
+  deno: 'Deno',
+}

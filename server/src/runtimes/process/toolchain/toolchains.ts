@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import satisfies from 'semver/functions/satisfies.js'
+import type { Caches } from '../../../platform/disk/caches.ts'
+import { exists } from '../../../platform/files.ts'
+import { createKeyedLock } from '../../../platform/keyed-lock.ts'
+import type { ToolName, ToolRequest } from '../../../platform/toolchain.ts'
+import type { ReleasePaths } from '../release/layout.ts'
+import { locate } from './locate.ts'
+import { type Machine, packageOf } from './packages.ts'
+import { type OwnTools, prepareBin } from './prepare-bin.ts'
+import { folderName, readTools, type Tools, writeTools } from './record.ts'
+import type { ToolRegistry } from './registry.ts'
+import { resolveTools } from './resolve.ts'
+
+/** Gives each release the programs that it asks for: the server's own, or downloaded ones that releases share. */
+export interface Toolchains {
+  /**
+   * Chooses the versions for a release, downloads those that are missing, and records them.
+   *
+   * @param say writes a line of the build log
+   * @throws RuntimeError when a program cannot be had, or has another hash than the app says
+   */
+  equip(
+    paths: Pick<ReleasePaths, 'toolchain'>,
+    requests: readonly ToolRequest[],
+    options: { readonly signal: AbortSignal; readonly say: (line: string) => Promise<unknown> },
+  ): Promise<void>
+  /**
+   * Returns the folder that comes first on the PATH of a release. Downloads what was deleted meanwhile.
+   *
+   * @throws RegistryError when that is not possible
+   */
+  binOf(paths: Pick<ReleasePaths, 'toolchain'>): Promise<string>
+  /** Returns that folder, and those of the programs that the release does not share with all others. Throws as `binOf` does. */
+  programsOf(
+    paths: Pick<ReleasePaths, 'toolchain'>,
+  ): Promise<{ readonly bin: string; readonly folders: readonly string[] }>
+}
+
+/** A restart must not wait for a registry that hangs. */
+const restoreDeadlineMs = 120_000
+
+interface StoreOptions {
+  /** The folder for downloaded tools, which the users of apps can read. */
+  readonly directory: string
+  readonly own: OwnTools
+  readonly registry: ToolRegistry
+  readonly caches: Pick<Caches, 'use'>
+  readonly machine: Machine
+}
+
+/**
+ * @param options.bin the folder of the server's own programs
+ * @param options.now the time by which a version counts as old
+ */
+export function createToolchains(
+  options: StoreOptions & { readonly bin: string; readonly now?: () => Date },
+): Toolchains {
+  const { directory, registry, machine, own, now = () => new Date() } = options
+  const store = createStore(options)
+  const versionsOf = (request: ToolRequest, signal: AbortSignal) =>
+    registry.versions(packageOf(request.tool, request.range, machine).name, signal)
+
+  const toolsOf = async (paths: Pick<ReleasePaths, 'toolchain'>) => withoutOwnNode(await readTools(paths), options)
+  const binOf: Toolchains['binOf'] = async (paths) => {
+    const tools = await toolsOf(paths)
+    const entries = Object.entries(tools) as [ToolName, string][]
+    if (entries.length === 0) return options.bin
+    const signal = AbortSignal.timeout(restoreDeadlineMs)
+    for (const [tool, version] of entries) {
+      if (!(await exists(join(directory, folderName(tool, version))))) await store.download(tool, version, signal)
+    }
+    return store.prepare(tools)
+  }
+
+  return {
+    async equip(paths, requests, { signal, say }) {
+      const tools = await resolveTools(requests, {
+        ...{ own, directory, now: now(), say },
+        versions: (request) => versionsOf(request, signal),
+        async download(soFar, tool, version) {
+          // Written before the download, so that the caps of caches leave it alone from then on.
+          await writeTools(paths, { ...soFar, [tool]: version })
+          return store.download(tool, version, signal)
+        },
+      })
+      signal.throwIfAborted()
+      await writeTools(paths, tools)
+    },
+
+    binOf,
+
+    async programsOf(paths) {
+      const entries = Object.entries(await toolsOf(paths)) as [ToolName, string][]
+      return {
+        bin: await binOf(paths),
+        folders: entries.map(([tool, version]) => join(directory, folderName(tool, version))),
+      }
+    },
+  }
+}
+
+/** Leaves Node out where the server's own stands for it: the same version, or a later one of the same major. */
+async function withoutOwnNode(
+  tools: Tools,
+  { own, directory }: Pick<StoreOptions, 'own' | 'directory'>,
+): Promise<Tools> {
+  const { node, ...others } = tools
+  const isOwn = node !== undefined && (own.versions.node ?? []).some((version) => satisfies(version, `^${node}`))
+  return isOwn && !(await exists(join(directory, folderName('node', node)))) ? others : tools
+}
+
+/** The downloaded tools, and a folder of programs for each combination of them. */
+function createStore({ directory, own, registry, caches, machine }: StoreOptions) {
+  const lock = createKeyedLock()
+  const prepared = new Set<string>()
+  return {
+    /** Brings a tool, and returns its folder. Builds that need the same one wait for one download. */
+    async download(tool: ToolName, version: string, signal: AbortSignal): Promise<string> {
+      const path = join(directory, folderName(tool, version))
+      await caches.use(path, signal, async () => {
+        if (!(await exists(path))) await registry.download(packageOf(tool, version, machine), version, path, signal)
+      })
+      return path
+    },
+
+    async prepare(tools: Tools): Promise<string> {
+      const chosen = await locate(tools, own, { directory, machine })
+      const name = createHash('sha256').update(JSON.stringify(chosen)).digest('hex').slice(0, 16)
+      const bin = join(directory, `bin-${name}`)
+      await lock(bin, async () => {
+        if (prepared.has(bin) && (await exists(bin))) return
+        await prepareBin({ ...chosen, directory: bin })
+        prepared.add(bin)
+      })
+      return bin
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import { SourceError } from './source-error.ts'
+
+/** Limits on the files of a commit; more is no app, or meant to fill the disk. */
+const mostEntries = 200_000
+const deepest = 100
+const longestPath = 2_000
+/** The bytes that an entry takes at least on the disk. */
+const entryBytes = 4_096
+
+/** The figures of a commit's listing besides its size. */
+export interface TreeSummary {
+  /** The commits of the submodules by their paths. */
+  readonly submodules: ReadonlyMap<string, string>
+  readonly hasGitmodules: boolean
+}
+
+/**
+ * Reads the output of `git ls-tree -r -t -l -z` (git-ls-tree(1)) as it comes, and throws a `SourceError` as soon as the
+ * files are more, deeper or larger than is allowed: a tree of some kilobytes can name any number of files.
+ */
+export function createTreeReader(mostBytes: number): { read(chunk: Buffer): void; summary(): TreeSummary } {
+  const submodules = new Map<string, string>()
+  let hasGitmodules = false
+  let entries = 0
+  let bytes = 0
+  let rest: Buffer = Buffer.alloc(0)
+
+  const entry = (line: string): void => {
+    const [facts = '', path = ''] = splitOnce(line, '\t')
+    const [mode, , hash = '', size = '-'] = facts.split(/ +/)
+    entries += 1
+    bytes += entryBytes * Math.max(1, Math.ceil((size === '-' ? 0 : Number(size)) / entryBytes))
+    if (entries > mostEntries) throw tooLarge(`has more than ${mostEntries} files and folders`)
+    if (!(bytes <= mostBytes)) throw tooLarge(`takes more than ${mostBytes / 1_000_000} MB on the disk`)
+    if (path.length > longestPath || path.split('/').length > deepest) {
+      throw tooLarge(`has folders deeper than ${deepest}, or a path longer than ${longestPath} characters`)
+    }
+    if (mode === '160000') submodules.set(path, hash)
+    if (path === '.gitmodules' && mode?.startsWith('100')) hasGitmodules = true
+  }
+
+  return {
+    read(chunk) {
+      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+      let from = 0
+      for (let end = rest.indexOf(0, from); end !== -1; end = rest.indexOf(0, from)) {
+        entry(rest.toString('utf8', from, end))
+        from = end + 1
+      }
+      rest = rest.subarray(from)
+      if (rest.length > 4 * longestPath) throw tooLarge(`has a path longer than ${longestPath} characters`)
+    },
+    summary: () => ({ submodules, hasGitmodules }),
+  }
+}
+
+const tooLarge = (what: string): SourceError =>
+  new SourceError('too_large', `The commit ${what}. Leave out what the app does not need.`)
+
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator)
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { buildEnvironment } from '../harness/environment.ts'
+import { command } from '../harness/process.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
+import { filesIn } from './files-in.ts'
+import { type Platform, startPlatform } from './platform.ts'
+import type { Bench } from './row.ts'
+import { median } from './statistics.ts'
+
+const tries = 3
+const express = fileURLToPath(new URL('../fixtures/apps/express', import.meta.url))
+
+/**
+ * Measures `fairlead deploy .` as somebody's first command: in a repository of one's own, for an account without projects of
+ * that name, with default settings, until the app answers at the address that the command prints.
+ */
+export const benchFirstDeploy: Bench = async (signal) => {
+  await using platform = await startPlatform({ FAIRLEAD_BUILD_ENV: JSON.stringify(buildEnvironment()) })
+  const bare = await deployedOften(platform, nodeApp('Hello'), signal)
+  const packages = await deployedOften(platform, await filesIn(express), signal)
+  return {
+    rows: [
+      { name: 'first: fairlead deploy . of one file', measured: `${median(bare).toFixed(1)} s` },
+      { name: 'first: fairlead deploy . of an Express app', measured: `${median(packages).toFixed(1)} s` },
+    ],
+    notes: [
+      `First: from the start of the command to the first answer of the app, median of ${tries} new projects (` +
+        `${[...bare, ...packages].map((each) => each.toFixed(1)).join(', ')}), with the second that an app has to stay up. The ` +
+        'packages of Express come from the registry, for the cache of a new app is empty.',
+    ],
+  }
+}
+
+async function deployedOften(
+  platform: Platform,
+  files: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<number[]> {
+  const seconds: number[] = []
+  while (seconds.length < tries) seconds.push(await deployedIn(platform, files, signal))
+  return seconds
+}
+
+/** Returns the seconds until the app answered; the project is deleted. */
+async function deployedIn(
+  { server, client, apiKey }: Platform,
+  files: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<number> {
+  await using source = await repository(files)
+  const environment = { PATH: process.env['PATH'], FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: apiKey }
+  const options = { cwd: source.path, env: environment, signal }
+  const begin = performance.now()
+  const { stdout } = await promisify(execFile)(process.execPath, [command, 'deploy', '.', '--json'], options)
+  const { url, project_id } = JSON.parse(stdout)
+  const answer = await fetch(url, { signal })
+  const seconds = (performance.now() - begin) / 1000
+  if (!answer.ok) throw new Error(`the app answers with the status ${answer.status}`)
+  await client.projects.delete({ params: { project_id } })
+  return seconds
+}

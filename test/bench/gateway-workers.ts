@@ -1,0 +1,165 @@
+import { readFile } from 'node:fs/promises'
+import { availableParallelism, cpus } from 'node:os'
+import { join } from 'node:path'
+import { familyOf, readStat, ticksPerSecond } from '../../server/src/platform/processes.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { freePort } from './children.ts'
+import { nginxAnswering, startProxy } from './proxies.ts'
+import type { Load } from './proxy-load.ts'
+import type { BenchResult } from './row.ts'
+import { median } from './statistics.ts'
+
+const warmUpSeconds = 3
+const rounds = 21
+const roundSeconds = 1
+const aim = 1.3
+
+interface Round {
+  readonly perSecond: number
+  /** CPU time for each request, in microseconds: of the gateway, of the program behind it, of the load generator. */
+  readonly gateway: number
+  readonly answering: number
+  readonly load: number
+  /** The parts of the time of all cores, from 0 to 1: that was used, and that programs used which have no part in this. */
+  readonly busy: number
+  readonly foreign: number
+}
+
+interface Target {
+  readonly name: string
+  readonly address: string
+  /** The processes of the gateway, and those of the program behind it. */
+  readonly gateway: readonly number[]
+  readonly answering: readonly number[]
+  readonly measured: Round[]
+}
+
+/**
+ * Measures a gateway of one process and one of two, in turns. The load generator and the program behind the gateways run
+ * on the same cores, so both cost as little as possible, and the CPU times of all of them say how much is left: one worker
+ * is limited by a single core, two by what the others leave of all cores.
+ *
+ * @param app the port that answers where nginx is not installed
+ */
+export async function measureWorkers(load: Load, app: number, signal: AbortSignal): Promise<BenchResult> {
+  const cores = availableParallelism()
+  if (cores < 2) return { rows: [], notes: ['One worker is not compared with two: there is a single core.'] }
+  await using cleanup = new AsyncDisposableStack()
+  const answering = cleanup.use(await startProxy(nginxAnswering, { app, signal }))
+  const behind =
+    answering === null
+      ? { port: app, pids: [] }
+      : { port: Number(new URL(answering.address).port), pids: await familyOf(answering.pid) }
+  const one = cleanup.use(await startWorkers(1, behind, 'a gateway with one worker')).target
+  const two = cleanup.use(await startWorkers(2, behind, 'a gateway with two workers')).target
+
+  for (const { address } of [one, two]) await load.run(address, warmUpSeconds, signal)
+  for (let round = 0; round < rounds; round++) {
+    for (const target of round % 2 === 0 ? [one, two] : [two, one]) {
+      target.measured.push(await measure(target, load, signal))
+    }
+  }
+
+  const factor = median(
+    two.measured.map(({ perSecond }, at) => perSecond / (one.measured[at]?.perSecond ?? Number.NaN)),
+  )
+  const most = (cores * of(one, 'gateway')) / (of(two, 'gateway') + of(two, 'answering') + of(two, 'load'))
+  return {
+    rows: [
+      {
+        name: 'gateway: two workers',
+        measured: `${factor.toFixed(2)} × one`,
+        aim: { text: `≥ ${aim}`, met: factor >= aim },
+      },
+    ],
+    notes: [
+      ...[one, two].map(describe),
+      `By these CPU times two workers could serve about ${most.toFixed(2)} × one on ${cores} cores if nothing else ran. ` +
+        'The measured factor says little where other programs take a large part of the cores.',
+    ],
+  }
+}
+
+async function measure({ address, ...target }: Target, load: Load, signal: AbortSignal): Promise<Round> {
+  const times = () => ({
+    gateway: cpuTimeOf(target.gateway),
+    answering: cpuTimeOf(target.answering),
+    // The time of a load generator that has ended counts as this process's own.
+    load: cpuTimeOf([process.pid]),
+    ...timesOfCores(),
+  })
+  const before = times()
+  const { perSecond } = await load.run(address, roundSeconds, signal)
+  const after = times()
+  const requests = perSecond * roundSeconds
+  const used = (of: keyof typeof before) => after[of] - before[of]
+  const each = (of: keyof typeof before) => (used(of) * 1000) / requests
+  return {
+    perSecond,
+    gateway: each('gateway'),
+    answering: each('answering'),
+    load: each('load'),
+    busy: used('busy') / used('all'),
+    foreign: (used('busy') - used('gateway') - used('answering') - used('load')) / used('all'),
+  }
+}
+
+/** Returns the CPU time that processes have used so far, in milliseconds. */
+function cpuTimeOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + ((readStat(pid)?.cpuTicks ?? 0) * 1000) / ticksPerSecond, 0)
+}
+
+/** Returns the time of all cores since the machine was started, in milliseconds. */
+function timesOfCores(): { readonly busy: number; readonly all: number } {
+  const times = cpus().map((core) => core.times)
+  const idle = times.reduce((sum, each) => sum + each.idle, 0)
+  const all = times.reduce((sum, { user, nice, sys, idle: unused, irq }) => sum + user + nice + sys + unused + irq, 0)
+  return { busy: all - idle, all }
+}
+
+/** Starts a gateway of that many processes in front of a program, as a server starts it. */
+async function startWorkers(
+  workers: number,
+  behind: { readonly port: number; readonly pids: readonly number[] },
+  name: string,
+): Promise<{ readonly target: Target } & AsyncDisposable> {
+  const built: typeof import('../../server/src/gateway/gateway.ts') = await import(
+    new URL('../../server/dist/gateway/gateway.js', import.meta.url).href
+  )
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  const log = { info() {}, warn: console.warn, error: console.error }
+  const host = '127.0.0.1'
+  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers } as const
+  const gateway = await built.connectGateway({
+    dataDirectory: directory.path,
+    options,
+    runAs: null,
+    epoch: 1,
+    retireMs: 0,
+    log,
+  })
+  cleanup.defer(() => gateway.stop({ timeoutMs: 0 }))
+  const own = await freePort()
+  await gateway.open('app', { port: own })
+  await gateway.route('app', { deploymentId: 'dep', endpoints: [{ host, port: behind.port }] })
+  const { pid } = JSON.parse(await readFile(join(directory.path, 'gateway', 'gateway.json'), 'utf8'))
+  const pids = await familyOf(pid)
+  const owned = cleanup.move()
+  return {
+    target: { name, address: `http://${host}:${own}/`, gateway: pids, answering: behind.pids, measured: [] },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+const of = (target: Target, figure: keyof Round): number => median(target.measured.map((round) => round[figure]))
+
+function describe(target: Target): string {
+  const microseconds = (figure: 'gateway' | 'answering' | 'load') => `${of(target, figure).toFixed(1)} µs`
+  const percent = (figure: 'busy' | 'foreign') => `${Math.round(of(target, figure) * 100)} %`
+  return (
+    `${target.name}: ${Math.round(of(target, 'perSecond'))} requests/s; CPU time of each: ${microseconds('gateway')} in the ` +
+    `gateway, ${microseconds('answering')} in the program behind it, ${microseconds('load')} in the load generator; ` +
+    `${percent('busy')} of the cores were used, ${percent('foreign')} by other programs.`
+  )
+}

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { noDocker, startDockerd } from '../harness/docker.ts'
+import { importSystem, systemBase } from '../harness/docker-system.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
+import { type Platform, startPlatform } from './platform.ts'
+import type { Bench } from './row.ts'
+import { median } from './statistics.ts'
+
+const rounds = 7
+
+/** An app on a platform of its own. */
+interface Target {
+  readonly platform: Platform
+  readonly name: string
+  readonly url: string
+  readonly restartMs: number[]
+  readonly deployMs: number[]
+  id: string
+}
+
+/** Measures the same app in turns: as a process, and in a container of an image that the server has made of it. */
+export const benchGenerated: Bench = async (signal) => {
+  const why = await noDocker()
+  if (why !== null) return { rows: [], notes: [`all apps in containers: not measured, ${why}`] }
+  await using stack = new AsyncDisposableStack()
+  const dockerd = stack.use(await startDockerd())
+  await importSystem(dockerd)
+  const source = stack.use(await repository(nodeApp('Hello')))
+  const docker = { FAIRLEAD_RUNTIME: 'docker', DOCKER_HOST: dockerd.host, FAIRLEAD_DOCKER_BASE: systemBase }
+  const start = async (name: string, environment: Record<string, string>): Promise<Target> => {
+    const platform = stack.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0', ...environment }))
+    return { platform, name, ...(await deploy(platform, source.url)), restartMs: [], deployMs: [] }
+  }
+  const targets = [await start('process', {}), await start('container', docker)]
+  for (let round = 0; round < rounds; round += 1) {
+    for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
+      signal.throwIfAborted()
+      const begun = performance.now()
+      Object.assign(target, await deploy(target.platform, source.url))
+      target.deployMs.push(performance.now() - begun)
+      target.restartMs.push(await restart(target, signal))
+    }
+  }
+  const memory = await Promise.all(targets.map((target) => memoryOf(target, signal)))
+  const both = (of: (target: Target, at: number) => string) => targets.map(of).join(' and ')
+  return {
+    rows: [
+      { name: 'process and container: deploy', measured: both(({ deployMs }) => milliseconds(deployMs)) },
+      { name: 'process and container: restart', measured: both(({ restartMs }) => milliseconds(restartMs)) },
+      {
+        name: 'process and container: memory',
+        measured: both((_, at) => `${((memory[at] ?? 0) / 1e6).toFixed(1)} MB`),
+      },
+    ],
+    notes: [
+      `Processes and containers: medians of ${rounds} rounds in turns, each a deployment and a restart of one app.`,
+    ],
+  }
+}
+
+const milliseconds = (all: readonly number[]): string => `${Math.round(median(all))} ms`
+
+async function deploy({ client, projectId }: Platform, url: string): Promise<{ id: string; url: string }> {
+  const made = await deployAndSettle(client, projectId, { name: 'web', git_url: url })
+  if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
+  return { id: made.id, url: made.url }
+}
+
+/** Restarts the app; returns the milliseconds until it runs. */
+async function restart({ platform: { client, projectId }, id }: Target, signal: AbortSignal): Promise<number> {
+  const params = { project_id: projectId, id }
+  const begun = performance.now()
+  await client.deployments.restart({ params })
+  while ((await client.deployments.get({ params })).status === 'building') await sleep(5, undefined, { signal })
+  return performance.now() - begun
+}
+
+/** Returns the bytes of the instance, when they are measured next. */
+async function memoryOf({ platform: { client, projectId }, url }: Target, signal: AbortSignal): Promise<number> {
+  await (await fetch(url)).text()
+  const { apps } = await client.apps.list({ params: { project_id: projectId } })
+  const params = { project_id: projectId, app_id: apps[0]?.id ?? '' }
+  for (;;) {
+    const { processes } = await client.processes.list({ params })
+    const usage = processes[0]?.running[0]?.usage
+    if (usage) return usage.memory_bytes
+    await sleep(500, undefined, { signal })
+  }
+}

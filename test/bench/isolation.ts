@@ -1,0 +1,90 @@
+import { readdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { nodeApp, repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { type Platform, startPlatform } from './platform.ts'
+import { createLoad } from './proxy-load.ts'
+import type { Bench } from './row.ts'
+import { median } from './statistics.ts'
+
+const rounds = 9
+const roundSeconds = 1
+const connections = 16
+const mostDearerMs = 60
+const leastRatio = 0.95
+
+/** An app on a platform of its own. */
+interface Target {
+  readonly platform: Platform
+  readonly id: string
+  readonly url: string
+  readonly startMs: number[]
+  readonly perSecond: number[]
+}
+
+/** Measures the same app in turns: with all isolation that this machine offers, and outside a sandbox and a network of its own. */
+export const benchIsolation: Bench = async (signal) => {
+  await using cleanup = new AsyncDisposableStack()
+  const directory = cleanup.use(await temporaryDirectory())
+  await linkWithoutSandbox(directory.path)
+  const inside = await startTarget(cleanup.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0' })))
+  const plain = { FAIRLEAD_STABLE_TIME: '0', FAIRLEAD_APP_NETWORK: 'none', PATH: directory.path }
+  const outside = await startTarget(cleanup.use(await startPlatform(plain)))
+  const load = cleanup.use(await createLoad({ connections }))
+  for (let round = 0; round < rounds; round++) {
+    for (const target of round % 2 === 0 ? [inside, outside] : [outside, inside]) {
+      target.startMs.push(await restart(target, signal))
+      target.perSecond.push((await load.run(target.url, roundSeconds, signal)).perSecond)
+    }
+  }
+  const dearer = median(inside.startMs.map((ms, at) => ms - (outside.startMs[at] ?? Number.NaN)))
+  const ratio = median(inside.perSecond.map((each, at) => each / (outside.perSecond[at] ?? Number.NaN)))
+  return {
+    rows: [
+      {
+        name: 'isolation: start',
+        measured: `${Math.round(dearer)} ms dearer`,
+        aim: { text: `≤ ${mostDearerMs} ms`, met: dearer <= mostDearerMs },
+      },
+      {
+        name: 'isolation: requests/s',
+        measured: `${ratio.toFixed(2)} of outside`,
+        aim: { text: `≥ ${leastRatio}`, met: ratio >= leastRatio },
+      },
+    ],
+    notes: [
+      `Isolation: medians of the differences and ratios in ${rounds} rounds in turns, each a restart and ${roundSeconds} s of ` +
+        `${connections} connections of ${load.name} through the gateway.`,
+      ...[inside, outside].map(
+        ({ startMs, perSecond }, at) =>
+          `${at === 0 ? 'inside' : 'outside'}: restart ${Math.round(median(startMs))} ms, ${Math.round(median(perSecond))} requests/s`,
+      ),
+    ],
+  }
+}
+
+/** Fills a folder with links to all programs of the system but bubblewrap. */
+async function linkWithoutSandbox(folder: string): Promise<void> {
+  for (const program of await readdir('/usr/bin')) {
+    if (program !== 'bwrap') await symlink(join('/usr/bin', program), join(folder, program))
+  }
+}
+
+async function startTarget(platform: Platform): Promise<Target> {
+  await using source = await repository(nodeApp('Hello'))
+  const { client, projectId } = platform
+  const { id, url, status, failure } = await deployAndSettle(client, projectId, { name: 'web', git_url: source.url })
+  if (status !== 'running') throw new Error(`the app is ${status}: ${failure?.message}`)
+  return { platform, id, url, startMs: [], perSecond: [] }
+}
+
+/** Restarts the app; returns the milliseconds until it runs. */
+async function restart({ platform: { client, projectId }, id }: Target, signal: AbortSignal): Promise<number> {
+  const params = { project_id: projectId, id }
+  const startedAt = performance.now()
+  await client.deployments.restart({ params })
+  while ((await client.deployments.get({ params })).status === 'building') await sleep(5, undefined, { signal })
+  return performance.now() - startedAt
+}

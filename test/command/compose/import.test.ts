@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { query } from '../../harness/databases.ts'
+import { fairlead } from '../../harness/process.ts'
+import { repository } from '../../harness/repository.ts'
+import { testServer } from '../../harness/server.ts'
+
+const compose = `
+services:
+  web:
+    build: .
+    environment:
+      STORE: postgres://shop:secret@db/shop
+      WHO: \${WHO}
+    scale: 2
+  worker:
+    build: { context: ./worker, dockerfile: Worker.dockerfile }
+  db:
+    image: postgres:9
+`
+const app = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': `const { STORE, WHO } = process.env
+require('node:http').createServer((_, response) => response.end(JSON.stringify({ STORE, WHO }))).listen(process.env.PORT)`,
+}
+
+it('import compose makes apps and databases once, says what it leaves out, and goes on when it is run again', async () => {
+  await using server = await testServer()
+  await server.client.projects.create({ body: { name: 'Shop', plan: 'enterprise' } })
+  await using source = await repository({ 'compose.yaml': compose, ...app })
+  const environment = { FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey, WHO: 'me' }
+  const run = (...args: string[]) =>
+    fairlead(['import', 'compose', source.path, '--project', 'Shop', ...args], environment)
+
+  const dry = await run('--dry-run')
+  expect(dry).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('database db, PostgreSQL 9\napp web, of the folder .'),
+  })
+  const [project] = (await server.client.projects.list()).projects
+  const params = { project_id: project?.id ?? '' }
+  expect((await server.client.databases.list({ params })).databases).toEqual([])
+
+  const first = await run()
+  // The worker needs a fairlead.json.
+  expect(first).toMatchObject({ code: 1, stderr: expect.stringContaining('this server has no PostgreSQL 9') })
+  expect(first.stderr).toContain('"path": "Worker.dockerfile"')
+  expect(first.stdout).toMatch(/^http\S+\n$/)
+  const seen = (await (await fetch(first.stdout.trim())).json()) as { STORE: string; WHO: string }
+  expect(seen.WHO).toBe('me')
+  expect(await query(seen.STORE, 'select 1')).toEqual([[1]])
+  const [web, ...others] = (await server.client.apps.list({ params })).apps
+  expect(others).toEqual([])
+  const { processes } = await server.client.processes.list({ params: { ...params, app_id: web?.id ?? '' } })
+  expect(processes[0]).toMatchObject({ type: 'web', instances: 2 })
+
+  await writeFile(join(source.path, 'compose.yaml'), compose.replace(/ {2}worker:\n.*\n/, '  other: { build: . }\n'))
+  execFileSync('git', ['-C', source.path, 'commit', '--quiet', '--all', '--message', 'Another'])
+  const again = await run()
+  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('The app web is there already.') })
+  expect(again.stderr).toContain('The database db is there already.')
+  expect((await server.client.apps.list({ params })).apps.map(({ name }) => name).toSorted()).toEqual(['other', 'web'])
+  expect((await server.client.databases.list({ params })).databases).toHaveLength(1)
+})

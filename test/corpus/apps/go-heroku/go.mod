@@ -1,0 +1,3 @@
+module github.com/example/shop/v2
+
+go 1.18

@@ -1,0 +1,1 @@
+<?php echo "Hello from Heroku's sample of PHP";

@@ -1,0 +1,1 @@
+<?php echo 'About this site: ' . $_SERVER['SCRIPT_NAME'];

@@ -1,0 +1,5 @@
+<?php
+function greeting(string $name): string
+{
+    return "Hello from $name";
+}

@@ -1,0 +1,1 @@
+export const price = (pieces) => pieces * 7

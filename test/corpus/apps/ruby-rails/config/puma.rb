@@ -1,0 +1,3 @@
+threads 1, 5
+port ENV.fetch('PORT', 3000)
+environment ENV.fetch('RAILS_ENV', 'development')

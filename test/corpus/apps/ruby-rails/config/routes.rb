@@ -1,0 +1,4 @@
+Rails.application.routes.draw do
+  root 'welcome#index'
+  get '/hello/:name', to: 'welcome#hello'
+end

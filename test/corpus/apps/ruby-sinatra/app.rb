@@ -1,0 +1,9 @@
+require 'sinatra'
+
+get '/' do
+  'Hello from Sinatra'
+end
+
+get '/hello/:name' do
+  "Hello #{params['name']}!"
+end

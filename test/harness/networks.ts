@@ -1,0 +1,102 @@
+import { execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { vi } from 'vitest'
+import { namesOf } from '../../server/src/runtimes/network/addresses.ts'
+import type { Reach } from '../../server/src/runtimes/network/reach.ts'
+import { findNetworkTools, findPastaTools } from '../../server/src/runtimes/process/confinement/capabilities.ts'
+import { ownNamespaces, removeNetworks } from '../../server/src/runtimes/process/network/namespaces.ts'
+import { type Networks, tryNetworks } from '../../server/src/runtimes/process/network/networks.ts'
+import { ordinaryUser } from './ordinary-user.ts'
+import { isRoot } from './temporary.ts'
+
+/** The range that servers have by default. */
+export const testNetwork = { first: 0xc612_0000, bits: 15 }
+
+/** Only the internet, and no service of this machine. */
+export const noReach: Reach = {
+  loopback: [],
+  localOnly: [],
+  direct: [],
+  apps: null,
+  services: [],
+  mirrors: [],
+  outbound: { mode: 'public', allow: [] },
+}
+
+/** Returns why apps can have no networks of their own here; `null` when they can. */
+export async function noNetworks(): Promise<string | null> {
+  if (!isRoot) return 'the tests do not run as root'
+  const tools = await findNetworkTools()
+  if (tools === null) return 'iproute2, nftables or util-linux is missing'
+  const dataDirectory = `/trial/${randomUUID()}`
+  const networks = await tryNetworks({ tools, dataDirectory, range: testNetwork, reach: noReach })
+  if (typeof networks !== 'string') await removeNetworks(tools, dataDirectory)
+  return typeof networks === 'string' ? networks : null
+}
+
+/** Returns why apps of a server that is not root can have no networks of their own here; `null` when they can. */
+export async function noPasta(): Promise<string | null> {
+  if ((await findPastaTools()) === null) return 'passt, nftables or util-linux is missing'
+  return new Promise((done) => {
+    execFile('pasta', ['-f', '-q', '--config-net', '--', 'true'], { ...ordinaryUser, timeout: 10_000 }, (error) =>
+      done(error === null ? null : `pasta cannot be used here (${error.message.trim().split('\n').at(-1)})`),
+    )
+  })
+}
+
+interface OtherMachine extends AsyncDisposable {
+  readonly addresses: { readonly public: string; readonly private: string; readonly metadata: string }
+}
+
+/** Closes the networks of a data directory as soon as the last processes in them have ended. */
+export async function closeNetworks(networks: Networks | null, directory: string): Promise<void> {
+  if (networks === null) return
+  const names = namesOf(directory)
+  await vi.waitFor(
+    async () => {
+      await networks.close()
+      if ((await ownNamespaces(names)).length > 0) throw new Error(`something still runs in a network of ${directory}`)
+    },
+    { timeout: 20_000, interval: 50 },
+  )
+}
+
+/**
+ * Makes another machine, which a program on it answers for at port 80 with `outside`: a namespace with three addresses.
+ *
+ * @param part the third byte of the addresses, which tells machines apart: 11.255.<part>.2 and 10.255.<part>.2
+ * @param metadata a link-local address
+ */
+export async function otherMachine(part: number, metadata: string): Promise<OtherMachine> {
+  await using cleanup = new AsyncDisposableStack()
+  const addresses = { public: `11.255.${part}.2`, private: `10.255.${part}.2`, metadata }
+  const [name, link, near] = [`outside-${part}-${process.pid}`, `out${part}x${process.pid % 1e6}`, `11.255.${part}.1`]
+  const inside = ['-n', name, 'address', 'add']
+  await system('ip', 'netns', 'add', name)
+  cleanup.defer(async () => void (await system('ip', 'netns', 'delete', name)))
+  await system('ip', 'link', 'add', link, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
+  await system('ip', 'address', 'add', `${near}/30`, 'dev', link)
+  await system('ip', 'link', 'set', link, 'up')
+  await system('ip', '-n', name, 'link', 'set', 'eth0', 'up')
+  await system('ip', ...inside, `${addresses.public}/30`, 'dev', 'eth0')
+  await system('ip', '-n', name, 'route', 'add', 'default', 'via', near)
+  for (const address of [addresses.private, addresses.metadata]) {
+    await system('ip', ...inside, `${address}/32`, 'dev', 'eth0')
+    await system('ip', 'route', 'add', `${address}/32`, 'via', addresses.public, 'dev', link)
+  }
+  const code = 'require("node:http").createServer((_, r) => r.end("outside")).listen(80, () => console.log("up"))'
+  const web = spawn('nsenter', [`--net=/run/netns/${name}`, '--', process.execPath, '-e', code])
+  cleanup.defer(() => void web.kill('SIGKILL'))
+  await once(web.stdout, 'data')
+  const owned = cleanup.move()
+  return { addresses, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** Runs a program of the system; resolves with its output. */
+export function system(program: string, ...args: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
+    execFile(program, args, { env, timeout: 10_000 }, (error, stdout) => (error ? reject(error) : resolve(stdout)))
+  })
+}
