@@ -4,6 +4,7 @@ import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { type Repository, repository } from '../harness/repository.ts'
+import { openPage } from './pages.ts'
 
 if (chromiumPath === undefined) noChromium('the log of an app')
 
@@ -45,7 +46,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     const opened = await dashboard.signedIn()
     page = opened.page
     page.setDefaultTimeout(60_000)
-    await page.goto(url)
+    await openPage(page, url)
     await line('no basket').waitFor()
     return () => opened.context.close()
   })

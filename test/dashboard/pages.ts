@@ -37,7 +37,7 @@ export function pagesOf(seeded: Seeded): Record<string, string> {
   }
 }
 
-/** Opens a page and waits until its data is loaded. */
+/** Opens a page and waits until its data is loaded, and its style, which it may have had to load again. */
 export async function openPage(page: Page, url: string): Promise<void> {
   await page.goto(url)
   await page.getByRole('heading', { level: 1 }).waitFor()
@@ -45,4 +45,8 @@ export async function openPage(page: Page, url: string): Promise<void> {
     .getByText(/^Loading /)
     .first()
     .waitFor({ state: 'detached' })
+  await page.evaluate(`new Promise((resolve) => {
+  const look = () => (document.styleSheets.length > 0 ? resolve() : requestAnimationFrame(look))
+  look()
+})`)
 }

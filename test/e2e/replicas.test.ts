@@ -83,8 +83,8 @@ it('keeps the workers while web ends, fails to start twice, and is started again
   const app = await deployed('workers')
   await app.scale({ worker: 1 })
   await expect.poll(() => app.running('worker'), soon).toEqual(['worker.1'])
-  const begun = await app.logOf('worker')
-  expect(begun).toEqual(['working'])
+  const begun = ['working']
+  await expect.poll(() => app.logOf('worker'), soon).toEqual(begun)
   await fetch(`${app.url}/fail-twice`, { method: 'POST' }).catch(() => undefined)
   // The third start succeeds, after pauses of some seconds.
   const failed = async () => (await app.logOf('web')).filter((line) => line === 'fails to start').length

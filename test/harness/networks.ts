@@ -83,7 +83,8 @@ export async function otherMachine(part: number, metadata: string): Promise<Othe
   await system('ip', '-n', name, 'route', 'add', 'default', 'via', near)
   for (const address of [addresses.private, addresses.metadata]) {
     await system('ip', ...inside, `${address}/32`, 'dev', 'eth0')
-    await system('ip', 'route', 'add', `${address}/32`, 'via', addresses.public, 'dev', link)
+    // One that a run before left behind when it was killed is replaced.
+    await system('ip', 'route', 'replace', `${address}/32`, 'via', addresses.public, 'dev', link)
   }
   const code = 'require("node:http").createServer((_, r) => r.end("outside")).listen(80, () => console.log("up"))'
   const web = spawn('nsenter', [`--net=/run/netns/${name}`, '--', process.execPath, '-e', code])

@@ -5,7 +5,8 @@ const chosen = localStorage.getItem('fairlead-theme')
 if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen
 
 // A part of the page that did not arrive is loaded again: the network has changed, or the server is away. Without a script there is
-// nothing on the page yet, and all of it is loaded again. A page without its style may be in use already, and stays.
+// nothing on the page yet, and all of it is loaded again. A page without its style may be in use already, and stays; its style is
+// asked for again soon, because the network changes for a moment only.
 addEventListener(
   'error',
   ({ target }) => {
@@ -15,7 +16,7 @@ addEventListener(
     if (!isStyle || !(isFirst || 'again' in target.dataset)) return
     const again = target.cloneNode()
     again.dataset.again = ''
-    setTimeout(() => target.replaceWith(again), 2_000)
+    setTimeout(() => target.replaceWith(again), isFirst ? 100 : 2_000)
   },
   true,
 )

@@ -36,8 +36,7 @@ describe('POST /projects/:project_id/links', () => {
     expect(await query(rotated.connection_string, 'select 1')).toEqual([[1]])
     expect(await given.end(first.id)).toMatchObject({ status: 'running', latest_id: first.id })
 
-    const again = given.client.links.create({ params: inProject(), body })
-    await expect(again).rejects.toMatchObject({ details: { field: 'variable' } })
+    expect(await given.client.links.create({ params: inProject(), body })).toEqual(link)
     await given.client.links.delete({ params: { ...inProject(), id: link.id } })
     await given.apply(app)
     expect(await seenBy(app)).not.toHaveProperty('DATABASE_URL')
@@ -71,6 +70,17 @@ describe('POST /projects/:project_id/links', () => {
     expect((await seenBy(made))['OWN_DATABASE']).toBe(database.connection_string)
     const { links } = await client.links.list({ params: inProject() })
     expect(links[0]).toMatchObject({ app_name: 'first', database_id: database.id, variable: 'OWN_DATABASE' })
+    // The same again changes nothing; another database under the name is refused.
+    expect(await given.deploy('first', { databases: { OWN_DATABASE: database.id } })).toMatchObject({
+      status: 'running',
+      env_var_names: ['OWN_DATABASE'],
+    })
+    expect((await client.links.list({ params: inProject() })).links).toEqual(links)
+    const another = await client.databases.create({ params: inProject(), body: { name: 'another' } })
+    await expect(given.deploy('first', { databases: { OWN_DATABASE: another.id } })).rejects.toMatchObject({
+      details: { field: 'variable' },
+      message: 'variable: has another link of the app',
+    })
     const other = given.deploy('second', { databases: { OWN_DATABASE: 'nonsense' } })
     await expect(other).rejects.toMatchObject({ details: { field: 'database' } })
     await expect(given.appNamed('second')).rejects.toThrow('there is no app')

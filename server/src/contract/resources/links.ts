@@ -34,7 +34,8 @@ export const linkOperations = {
     description:
       'Further releases of the app have the connection string of the database in a variable, and so has the app after ' +
       '`apps.apply`. When the password is rotated, releases get the new one, and the one that serves is restarted. A key ' +
-      'needs the permission `databases:write`, too. A variable of the app of the same name is refused (400).',
+      'needs the permission `databases:write`, too. A variable of the app of the same name is refused (400), and so is a link to ' +
+      'another database; a link that is there already is answered as it is.',
     body: z.object({
       ...linkOfDatabase.shape,
       database: z.string({ error: 'must be the id of a database' }).describe('The id of a database of the project.'),

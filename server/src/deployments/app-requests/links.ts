@@ -18,8 +18,9 @@ type Link = ResponseBody<'links.create'>
 export interface LinkRequests {
   list(project: TenantProject): Promise<ResponseBody<'links.list'>>
   /**
-   * Throws `forbidden` for a key that may not change databases, and `invalid_request` for an app or a database that is not
-   * there, for a variable that the app has, and for an app with too many links.
+   * Returns the link that is there already, if it has the same database. Throws `forbidden` for a key that may not change
+   * databases, and `invalid_request` for an app or a database that is not there, for a variable that the app has, also from
+   * another database, and for an app with too many links.
    */
   create(
     transaction: Transaction,
@@ -98,36 +99,37 @@ async function createLink(
   if ((await appVariables.of(transaction, appId)).some(({ name }) => name === variable)) {
     throw invalidRequest({ field: 'variable', message: 'is a variable of the app: remove it, or choose another name' })
   }
-  await makeRoom(readDatabases, transaction, project.id, { appId, variable })
+  const before = await findOrMakeRoom(readDatabases, transaction, project.id, { appId, variable })
+  if (before?.database_id === databaseId) return viewOf(before, app.name, found.name)
+  if (before !== null) throw invalidRequest({ field: 'variable', message: 'has another link of the app' })
   const source = await sourceOfSecrets(releases, transaction, appId)
   const row = await tablesOf(transaction)
     .insertInto('database_links')
     .values({ id: newId('link'), project_id: project.id, app_id: appId, database_id: databaseId, variable, source })
-    .onConflict((conflict) => conflict.columns(['app_id', 'variable']).doNothing())
     .returningAll()
-    .executeTakeFirst()
-  if (row === undefined) throw invalidRequest({ field: 'variable', message: 'has another link of the app' })
+    .executeTakeFirstOrThrow()
   return viewOf(row, app.name, found.name)
 }
 
 /**
- * Removes the link that a database which is being deleted has under this name: no list shows it, and it would keep the name
- * until the database is gone. Throws `invalid_request` for an app that has too many links. The app is locked.
+ * Finds the link of this name. Removes that of a database which is being deleted: no list shows it, and it would keep the
+ * name until the database is gone. Throws `invalid_request` for an app that has too many links. The app is locked.
  */
-async function makeRoom(
+async function findOrMakeRoom(
   readDatabases: ReadDatabases,
   transaction: Transaction,
   projectId: string,
   { appId, variable }: { readonly appId: string; readonly variable: string },
-): Promise<void> {
+): Promise<LinkRow | null> {
   const links = await linksOf(transaction).where('app_id', '=', appId).execute()
   const before = links.find((link) => link.variable === variable)
   if (before === undefined) {
-    if (links.length < mostVariables) return
+    if (links.length < mostVariables) return null
     throw invalidRequest({ field: 'app', message: `has ${mostVariables} links, as many as it may have` })
   }
-  if ((await readDatabases(transaction, projectId, [before.database_id])).size > 0) return
+  if ((await readDatabases(transaction, projectId, [before.database_id])).size > 0) return before
   await tablesOf(transaction).deleteFrom('database_links').where('id', '=', before.id).execute()
+  return null
 }
 
 interface LinkRow {
