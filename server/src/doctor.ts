@@ -151,11 +151,11 @@ async function quotas({ dataDirectory }: Config): Promise<Finding> {
   const subject = 'quotas'
   const folder = await deepestFolder(dataDirectory)
   const cost =
-    'sizes of apps are measured every few seconds; between two measurements an app can exceed FAIRLEAD_APP_MB.'
+    'sizes of apps are measured every few seconds; between two measurements an app can exceed its limit (app_gb of its plan, FAIRLEAD_APP_MB).'
   if (!isRoot() || !(await isOnBtrfs(folder))) {
     return { subject, state: 'absent', found: isRoot() ? 'not on btrfs' : 'only root sets them', cost }
   }
-  if (await hasQuotas(folder)) return { subject, state: 'ok', found: 'btrfs holds new apps to FAIRLEAD_APP_MB' }
+  if (await hasQuotas(folder)) return { subject, state: 'ok', found: 'btrfs holds new apps to their limits' }
   const found = 'btrfs without quotas, or without btrfs-progs'
   return { subject, state: 'missing', found, cost: `${cost} Install btrfs-progs and run: btrfs quota enable ${folder}` }
 }

@@ -117,7 +117,11 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
     await page.getByRole('button', { name: 'New project' }).click()
     await page.getByLabel('Name').fill('Chosen')
     await page.getByLabel('Plan').selectOption('pro')
-    await page.getByText('25 apps of 1,000 MB, 1 CPU and up to 10 instances; 10 databases; 100 GB of files.').waitFor()
+    await page
+      .getByText(
+        '25 apps of up to 10 instances (1,000 MB, 1 CPU) and 20 GB on the disk; 10 databases; 100 GB of files.',
+      )
+      .waitFor()
     expect(await page.getByLabel('Region').inputValue()).toBe('us-2')
     await page.getByLabel('Region').selectOption('eu-1')
     await page.getByRole('button', { name: 'Create project' }).click()

@@ -238,6 +238,38 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     await server.client.deployments.delete({ params: { project_id: project, id } })
   })
 
+  test('an app may have what the plan of its project allows, and is stopped when that becomes less', async () => {
+    await using directory = await temporaryDirectory()
+    const plansFile = join(directory.path, 'plans.json')
+    const small = { ...shippedPlans.free, app_gb: 0.05 }
+    await writeFile(plansFile, JSON.stringify({ ...shippedPlans, small, large: { ...small, app_gb: 0.2 } }))
+    await using own = await testServer({ FAIRLEAD_PLANS_FILE: plansFile })
+    const { client } = own
+    await using source = await repository(filling("appendFileSync(process.env.HOME + '/filler', Buffer.alloc(1e8))"))
+    const fill = async (plan: string) => {
+      const { id: project_id } = await client.projects.create({ body: { name: plan, plan } })
+      const { id, url } = await deployAndSettle(client, project_id, { name: 'app', git_url: source.url })
+      expect(await (await fetch(`${url}/fill`)).text()).toBe('runs')
+      const [app] = (await client.apps.list({ params: { project_id } })).apps
+      return {
+        project: { project_id },
+        deployment: () => client.deployments.get({ params: { project_id, id } }),
+        most: async () => (await client.volumes.list({ params: { project_id, app_id: app?.id ?? '' } })).max_bytes,
+      }
+    }
+    const roomy = await fill('large')
+    const tight = await fill('small')
+    const stopped = { status: 'failed', failure: { stage: 'run', code: 'too_large' } }
+    expect([await tight.most(), await roomy.most()]).toEqual([50_000_000, 200_000_000])
+    await expect.poll(tight.deployment, { timeout: 60_000, interval: 250 }).toMatchObject(stopped)
+    expect((await tight.deployment()).failure?.message).toMatch(/more than the 50 MB on the disk .* a larger plan/)
+    expect((await roomy.deployment()).status).toBe('running')
+
+    await client.projects.update({ params: roomy.project, body: { plan: 'small' } })
+    expect(await roomy.most()).toBe(50_000_000)
+    await expect.poll(roomy.deployment, { timeout: 60_000, interval: 250 }).toMatchObject(stopped)
+  })
+
   test('with too little room no deployment is accepted, and apps run on', async () => {
     await using full = await testServer({ FAIRLEAD_RESERVE_MB: '999999999' })
     const { id } = await full.client.projects.create({ body: { name: 'full' } })

@@ -88,7 +88,7 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
       appNumber: 1,
       projectId: 'proj_1',
       internalName: 'app',
-      limits: { memoryBytes: 1, cpus: 1 },
+      limits: { memoryBytes: 1, cpus: 1, diskBytes: 8e9 },
       variables: {},
     }),
     revive: async () => void done.push('revive'),

@@ -46,6 +46,6 @@ export const releaseOfRow: Release = {
   appNumber: 1,
   projectId: 'proj_1',
   internalName: 'app',
-  limits: { memoryBytes: 512_000_000, cpus: 1 },
+  limits: { memoryBytes: 512_000_000, cpus: 1, diskBytes: 8e9 },
   variables: {},
 }

@@ -96,7 +96,7 @@ export async function openContainers(reach: Reach): Promise<Containers> {
       appNumber: 1,
       projectId: project,
       internalName: app,
-      limits: { memoryBytes: 256_000_000, cpus: 1 },
+      limits: { memoryBytes: 256_000_000, cpus: 1, diskBytes: 8e9 },
       variables: {},
       volumes,
     }

@@ -67,7 +67,7 @@ function fill(file: string, megabytes?: number): void {
 }
 
 // Between the reserve and a full disk the app writes for some seconds: enough for a slow machine to look.
-const settings = { FAIRLEAD_RESERVE_MB: '500', FAIRLEAD_APP_MB: '100000' }
+const settings = { FAIRLEAD_RESERVE_MB: '500' }
 describe.skipIf(noRoot !== null)('a full disk', () => {
   attacks({ settings, folder: smallDisk }, (attack) => {
     attack(

@@ -117,13 +117,6 @@ describe('the configuration', () => {
     }
   })
 
-  it('allows a running app twice the disk space of a release by default', () => {
-    const limit = (environment: Record<string, string>) => loadConfig({}, environment).deploys.mostAppBytes
-    expect(limit({})).toBe(8_000_000_000)
-    expect(limit({ FAIRLEAD_RELEASE_MB: '100' })).toBe(200_000_000)
-    expect(limit({ FAIRLEAD_RELEASE_MB: '100', FAIRLEAD_APP_MB: '120' })).toBe(120_000_000)
-  })
-
   it.each([
     { FAIRLEAD_BUILD_TIMEOUT: '3000000' },
     { FAIRLEAD_UIDS: '1-500' },

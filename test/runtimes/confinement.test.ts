@@ -28,7 +28,7 @@ const release = {
   appNumber: 1,
   projectId: 'proj_1',
   internalName: 'app',
-  limits: { memoryBytes: 1, cpus: 1 },
+  limits: { memoryBytes: 1, cpus: 1, diskBytes: 8e9 },
   variables: {},
 }
 
@@ -43,7 +43,7 @@ test('bubblewrap gets the release’s own folders and nothing else of the data d
   const argumentsOf = (kind: 'build' | 'app', isModern: boolean) =>
     sandboxArguments(
       { isModern, isRoot: false, bindsDescriptors: true, hasSystemV: false, system: [], copies: null },
-      viewOf({ paths, user: null, origins: [] }, kind, 'group', {
+      viewOf({ ...release, paths, user: null, origins: [] }, kind, 'group', {
         ...noCapabilities,
         programs: ['/data/runtime/bin'],
         dataDirectory: '/data',
@@ -70,7 +70,11 @@ test('the folder that copied files were built in leads to the copy', () => {
   const origins = ['/data/apps/app_0/releases/dep_0/source']
   const args = sandboxArguments(
     { isModern: true, isRoot: true, bindsDescriptors: true, hasSystemV: false, system: [], copies: null },
-    viewOf({ paths, user: null, origins }, 'app', 'group', { ...noCapabilities, programs: [], dataDirectory: '/data' }),
+    viewOf({ ...release, paths, user: null, origins }, 'app', 'group', {
+      ...noCapabilities,
+      programs: [],
+      dataDirectory: '/data',
+    }),
   )
   const at = args.indexOf('--symlink')
   expect(args.slice(at, at + 3)).toEqual(['--symlink', paths.source, origins[0]])
@@ -88,7 +92,7 @@ test('a sandboxed command is started by bubblewrap, and so is one beside it', as
 })
 
 test('an app has the limits of the plan, a build the memory of the server’s builds and at least one CPU', () => {
-  const limits = limitsOf({ memory_mb: 512, cpus: 0.5 })
+  const limits = limitsOf({ memory_mb: 512, cpus: 0.5, app_gb: 8 })
   expect(groupLimits(limits, 'app', 2e9)).toMatchObject({ memoryBytes: 512e6, cpus: 0.5, givesWay: false })
   expect(groupLimits(limits, 'build', 2e9)).toMatchObject({ memoryBytes: 2e9, cpus: 1, givesWay: true })
   expect(groupLimits({ ...limits, cpus: 4 }, 'build', 2e9).cpus).toBe(4)

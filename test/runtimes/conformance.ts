@@ -103,7 +103,7 @@ export function describeRuntime(
         appNumber: apps,
         projectId: 'proj_1',
         internalName: 'app',
-        limits: { memoryBytes: 512_000_000, cpus: 1 },
+        limits: { memoryBytes: 512_000_000, cpus: 1, diskBytes: 8e9 },
         variables: { GREETING: 'hello', PORT: '1' },
       }
     }

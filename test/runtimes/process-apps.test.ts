@@ -321,7 +321,7 @@ describe('an app', () => {
 
 describe('memory beyond the limit', () => {
   const hog = ['node', '-e', 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'] as const
-  const small = { memoryBytes: 128_000_000, cpus: 1 }
+  const small = { memoryBytes: 128_000_000, cpus: 1, diskBytes: 8e9 }
 
   test('ends a build, and the end says how much was allowed', async () => {
     const runtime = bench.newRuntime()

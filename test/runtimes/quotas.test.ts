@@ -4,7 +4,8 @@ import { chmod, mkdir, readdir, truncate, writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { deployAndSettle } from '../harness/deployments.ts'
+import { shippedPlans } from '../../server/src/platform/plans.ts'
+import { deployAndSettle, settled } from '../harness/deployments.ts'
 import { gitServer } from '../harness/git-server.ts'
 import { skipped } from '../harness/ordinary-user.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
@@ -67,16 +68,22 @@ const groupsOn = (disk: string): string[] =>
     .split('\n')
     .filter((line) => line.startsWith('1/'))
 
-const settings = { FAIRLEAD_RELEASE_MB: '50', FAIRLEAD_APP_MB: '60', FAIRLEAD_RESERVE_MB: '100' }
+const settings = { FAIRLEAD_RELEASE_MB: '50', FAIRLEAD_RESERVE_MB: '100' }
+const free = { ...shippedPlans.free, app_gb: 0.06 }
+const plans = { ...shippedPlans, free, large: { ...free, app_gb: 0.1 } }
 
 describe.skipIf(none !== null)('where the data directory is on btrfs with quotas', () => {
-  it('an app is refused what is more than FAIRLEAD_APP_MB, and runs on', { timeout: 300_000 }, async () => {
+  it('an app is refused what is more than its plan or FAIRLEAD_APP_MB allows, and runs on', {
+    timeout: 300_000,
+  }, async () => {
     await using disk = await btrfsDisk()
     const data = join(disk.path, 'data')
     const { stdout: key } = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])
     await using cleanup = new AsyncDisposableStack()
     cleanup.defer(async () => void (await fairlead(['stop', '--data-dir', data])))
-    let server = await serverProcess(data, settings)
+    const withPlans = { ...settings, FAIRLEAD_PLANS_FILE: join(disk.path, 'plans.json') }
+    await writeFile(withPlans.FAIRLEAD_PLANS_FILE, JSON.stringify(plans))
+    let server = await serverProcess(data, withPlans)
     cleanup.defer(() => server[Symbol.asyncDispose]())
     const client = server.clientFor(key.trim())
     const { id: project } = await client.projects.create({ body: { name: 'p' } })
@@ -109,17 +116,27 @@ describe.skipIf(none !== null)('where the data directory is on btrfs with quotas
     expect(await ask('/c/home/10', plain)).toBe('done')
 
     // Files in the folder of the first release do not count for the second, once that alone runs.
-    expect((await deploy('app')).status).toBe('running')
+    const second = await deploy('app')
+    expect(second.status).toBe('running')
     const limits = () => groupsOn(disk.path).map((line) => line.trim().split(/\s+/)[3])
     await expect.poll(limits, { timeout: 60_000 }).toEqual(['none', '60000000'])
     await expect.poll(() => ask('/a/home/40'), { timeout: 60_000 }).toBe('done')
     expect(await ask('/b/home/20')).toBe(beyondQuota)
 
+    // Another plan of the project holds from the next start of the app.
+    await client.projects.update({ params: { project_id: project }, body: { plan: 'large' } })
+    expect(await ask('/b/home/20')).toBe(beyondQuota)
+    await client.deployments.restart({ params: { project_id: project, id: second.id } })
+    expect((await settled(client, project, second.id)).status).toBe('running')
+    await expect.poll(limits, { timeout: 60_000 }).toEqual(['none', '100000000'])
+    expect(await ask('/b/home/20')).toBe('done')
+
     // A server with another setting holds what it adopts to that.
     await server.kill()
-    server = await serverProcess(data, { ...settings, FAIRLEAD_APP_MB: '100', FAIRLEAD_PORT: new URL(server.url).port })
-    await expect.poll(limits, { timeout: 120_000 }).toEqual(['none', '100000000'])
-    expect(await ask('/b/home/20')).toBe('done')
+    const port = new URL(server.url).port
+    server = await serverProcess(data, { ...withPlans, FAIRLEAD_APP_MB: '80', FAIRLEAD_PORT: port })
+    await expect.poll(limits, { timeout: 120_000 }).toEqual(['none', '80000000'])
+    expect(await ask('/c/home/30')).toBe(beyondQuota)
 
     const { apps } = await client.apps.list({ params: { project_id: project } })
     const app = apps.find(({ name }) => name === 'app')

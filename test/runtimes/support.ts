@@ -43,8 +43,13 @@ export interface Bench {
     readonly host?: HostCapabilities
     readonly siteReader?: OsUser | null
   }): Runtime
-  /** Makes a release of an app of its own with the files of a fixture, sealed by this runtime. */
-  release(runtime: Runtime, fixture: string, variables?: Record<string, string>): Promise<Release>
+  /** Makes a release of an app of its own with the files of a fixture, sealed by this runtime; of one project unless said. */
+  release(
+    runtime: Runtime,
+    fixture: string,
+    variables?: Record<string, string>,
+    project?: Partial<Pick<Release, 'projectId' | 'internalName'>>,
+  ): Promise<Release>
   pathsOf(release: Pick<Release, 'id' | 'appId'>): ReleasePaths & { readonly logs: string }
   /** Runs commands until one fails. */
   build(
@@ -97,7 +102,7 @@ export async function createBench(): Promise<Bench> {
     logs,
     newRuntime: ({ uids = null, host = noCapabilities, siteReader = null } = {}) =>
       createProcessRuntime({
-        apps: { directory: apps, quotaBytes: null },
+        apps: { directory: apps, maySetQuotas: false },
         users: { apps: uids, siteReader },
         programs: { node, enter, shared: [bin, node], toolchains },
         builds: { environment: { OPERATOR_SETTING: 'a mirror' }, memoryBytes: 256_000_000 },
@@ -108,14 +113,15 @@ export async function createBench(): Promise<Bench> {
         logger: { info: () => undefined, warn: () => undefined },
         fence: () => undefined,
       }),
-    release: async (runtime, fixture, variables = {}) => {
+    release: async (runtime, fixture, variables = {}, project = {}) => {
       const release: Release = {
         id: `dep_${randomUUID()}`,
         appId: `app_${randomUUID()}`,
         appNumber: releases.length + 1,
         projectId: 'proj_1',
         internalName: 'app',
-        limits: { memoryBytes: 512_000_000, cpus: 1 },
+        ...project,
+        limits: { memoryBytes: 512_000_000, cpus: 1, diskBytes: 8e9 },
         variables,
       }
       releases.push(release)

@@ -15,6 +15,7 @@ import type { LogStore } from '../logs/log-store.ts'
 import type { Background } from '../platform/background.ts'
 import type { KeyedLock } from '../platform/keyed-lock.ts'
 import type { Outbound } from '../platform/outbound.ts'
+import type { Plan } from '../platform/plans.ts'
 import type { Limits } from '../runtimes/limits.ts'
 import type { Runtimes } from '../runtimes/runtimes.ts'
 import type { Sources } from '../sources/sources.ts'
@@ -41,8 +42,8 @@ export interface DeploymentCore {
   readonly limitsOf: (projectId: string) => Promise<Limits>
   /** The most instances of an app that the plan of its project allows. */
   readonly mostInstances: (projectId: string) => Promise<number>
-  /** The same for all projects, by their ids. */
-  readonly mostOfAll: () => Promise<ReadonlyMap<string, number>>
+  /** The plans of all projects, by the ids of the projects. */
+  readonly plansOfAll: () => Promise<ReadonlyMap<string, Plan>>
   /** One job works on a deployment at a time. */
   readonly locks: DeploymentLocks
   /** One change of an app's route runs at a time; taken after a deployment's lock, never before it. */

@@ -132,7 +132,7 @@ export async function composeDeployments(
         store,
         apps: apps.apps,
         folders: createVolumeFolders(composition.state.directory.apps),
-        mostAppBytes: composition.config.deploys.mostAppBytes,
+        plans: composition.config.plans,
       }),
       ...registryHandlers({ database: composition.state.db, secretBox: composition.secrets }),
       ...composeUploads(composition, { totals, holdProject: tenancy.hold }),
@@ -292,9 +292,9 @@ function composeCore(
     limitsOf: limitsOfProject,
     releaseOf: createReleaseOf({ secrets: deploymentSecrets, limitsOf: limitsOfProject, slugOf }),
     mostInstances: async (projectId) => (await planOf(projectId)).instances,
-    async mostOfAll() {
+    async plansOfAll() {
       const plans = await tenancy.plans()
-      return new Map([...plans].map(([id, plan]) => [id, planNamed(config.plans, plan).instances]))
+      return new Map([...plans].map(([id, plan]) => [id, planNamed(config.plans, plan)]))
     },
     locks: createDeploymentLocks(),
     appLock: createKeyedLock(),

@@ -1,6 +1,6 @@
 import { askFor } from '../deployments/job/health.ts'
 import { createNoteInLog } from '../deployments/job/progress/log-lines.ts'
-import { createDiskWatch } from '../deployments/reconciler/disk-watch.ts'
+import { createDiskWatch, type DiskWatch } from '../deployments/reconciler/disk-watch.ts'
 import { type ChangeFollower, createChangeFollower } from '../deployments/reconciler/follow-changes.ts'
 import { createHealthWatch } from '../deployments/reconciler/health-watch.ts'
 import { createOthers, type Others } from '../deployments/reconciler/others.ts'
@@ -17,6 +17,8 @@ import type { Caches } from '../platform/disk/caches.ts'
 import { freeBytesIn } from '../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../platform/disk/volumes.ts'
 import type { Logger } from '../platform/logger.ts'
+import type { Plan } from '../platform/plans.ts'
+import { limitsOf } from '../runtimes/limits.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 
@@ -36,24 +38,13 @@ export async function startReconciler(
     readonly noteRestart: (appId: string) => void
   },
 ): Promise<() => boolean> {
-  const { config, logger, state, stack } = composition
+  const { logger, state, stack } = composition
   const { store, locks, background } = core
-  const { routes, instances, fail } = parts
+  const { routes, instances } = parts
   const follower = composeFollower(composition, services, core, parts)
   const others = composeOthers(logger, core, parts, given)
   const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, others })
-  const diskWatch = createDiskWatch({
-    store,
-    locks,
-    runtimes: services.runtimes,
-    routes,
-    instances,
-    freeBytes: () => freeBytesIn(state.directory.root),
-    fail,
-    mostAppBytes: config.deploys.mostAppBytes,
-    reserveBytes: config.deploys.reserveBytes,
-    logger,
-  })
+  const diskWatch = composeDiskWatch(composition, services, core, parts)
   const healthWatch = createHealthWatch({
     ...{ store, locks, instances, routes, logger, gateway: given.gateway, isExpected: others.isExpected },
     ask: (endpoint, path, signal) => askFor(given.gateway, endpoint, path, signal),
@@ -84,13 +75,36 @@ export async function startReconciler(
   return reconciler.hasTriedAll
 }
 
+function composeDiskWatch(
+  { config, logger, state }: Composition,
+  { runtimes }: Pick<DeploymentServices, 'runtimes'>,
+  { store, locks, plansOfAll }: DeploymentCore,
+  { routes, instances, fail }: DeployJobParts,
+): DiskWatch {
+  return createDiskWatch({
+    ...{ store, locks, runtimes, routes, instances, fail, logger },
+    freeBytes: () => freeBytesIn(state.directory.root),
+    mostBytesOfAll: () => ofEach(plansOfAll, (plan) => limitsOf(plan).diskBytes),
+    reserveBytes: config.deploys.reserveBytes,
+  })
+}
+
+/** Returns a limit of the plan of each project, by the ids of the projects. */
+async function ofEach(
+  plansOfAll: DeploymentCore['plansOfAll'],
+  limit: (plan: Plan) => number,
+): Promise<ReadonlyMap<string, number>> {
+  return new Map([...(await plansOfAll())].map(([id, plan]) => [id, limit(plan)]))
+}
+
 function composeOthers(
   logger: Logger,
-  { store, mostOfAll }: DeploymentCore,
+  { store, plansOfAll }: DeploymentCore,
   { others, instances, routes }: DeployJobParts,
   { gateway, noteRestart }: { readonly gateway: Gateway; readonly noteRestart: (appId: string) => void },
 ): Others {
   const { instances: rows, scales } = store
+  const mostOfAll = () => ofEach(plansOfAll, (plan) => plan.instances)
   return createOthers({ store, rows, scales, mostOfAll, others, instances, gateway, routes, noteRestart, logger })
 }
 

@@ -78,7 +78,7 @@ export async function composeRuntimes(
   stack.defer('control groups', async () => host.cgroups?.close())
   stack.defer('networks', async (scope) => (scope === 'all' ? host.networks?.close() : undefined))
   const runtime = createProcessRuntime({
-    apps: { directory: directory.apps, quotaBytes: isRoot() ? config.deploys.mostAppBytes : null },
+    apps: { directory: directory.apps, maySetQuotas: isRoot() },
     users: { apps: uids, siteReader },
     programs: { ...programs, toolchains: composeToolchains(config, programs, caches) },
     builds: { environment: config.deploys.environment, memoryBytes: config.deploys.buildMemoryBytes },

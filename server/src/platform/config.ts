@@ -5,7 +5,7 @@ import { type AppsConfig, appsConfig, appsSettings } from './config/apps.ts'
 import { tokenVariables } from './config/ci.ts'
 import { clientSettings } from './config/client.ts'
 import { type DatabasesConfig, databasesConfig, databasesSettings } from './config/databases.ts'
-import { type DeploysConfig, deploysConfig, deploysSettings } from './config/deploys.ts'
+import { appDisk, type DeploysConfig, deploysConfig, deploysSettings } from './config/deploys.ts'
 import { type DockerConfig, dockerConfig, dockerProblem, dockerSettings } from './config/docker.ts'
 import { ConfigError, configError, problemsOf } from './config/errors.ts'
 import { type CgroupPlace, generalSettings } from './config/general.ts'
@@ -14,7 +14,7 @@ import { type OutboundConfig, outboundConfig, outboundSettings } from './config/
 import { portOverlaps } from './config/port-ranges.ts'
 import { type ServiceManagerConfig, serviceManagerConfig } from './config/service-manager.ts'
 import type { Range } from './config/values.ts'
-import { type Plans, shippedPlans } from './plans.ts'
+import { effectivePlans, type Plans, shippedPlans } from './plans.ts'
 
 export type { AddressRange, AppsConfig, DeploysConfig, Range }
 export { ConfigError }
@@ -158,7 +158,7 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     gatewayWorkers: set.FAIRLEAD_GATEWAY_WORKERS,
     regions: set.FAIRLEAD_REGIONS,
     defaultRegion: set.FAIRLEAD_DEFAULT_REGION ?? set.FAIRLEAD_REGIONS[0] ?? 'local',
-    plans: set.FAIRLEAD_PLANS_FILE ?? shippedPlans,
+    plans: effectivePlans(set.FAIRLEAD_PLANS_FILE ?? shippedPlans, appDisk(set)),
     outbound: outboundConfig(set, localMode),
     webhooks: { retentionMs: set.FAIRLEAD_WEBHOOK_RETENTION_DAYS * 24 * 3_600_000 },
     trustedProxies: set.FAIRLEAD_TRUSTED_PROXIES,

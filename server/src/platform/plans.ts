@@ -50,7 +50,7 @@ const account = z.strictObject({
 export type AccountLimits = z.output<typeof account>
 
 /** A plan as the operator writes it. Sizes are in 10⁶ (`_mb`) and 10⁹ (`_gb`) bytes. */
-const plan = z.strictObject({
+const givenPlan = z.strictObject({
   /** The tiers whose accounts may choose this plan for their projects and databases. */
   tiers: z.array(z.enum(tiers)),
   /** The limits of one app. */
@@ -58,6 +58,8 @@ const plan = z.strictObject({
   cpus: z.number().positive(),
   /** The most instances of one app, over all its process types; each has the limits above. */
   instances: count.min(1).default(1),
+  /** The most that one app has on the disk: its release, its own folders and its volumes. */
+  app_gb: z.number().positive().max(1_000_000).optional(),
   /** The most apps and databases of a project. */
   apps: count,
   databases: count,
@@ -74,13 +76,15 @@ const plan = z.strictObject({
   account: account.partial().optional(),
 })
 
-export type Plan = z.output<typeof plan>
+type GivenPlan = z.output<typeof givenPlan>
+
+export type Plan = GivenPlan & { readonly app_gb: number }
 
 /** The plans by name. Each tier has a plan of the same name. */
 export type Plans = Readonly<Record<string, Plan>>
 
 export const plansFile = z
-  .record(z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a lower-case slug'), plan)
+  .record(z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a lower-case slug'), givenPlan)
   .superRefine((given, context) => {
     for (const tier of tiers) {
       if (given[tier]?.requests_per_hour === undefined) {
@@ -170,6 +174,7 @@ export const shippedPlans = {
     memory_mb: 512,
     cpus: 0.5,
     instances: 1,
+    app_gb: 8,
     apps: 5,
     databases: 2,
     database_gb: 1,
@@ -182,6 +187,7 @@ export const shippedPlans = {
     memory_mb: 512,
     cpus: 1,
     instances: 2,
+    app_gb: 10,
     apps: 10,
     databases: 5,
     database_gb: 5,
@@ -193,6 +199,7 @@ export const shippedPlans = {
     memory_mb: 1_000,
     cpus: 1,
     instances: 10,
+    app_gb: 20,
     apps: 25,
     databases: 10,
     database_gb: 20,
@@ -205,6 +212,7 @@ export const shippedPlans = {
     memory_mb: 4_000,
     cpus: 4,
     instances: 50,
+    app_gb: 100,
     apps: 100,
     databases: 50,
     database_gb: 100,
@@ -213,6 +221,21 @@ export const shippedPlans = {
     requests_per_hour: 100_000,
   },
 } satisfies Plans
+
+/**
+ * Returns plans as they apply on this server.
+ *
+ * @param disk.defaultBytes the most that an app has on the disk by a plan that does not say so
+ * @param disk.mostBytes the most that an app may have by any plan; `null` for no such limit
+ */
+export function effectivePlans(
+  given: Readonly<Record<string, GivenPlan>>,
+  disk: { readonly defaultBytes: number; readonly mostBytes: number | null },
+): Plans {
+  const most = disk.mostBytes ?? Number.POSITIVE_INFINITY
+  const appGb = ({ app_gb }: GivenPlan) => Math.min(app_gb ?? disk.defaultBytes / 1e9, most / 1e9)
+  return Object.fromEntries(Object.entries(given).map(([name, plan]) => [name, { ...plan, app_gb: appGb(plan) }]))
+}
 
 /** Returns the names of the plans that an account of this tier may choose. */
 export function plansForTier(plans: Plans, tier: string): string[] {

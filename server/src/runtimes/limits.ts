@@ -4,11 +4,13 @@ import type { Plan } from '../platform/plans.ts'
 export interface Limits {
   readonly memoryBytes: number
   readonly cpus: number
+  /** The most that an app has on the disk: its release, its own folders and its volumes. */
+  readonly diskBytes: number
 }
 
 /** Returns the limits of a project's plan. */
-export function limitsOf({ memory_mb, cpus }: Pick<Plan, 'memory_mb' | 'cpus'>): Limits {
-  return { memoryBytes: memory_mb * 1_000_000, cpus }
+export function limitsOf({ memory_mb, cpus, app_gb }: Pick<Plan, 'memory_mb' | 'cpus' | 'app_gb'>): Limits {
+  return { memoryBytes: memory_mb * 1_000_000, cpus, diskBytes: Math.round(app_gb * 1e9) }
 }
 
 /** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores has some hundreds. */

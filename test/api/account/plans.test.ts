@@ -22,6 +22,7 @@ describe('GET /account/plans', () => {
       memory_mb: 512,
       cpus: 0.5,
       instances: 1,
+      app_gb: 8,
       apps: 5,
       databases: 2,
       database_gb: 1,

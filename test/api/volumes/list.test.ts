@@ -23,7 +23,7 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
     const params = { project_id: given.projectId, app_id: (await given.appNamed('shop')).id }
     const read = () => succeed(caller(), 'volumes.list', params)
     const bytes = expect.any(Number)
-    const max_bytes = expect.any(Number)
+    const max_bytes = 100_000_000_000
     const all = [
       { name: 'data', path: '/var/lib/data', bytes },
       { name: 'more', path: '/srv/more', bytes },
@@ -43,6 +43,18 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
     expect(await add('c')).toBe('abc')
     expect((await read()).volumes[0]?.bytes).toBeGreaterThan(0)
   }, 120_000)
+
+  it('tells the most that the app may have by the plan of its project, or by FAIRLEAD_APP_MB if that is less', async () => {
+    await using limited = await serverWithProject({ FAIRLEAD_APP_MB: '12000' })
+    await limited.deploy('plain')
+    const app_id = (await limited.appNamed('plain')).id
+    const params = { project_id: limited.projectId, app_id }
+    const most = async (plan: string) => {
+      await limited.client.projects.update({ params: { project_id: limited.projectId }, body: { plan } })
+      return (await limited.client.volumes.list({ params })).max_bytes
+    }
+    expect([await most('free'), await most('starter'), await most('pro')]).toEqual([8e9, 10e9, 12e9])
+  })
 
   it('lists none of an app without volumes', async () => {
     await given.deploy('plain')

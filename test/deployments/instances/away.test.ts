@@ -67,7 +67,7 @@ it('an instance that cannot be measured takes no measurements from others', asyn
     } as never,
     instances: { isAdopted: () => true },
     usageOf: async ({ runtime }) => (runtime === 'docker' ? away() : { memoryBytes: 1, cpuSeconds: 2, processes: 3 }),
-    limitsOf: async () => ({ memoryBytes: 10, cpus: 1 }),
+    limitsOf: async () => ({ memoryBytes: 10, cpus: 1, diskBytes: 8e9 }),
     logger: { warn: (about: unknown) => void warned.push(about) } as never,
   })
   const measured = await measure(new AbortController().signal)

@@ -11,7 +11,7 @@ it('a machine that runs out of memory ends a container before the server', () =>
       appNumber: 1,
       projectId: 'proj_1',
       internalName: null,
-      limits: { memoryBytes: 1_000_000, cpus: 1 },
+      limits: { memoryBytes: 1_000_000, cpus: 1, diskBytes: 8e9 },
       variables: {},
     },
     image: 'shop',

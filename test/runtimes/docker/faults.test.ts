@@ -39,7 +39,7 @@ it('the health check of an image is for web alone, since no other command would 
         appNumber: 1,
         projectId: 'proj_a',
         internalName,
-        limits: { memoryBytes: 256_000_000, cpus: 1 },
+        limits: { memoryBytes: 256_000_000, cpus: 1, diskBytes: 8e9 },
         variables: {},
       },
       image: 'shop',

@@ -56,7 +56,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       appNumber: 1,
       projectId: 'proj_one',
       internalName: null,
-      limits: { memoryBytes: 256_000_000, cpus: 1 },
+      limits: { memoryBytes: 256_000_000, cpus: 1, diskBytes: 8e9 },
       variables: {},
     }
     await bench.makeImage(release)

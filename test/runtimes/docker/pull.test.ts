@@ -39,7 +39,7 @@ describe.skipIf(why !== null)('a pull', () => {
     appNumber: 1,
     projectId: 'proj_one',
     internalName: null,
-    limits: { memoryBytes: 256_000_000, cpus: 1 },
+    limits: { memoryBytes: 256_000_000, cpus: 1, diskBytes: 8e9 },
     variables: {},
   })
 

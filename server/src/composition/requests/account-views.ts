@@ -100,6 +100,6 @@ async function countUsage(
 
 function planView(name: string, plan: Plan | undefined): ResponseBody<'account.plans'>['plans'] {
   if (plan === undefined) return []
-  const { memory_mb, cpus, instances, apps, databases, database_gb, storage_gb, file_mb } = plan
-  return [{ name, memory_mb, cpus, instances, apps, databases, database_gb, storage_gb, file_mb }]
+  const { memory_mb, cpus, instances, app_gb, apps, databases, database_gb, storage_gb, file_mb } = plan
+  return [{ name, memory_mb, cpus, instances, app_gb, apps, databases, database_gb, storage_gb, file_mb }]
 }

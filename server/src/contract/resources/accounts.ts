@@ -129,6 +129,9 @@ const planView = z.object({
   memory_mb: z.int().describe('The memory of each instance of an app, in 10⁶ bytes.'),
   cpus: z.number(),
   instances: z.int().describe('The most instances of an app.'),
+  app_gb: z
+    .number()
+    .describe('The most that an app may have on the disk, in 10⁹ bytes: its release, its own folders and its volumes.'),
   apps: z.int().describe('The most apps of a project.'),
   databases: z.int().describe('The most databases of a project.'),
   database_gb: z.number().describe('The size of one database, in 10⁹ bytes.'),

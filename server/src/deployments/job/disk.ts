@@ -100,7 +100,7 @@ export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): D
   const messages = {
     fetch: `The files of the commit would take more than the ${megabytes} on the disk that are allowed.`,
     build: `The release with what its build wrote would take more than the ${megabytes} on the disk that are allowed.`,
-    run: `The app was stopped: with its release, HOME, TMPDIR and volumes it took more than the ${megabytes} on the disk that it may. Let it keep less. HOME, TMPDIR and volumes stay from release to release; the build of another one can empty them.`,
+    run: `The app was stopped: with its release, HOME, TMPDIR and volumes it took more than the ${megabytes} on the disk that it may. Let it keep less, or give the project a larger plan. HOME, TMPDIR and volumes stay from release to release; the build of another one can empty them.`,
   }
   return new DeploymentError(stage, 'too_large', messages[stage])
 }

@@ -27,8 +27,8 @@ export interface DiskWatchDependencies {
   /** Returns the free bytes of the disk of apps. */
   readonly freeBytes: () => Promise<number>
   readonly fail: Fail
-  /** The most that a running app may have on the disk. */
-  readonly mostAppBytes: number
+  /** The most that an app may have on the disk by the plan of its project, by the ids of the projects. */
+  readonly mostBytesOfAll: () => Promise<ReadonlyMap<string, number>>
   /** While less is free, the apps that write the most are stopped. */
   readonly reserveBytes: number
   readonly logger: Logger
@@ -67,7 +67,7 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
 
   return {
     async watch(signal) {
-      const known: Known = { running: [], bytes: new Map() }
+      const known: Known = { running: [], most: new Map(), bytes: new Map() }
       while (!signal.aborted) {
         try {
           const begun = performance.now()
@@ -89,6 +89,7 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
 /** The findings of the last round, which are all that is known while the database cannot write and is away. */
 interface Known {
   running: readonly DeploymentRow[]
+  most: ReadonlyMap<string, number>
   bytes: ReadonlyMap<string, number>
 }
 
@@ -97,16 +98,20 @@ async function measureAll(
   known: Known,
   signal: AbortSignal,
 ): Promise<readonly Measured[]> {
-  const { store, logger } = dependencies
+  const { store, mostBytesOfAll, logger } = dependencies
   const measured: Measured[] = []
-  known.running = await store.rows.running().catch((error: unknown) => {
-    logger.warn({ err: error }, 'the apps that run could not be read; the last ones are measured')
-    return known.running
-  })
+  try {
+    known.running = await store.rows.running()
+    known.most = await mostBytesOfAll()
+  } catch (error) {
+    logger.warn({ err: error }, 'the apps that run, or their limits, could not be read; those of the last round count')
+  }
   for (const row of known.running) {
     if (signal.aborted) break
     try {
-      const bytes = await measure(dependencies, row, signal)
+      // A project without a plan is being removed, and its apps with it.
+      const most = known.most.get(row.project_id) ?? Number.POSITIVE_INFINITY
+      const bytes = await measure(dependencies, row, most, signal)
       if (bytes !== undefined) measured.push({ row, bytes, before: known.bytes.get(row.id) })
     } catch (error) {
       logger.error({ err: error, deployment: row.id }, 'the disk usage of an app could not be measured')
@@ -120,13 +125,13 @@ async function measureAll(
 async function measure(
   dependencies: DiskWatchDependencies,
   row: DeploymentRow,
+  mostBytes: number,
   stopping: AbortSignal,
 ): Promise<number | undefined> {
-  const { locks, mostAppBytes } = dependencies
-  if (locks.isHeld(row.id)) return undefined
-  const bytes = await bytesOf(dependencies, row)
-  if (bytes <= mostAppBytes) return bytes
-  await stop(dependencies, row, tooLarge('run', mostAppBytes), stopping)
+  if (dependencies.locks.isHeld(row.id)) return undefined
+  const bytes = await bytesOf(dependencies, row, mostBytes)
+  if (bytes <= mostBytes) return bytes
+  await stop(dependencies, row, tooLarge('run', mostBytes), stopping)
   return undefined
 }
 
@@ -158,11 +163,12 @@ async function stopWriter(
   if (row !== undefined) await stop(dependencies, row, diskFull(), signal)
 }
 
-async function bytesOf({ runtimes, mostAppBytes }: DiskWatchDependencies, row: DeploymentRow): Promise<number> {
+/** Returns the disk usage of an app; some number above `enough` as soon as there is more. */
+async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, enough: number): Promise<number> {
   const { builder, releases } = runtimes.named(row.runtime)
   // While a build of the app runs, the folders that both can write to are guarded with the build.
   const part = builder.isBuilding(row.app_id) ? 'release' : 'all'
-  return releases.diskUsage(releaseRef(row), part, mostAppBytes)
+  return releases.diskUsage(releaseRef(row), part, enough)
 }
 
 /** Stops a running app under its lock. While the database is away, it is stopped first, and recorded when that is back. */

@@ -68,6 +68,7 @@ export function withLimits<Of extends Pick<Release, 'limits'>>(
   return {
     ...release,
     limits: {
+      ...limits,
       // The kernel takes whole bytes alone, and 64.1 MB are none in floats.
       memoryBytes: Math.min(limits.memoryBytes, Math.floor((memoryMb ?? Number.POSITIVE_INFINITY) * 1_000_000)),
       cpus: Math.min(limits.cpus, cpus ?? Number.POSITIVE_INFINITY),

@@ -4,6 +4,8 @@ import { isVolumeName } from '../../contract/volume-rules.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
+import { type Plans, planNamed } from '../../platform/plans.ts'
+import { limitsOf } from '../../runtimes/limits.ts'
 import type { AppRows, OwnedApps } from '../state/apps.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
@@ -22,8 +24,7 @@ export interface VolumeRequestDependencies {
     /** Takes volumes away from the app at once; their files are removed later. */
     remove(appId: string, names: readonly string[]): Promise<void>
   }
-  /** The most that an app may have on the disk. */
-  readonly mostAppBytes: number
+  readonly plans: Plans
 }
 
 /** The volumes of an app as its owner reads and deletes them. */
@@ -70,7 +71,7 @@ async function remove(
 }
 
 async function view(
-  { store, apps, folders, mostAppBytes }: VolumeRequestDependencies,
+  { store, apps, folders, plans }: VolumeRequestDependencies,
   on: Database | Transaction,
   project: TenantProject,
   appId: string,
@@ -82,7 +83,7 @@ async function view(
     const bytes = await folders.bytesOf(appId, name)
     volumes.push({ name, path: used[name] ?? null, bytes: Number.isFinite(bytes) ? bytes : null })
   }
-  return { max_bytes: mostAppBytes, volumes }
+  return { max_bytes: limitsOf(planNamed(plans, project.plan)).diskBytes, volumes }
 }
 
 /** Returns the release that runs and the one that was made last. */

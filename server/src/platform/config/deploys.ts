@@ -22,8 +22,6 @@ export interface DeploysConfig {
   readonly sourceRetentionDays: number
   /** The most disk space for a release: its files and what its build made. */
   readonly mostReleaseBytes: number
-  /** The most disk space for a running app: its release, `HOME`, `TMPDIR` and the packages of its builds. */
-  readonly mostAppBytes: number
   /** The most disk space for one cache: the packages of an app, or a repository. */
   readonly mostEachCacheBytes: number
   /** The most disk space for all caches together. */
@@ -71,6 +69,13 @@ export const deploysSettings = {
 
 export type DeploysSet = z.output<z.ZodObject<typeof deploysSettings>>
 
+/** Returns the disk space of apps, as `effectivePlans` takes it. */
+export const appDisk = ({ FAIRLEAD_APP_MB, FAIRLEAD_RELEASE_MB }: DeploysSet) => ({
+  // A release of the largest allowed size can start, and has room to write.
+  defaultBytes: 2 * FAIRLEAD_RELEASE_MB,
+  mostBytes: FAIRLEAD_APP_MB ?? null,
+})
+
 export function deploysConfig(set: DeploysSet): DeploysConfig {
   return {
     releasePorts: set.FAIRLEAD_RELEASE_PORTS,
@@ -84,8 +89,6 @@ export function deploysConfig(set: DeploysSet): DeploysConfig {
     mostSourceBytes: set.FAIRLEAD_SOURCE_MB,
     sourceRetentionDays: set.FAIRLEAD_SOURCE_RETENTION,
     mostReleaseBytes: set.FAIRLEAD_RELEASE_MB,
-    // A release of the largest allowed size can start, and has room to write.
-    mostAppBytes: set.FAIRLEAD_APP_MB ?? 2 * set.FAIRLEAD_RELEASE_MB,
     mostEachCacheBytes: set.FAIRLEAD_CACHE_MB,
     mostAllCachesBytes: set.FAIRLEAD_ALL_CACHES_MB,
     reserveBytes: set.FAIRLEAD_RESERVE_MB,

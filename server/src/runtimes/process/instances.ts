@@ -82,7 +82,7 @@ export function createInstances(parts: InstancesParts): Instances {
       // An earlier server may have closed it, when it could not complete a stop.
       await openToApp(local.paths)
       if (instance.site !== undefined) return sites.reopen(local, instance.site)
-      await parts.quotas.hold(local.paths)
+      await parts.quotas.hold(local)
       confinement.watch({ ...release, id: unitOf(instance) }, 'app', tie(instance))
     },
 

@@ -27,8 +27,8 @@ export interface ProcessRuntimeOptions {
   readonly apps: {
     /** Absolute path of the folder of all apps in the data directory. */
     readonly directory: string
-    /** The most that a running app may have on the disk, where the server may set quotas of the file system; else `null`. */
-    readonly quotaBytes: number | null
+    /** True where the server may set quotas of the file system. */
+    readonly maySetQuotas: boolean
   }
   readonly users: {
     /** The uids that apps get when the server is root, both ends included; else `null`. */
@@ -63,11 +63,11 @@ export interface ProcessRuntime extends Runtime {
  */
 export function createProcessRuntime(options: ProcessRuntimeOptions): ProcessRuntime {
   const { builds, host, caches, marks, logger, fence } = options
-  const { directory: apps, quotaBytes } = options.apps
+  const { directory: apps, maySetQuotas } = options.apps
   const { toolchains } = options.programs
   const confinement = createConfinement(host, { buildMemoryBytes: builds.memoryBytes, fence })
   const children = createChildren()
-  const quotas = createQuotas(quotaBytes, logger)
+  const quotas = createQuotas(maySetQuotas, logger)
   const startCommand = createCommandStarter(options.programs, toolchains, marks, fence)
   const users = createAppUsers(apps, options.users.apps)
   const locate = async (release: Release): Promise<LocalRelease> => ({

@@ -40,7 +40,7 @@ export async function startInstance(
   const { children, confinement, ports, portInside } = parts
   children.forgetEnded(release.id, unit)
   await makeAppFolders(release)
-  await parts.quotas.hold(release.paths)
+  await parts.quotas.hold(release)
   await openToApp(release.paths)
   await giveOutputToUser(output, release.user)
   const entry = await confinement.open({ ...release, id: unit }, 'app')

@@ -21,7 +21,9 @@ export const imageVolumes = z
 const volumes = z.object({
   max_bytes: z
     .int()
-    .describe('The most that the app may have on the disk: its release, its own folders and its volumes.'),
+    .describe(
+      'The most that the app may have on the disk, by the plan of its project: its release, its own folders and its volumes.',
+    ),
   volumes: z.array(
     z.object({
       name: z.string(),

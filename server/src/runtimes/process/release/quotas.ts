@@ -23,25 +23,25 @@ export interface Quotas {
   make(paths: ReleasePaths): Promise<void>
   /** Makes the cache of such an app again when it was removed. */
   makeCache(release: LocalRelease): Promise<void>
-  /** Limits an app whose release is about to run, or runs already. */
-  hold(paths: ReleasePaths): Promise<void>
+  /** Limits an app whose release is about to run, or runs already, to what the release's limits say. */
+  hold(release: Pick<LocalRelease, 'paths' | 'limits'>): Promise<void>
   /** Ends the limit of a release at rest. */
   lift(paths: ReleasePaths): Promise<void>
   /** Forgets a release that is about to be removed. */
   forget(paths: ReleasePaths): Promise<void>
 }
 
-/** @param bytes the most that a running app may have; `null` where the server may set no quotas */
-export function createQuotas(bytes: number | null, logger: Pick<Logger, 'warn'>): Quotas {
-  const attempt = async (paths: ReleasePaths, work: (most: number) => Promise<void>): Promise<void> => {
-    if (bytes === null) return
+/** @param mayLimit false where the server may set no quotas; then nothing is limited */
+export function createQuotas(mayLimit: boolean, logger: Pick<Logger, 'warn'>): Quotas {
+  const attempt = async (paths: ReleasePaths, work: () => Promise<void>): Promise<void> => {
+    if (!mayLimit) return
     // Sizes are measured as well, so that an app without its quota is still limited.
-    await work(bytes).catch((err: unknown) =>
+    await work().catch((err: unknown) =>
       logger.warn({ err, folder: paths.directory }, 'the quota of an app could not be changed; its size is measured'),
     )
   }
-  const ifLimited = (paths: ReleasePaths, work: (most: number) => Promise<void>) =>
-    attempt(paths, async (most) => ((await isSubvolume(paths.directory)) ? work(most) : undefined))
+  const ifLimited = (paths: ReleasePaths, work: () => Promise<void>) =>
+    attempt(paths, async () => ((await isSubvolume(paths.directory)) ? work() : undefined))
 
   return {
     make: (paths) =>
@@ -61,7 +61,8 @@ export function createQuotas(bytes: number | null, logger: Pick<Logger, 'warn'>)
         await makeSubvolume(paths.cache, 0o700)
         if (user !== null) await lchown(paths.cache, user.uid, user.gid)
       }),
-    hold: (paths) => ifLimited(paths, (most) => limitTogether(paths.directory, sharedOf(paths), most)),
+    hold: ({ paths, limits }) =>
+      ifLimited(paths, () => limitTogether(paths.directory, sharedOf(paths), limits.diskBytes)),
     lift: (paths) => ifLimited(paths, () => endLimit(paths.directory)),
     forget: (paths) => ifLimited(paths, () => removeGroup(paths.directory, sharedOf(paths))),
   }
