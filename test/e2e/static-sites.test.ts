@@ -71,6 +71,9 @@ describe.each(users)('as %s', (_, user) => {
     const at = (id: string) => ({ params: { project_id: project, id } })
     await client.deployments.rollback(at(first))
     await expect.poll(body, { timeout: 60_000 }).toBe('first')
+    // Visitors come to the other release before it is said to run.
+    const stateOfSecond = async () => (await client.deployments.get(at(second.id))).status
+    await expect.poll(stateOfSecond, { timeout: 60_000 }).toBe('superseded')
     await client.deployments.rollback(at(second.id))
     await expect.poll(body, { timeout: 60_000 }).toBe('second')
     await client.deployments.stop(at(second.id))
