@@ -177,6 +177,28 @@ attacks({}, (attack) => {
 
   attack(
     {
+      id: 'other-projects',
+      topic: 'Network',
+      needsNetworks: true,
+      held: 'An app reaches no app of another project, neither by a name nor at its address',
+    },
+    async ({ attacker, victim }) => {
+      // A name of the same project does not stand in for it.
+      const app = await hostileApp(attacker, 'attacks')
+      await hostileApp(attacker, 'private-api')
+      const tells = `const all = Object.values(require('node:os').networkInterfaces()).flat()
+const { address } = all.find(({ internal, family }) => !internal && family === 'IPv4')
+require('node:http').createServer((_, response) => response.end('private ' + address + ' ' + process.env.PORT)).listen(process.env.PORT)`
+      const { url } = await hostileApp(victim, 'private', { 'server.js': tells })
+      const [, address = '', port] = (await (await fetch(url)).text()).split(' ')
+      for (const host of ['private.internal', 'private', address]) {
+        expect(await app.run(fetches(`http://${host}:${port}/`)), host).not.toContain('private')
+      }
+    },
+  )
+
+  attack(
+    {
       id: 'release-ports',
       topic: 'Network',
       needsNetworks: true,

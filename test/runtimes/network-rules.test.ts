@@ -7,6 +7,7 @@ import {
   parseNamespace,
   subnetAt,
   subnetCount,
+  subnetOf,
 } from '../../server/src/runtimes/network/addresses.ts'
 import { joined, servicesIn } from '../../server/src/runtimes/network/reach.ts'
 import { resolversOf } from '../../server/src/runtimes/network/resolvers.ts'
@@ -26,6 +27,12 @@ test('networks take four addresses each, and have as many numbers as an interfac
   expect(() => subnetAt(testNetwork, 32_768)).toThrow('no network')
   expect(interfaceName(names, 'build', 65_535)).toHaveLength(15)
   expect(ipv6Of('198.18.1.2')).toBe('fdfa:171e:ad00::c612:102')
+  for (const index of [0, 64, 32_767]) {
+    const subnet = subnetAt(testNetwork, index)
+    expect(subnetOf(testNetwork, subnet.inside)).toEqual(subnet)
+    expect(subnetOf(testNetwork, subnet.host)).toBeNull()
+  }
+  for (const other of ['198.17.255.254', '198.20.0.2', '10.0.0.2']) expect(subnetOf(testNetwork, other)).toBeNull()
 })
 
 test('the name of a namespace tells its owner, and those of other data directories are nobody’s', () => {
@@ -44,7 +51,7 @@ test('a resolver on loopback is asked on the host; that of systemd is passed ove
   expect(resolvers.map(({ address }) => address)).toEqual(['127.0.0.1', '9.9.9.9'])
   const inside = insideRules('fl0', subnetAt(testNetwork, 0), { ...policy, resolvers })
   expect(inside).toContain('ip daddr 127.0.0.1 meta l4proto { tcp, udp } th dport 53 dnat ip to 198.18.0.1')
-  const host = hostRules(names, { ...policy, resolvers }, [])
+  const host = hostRules(names, { ...policy, resolvers }, { opened: [], members: [] })
   expect(host).toContain('ip daddr 198.18.0.0/15 meta l4proto { tcp, udp } th dport 53 dnat ip to 127.0.0.1')
   expect(host).toContain('ip daddr { 9.9.9.9 } meta l4proto { tcp, udp } th dport 53 accept')
 })

@@ -52,13 +52,22 @@ const ownAddresses = (): string[] =>
     .filter(({ internal, family }) => !internal && family === 'IPv4')
     .map(({ address }) => address)
 
+type Project = Partial<Pick<Release, 'projectId' | 'internalName'>>
+
+interface App {
+  readonly release: Release
+  readonly handle: Handle
+  readonly url: string
+  ask(url: string): Promise<string>
+}
+
 /** A server with its own data directory. */
 interface Fixture extends AsyncDisposable {
   readonly bench: Bench
   readonly host: HostCapabilities
   readonly runtime: Runtime
   /** Starts an app that listens on an address; resolves when it listens. */
-  start(address?: string): Promise<{ release: Release; handle: Handle; url: string; ask(url: string): Promise<string> }>
+  start(address?: string, project?: Project): Promise<App>
   /** Returns the capabilities of a later server of the data directory. */
   later(): Promise<HostCapabilities>
 }
@@ -83,8 +92,8 @@ async function fixture(reach: Reach = noReach): Promise<Fixture> {
     host,
     runtime,
     later,
-    async start(address = '') {
-      const release = await bench.release(runtime, 'node-server')
+    async start(address = '', project = {}) {
+      const release = await bench.release(runtime, 'node-server', {}, project)
       releases.push(release)
       const handle = await bench.start(runtime, release, ['node', '-e', asker, address])
       const url = urlOf(await untilState(runtime, handle, 'listening'))
@@ -193,7 +202,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
   test('servers beside each other do not meet: neither their apps, nor their cleaning', async () => {
     await using one = await fixture({ ...noReach, outbound: { mode: 'any', allow: [] } })
     await using two = await fixture()
-    const [a, b, c] = [await one.start(), await one.start(), await two.start()]
+    const [a, b, c] = [await one.start(), await one.start('', { projectId: 'proj_2' }), await two.start()]
     for (const other of [b, c]) expect(await a.ask(other.url)).toContain('none')
     expect(new Set([a, b, c].map(({ url }) => url)).size).toBe(3)
     await two.runtime.instances.stop(c.handle, { graceMs: 0 })
@@ -213,6 +222,95 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     expect(await (await fetch(kept.url)).text()).toContain('app to')
     const left = await ownNamespaces(namesOf(server.bench.directory))
     expect(left.map(({ id }) => id)).toEqual([kept.release.id])
+  })
+
+  describe('the apps of a project', () => {
+    const named = (projectId: string, internalName: string | null) => ({ projectId, internalName })
+    /** Every app of a server has the same port, in its own network. */
+    const at = (name: string, { handle }: App) => `http://${name}.internal:${handle.data['port']}/`
+
+    test('reach each other by name, and those of other projects at no address', async () => {
+      await using server = await fixture({ ...noReach, outbound: { mode: 'any', allow: [] } })
+      const one = await server.start('', named('proj_a', 'one'))
+      const two = await server.start('', named('proj_a', 'two'))
+      const other = await server.start('', named('proj_b', 'one'))
+      const worker = await server.start('', named('proj_a', null))
+      const seen = (app: App) => `app to ${new URL(app.url).hostname}`
+      for (const [from, url, answer] of [
+        [two, at('one', one), seen(two)],
+        [one, at('two', two), seen(one)],
+        [worker, at('one', one), seen(worker)],
+        // The name is that of the own project's app.
+        [other, at('one', other), seen(other)],
+        [other, at('two', two), 'none: ENOTFOUND'],
+        [other, one.url, 'none: TimeoutError'],
+        [one, other.url, 'none: TimeoutError'],
+        [one, worker.url, seen(one)],
+      ] as const) {
+        expect((await from.ask(url)).replace('::ffff:', ''), `${from.url} asks ${url}`).toBe(answer)
+      }
+      // The gateway sees no difference.
+      expect((await (await fetch(two.url)).text()).replace('::ffff:', '')).toBe('app to 127.0.0.1')
+    })
+
+    test('reach nothing that listens on loopback alone, and no service of the machine at each other’s addresses', async () => {
+      const ports = [{ from: portOf(echo), to: portOf(echo) }]
+      await using server = await fixture({ ...noReach, loopback: ports, localOnly: ports })
+      const private_ = await server.start('127.0.0.1', named('proj_a', 'private'))
+      const asking = await server.start('', named('proj_a', 'asking'))
+      expect(await asking.ask(at('private', private_))).toBe('none: ECONNREFUSED')
+      expect(await asking.ask(`http://private.internal:${portOf(echo)}/`)).toBe('none: ECONNREFUSED')
+      expect(await asking.ask(`http://127.0.0.1:${portOf(echo)}/`)).toContain('host to')
+    })
+
+    test('have names for as long as they run', async () => {
+      await using server = await fixture()
+      const one = await server.start('', named('proj_a', 'one'))
+      const two = await server.start('', named('proj_a', 'two'))
+      const later = await server.start('', named('proj_a', 'one'))
+      expect(await two.ask(at('one', one))).toContain('app to')
+      await server.runtime.instances.stop(one.handle, { graceMs: 0 })
+      await expect.poll(() => two.ask(at('one', one))).toContain('app to')
+      await server.runtime.instances.stop(later.handle, { graceMs: 0 })
+      await expect.poll(() => two.ask(at('one', one))).toBe('none: ENOTFOUND')
+      expect(await two.ask(one.url)).toMatch(/^none: /)
+    })
+
+    test('reach each other after a restart of the server, and after a firewall was loaded again', async () => {
+      await using server = await fixture()
+      const [one, two] = [
+        await server.start('', named('proj_a', 'one')),
+        await server.start('', named('proj_a', 'two')),
+      ]
+      const gone = await server.start('', named('proj_a', 'gone'))
+      await killAllOf(gone.release.id)
+      const host = await server.later()
+      expect(await two.ask(at('one', one))).toContain('app to')
+      await host.networks?.sweep()
+      await expect.poll(() => two.ask(at('gone', gone))).toBe('none: ENOTFOUND')
+      await system('nft', 'delete', 'table', 'inet', namesOf(server.bench.directory).table)
+      const three = await server.start('', named('proj_a', 'three'))
+      for (const app of [two, three]) expect(await app.ask(at('one', one))).toContain('app to')
+    })
+
+    test('cannot change their names, nor see those of other projects', async () => {
+      await using server = await fixture()
+      await server.start('', named('proj_b', 'secret'))
+      const app = await server.start('', named('proj_a', 'one'))
+      const [stdin, stdout, stderr] = [new PassThrough().end(), new PassThrough(), new PassThrough()]
+      const said = text(stdout)
+      const script = `const fs = require('node:fs')
+console.log(fs.readFileSync('/etc/hosts', 'utf8'))
+for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { fs.appendFileSync(path, 'x'); console.log('written') } catch { console.log('refused') }`
+      const request = { argv: ['node', '-e', script] as [string, ...string[]], tty: null, stdin, stdout, stderr }
+      const signal = AbortSignal.timeout(20_000)
+      await server.runtime.instances.attach(app.release, app.handle, { ...request, signal })
+      stdout.end()
+      const printed = await said
+      expect(printed).toContain(' one.internal\n')
+      expect(printed).not.toContain('secret')
+      expect(printed.match(/written|refused/g)).toEqual(['refused', 'refused', 'refused'])
+    })
   })
 
   test('a command beside an app is in its network', async () => {

@@ -17,6 +17,8 @@ function noted(fails = false) {
       if (fails && opened === 1) throw new Error('no address is left')
       return { address: `10.0.0.${opened}`, forward: null, enter: [], ready: Promise.resolve() }
     },
+    introduce: async (network) => network,
+    hostsOf: () => null,
     enterThatOf: () => [],
     redirect: async () => undefined,
     remove: async ({ id, kind }) => void done.push(`remove ${id}.${kind}`),

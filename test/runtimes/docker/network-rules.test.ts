@@ -49,7 +49,7 @@ test('addresses that a route of the machine leads to are found, but for the defa
 })
 
 test('containers of a project reach each other, and those of another one are dropped before anything is accepted', () => {
-  const rules = hostRules(names, policy, [], 'bridges').split('\n')
+  const rules = hostRules(names, policy, { opened: [], members: [] }, 'bridges').split('\n')
   const own = `"${names.interfaces}*"`
   const order = [
     `oifname ${own} ct state established,related accept`,

@@ -23,6 +23,13 @@ export function subnetAt(range: AddressRange, index: number): Subnet {
 /** At most 65,536: an interface has room for four hexadecimal digits in its name. */
 export const subnetCount = ({ bits }: Pick<AddressRange, 'bits'>): number => Math.min(2 ** (30 - bits), 2 ** 16)
 
+/** Returns the network with this address inside; null for an address that is none. */
+export function subnetOf(range: AddressRange, inside: string): Subnet | null {
+  const number = inside.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+  const index = (number - 2 - range.first) / 4
+  return Number.isInteger(index) && index >= 0 && index < subnetCount(range) ? subnetAt(range, index) : null
+}
+
 export const cidrOf = ({ first, bits }: AddressRange): string => `${dotted(first)}/${bits}`
 
 /**

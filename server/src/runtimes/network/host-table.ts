@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import type { AddressRange } from '../../platform/config.ts'
 import type { Names } from './addresses.ts'
 import { closePassage, openPassage } from './passage.ts'
+import type { ProjectMember } from './project-rules.ts'
 import { type Reach, resolveServices } from './reach.ts'
 import { readResolvers } from './resolvers.ts'
 import { hostRules, type Medium, openedPorts, openedRule, type Policy } from './rules.ts'
@@ -12,17 +13,22 @@ type TableNames = Pick<Names, 'table' | 'interfaces'>
 /**
  * Sets the rules of the host, in place of earlier ones, and lets the host forward.
  *
- * @param known ports that were published, besides those of the earlier rules
+ * @param known.ports that were published, besides those of the earlier rules
+ * @param known.members the networks that reach each other
  */
 export async function setHostTable(
   { nft }: Pick<Tools, 'nft'>,
   names: TableNames,
   policy: Policy,
   medium: Medium,
-  known: Iterable<number> = [],
+  known: { readonly ports?: Iterable<number>; readonly members?: readonly ProjectMember[] } = {},
 ): Promise<void> {
-  const opened = new Set([...((await publishedPorts({ nft }, names)) ?? []), ...known])
-  await runTool(nft, ['-f', '-'], hostRules(names, policy, [...opened], medium))
+  const opened = new Set([...((await publishedPorts({ nft }, names)) ?? []), ...(known.ports ?? [])])
+  await runTool(
+    nft,
+    ['-f', '-'],
+    hostRules(names, policy, { opened: [...opened], members: known.members ?? [] }, medium),
+  )
   await openPassage({ nft }, names)
   await writeFile('/proc/sys/net/ipv4/ip_forward', '1')
 }

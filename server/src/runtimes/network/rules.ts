@@ -1,6 +1,8 @@
 import type { AddressRange } from '../../platform/config.ts'
 import { specialIpv4 } from '../../platform/outbound.ts'
 import { cidrOf, type Names, type Subnet } from './addresses.ts'
+import { beginning, connectionsEach, loginsBeginning, sessionsEach } from './connections.ts'
+import { type ProjectMember, projectChains, toProjects } from './project-rules.ts'
 import { type Address, joined, loopbackPorts, type PortRange, type Reach } from './reach.ts'
 import { isLoopback, type Resolver } from './resolvers.ts'
 
@@ -22,52 +24,35 @@ export type Medium =
 
 /** Cloud providers' metadata services answer on link-local addresses; they are refused even where private ones are not. */
 export const linkLocal = '169.254.0.0/16'
-/**
- * How many connections a network may have to the services of this machine: PostgreSQL, the API and the gateway have room for a
- * limited number of all.
- */
-export const connectionsEach = 200
-/**
- * How many connections of a network may be to PostgreSQL, where one that has not logged in takes the place of a session. No plan
- * has more for a database.
- */
-export const sessionsEach = 100
-/**
- * How many connections to the outside a network may begin: the kernel remembers those of all networks in one table, an ended one
- * for two minutes.
- */
-export const beginning = 'limit rate over 100/second burst 2000 packets'
-/**
- * How many connections to PostgreSQL a network may begin, each of which is a new process. Further ones are dropped, so that the
- * client tries again a second later.
- */
-export const loginsBeginning = 'limit rate over 100/second burst 200 packets'
 export const dns = 'meta l4proto { tcp, udp } th dport 53'
 
 /**
  * Returns the host's rules as `nft -f` takes them; they replace those of an earlier server at once. They decide what comes
  * out of the networks: answers, the internet, resolvers, and the services of this machine that are meant for apps.
  *
- * @param opened the ports of apps that the gateway has opened
+ * @param known.opened the ports of apps that the gateway has opened
+ * @param known.members the networks that reach each other, where they are links
  */
 export function hostRules(
   names: Pick<Names, 'table' | 'interfaces'>,
   policy: Policy,
-  opened: readonly number[],
+  known: { readonly opened: readonly number[]; readonly members: readonly ProjectMember[] },
   medium: Medium = 'links',
 ): string {
   const { table, interfaces } = names
-  const { member, memberType, passOn, between } = mediums[medium]
+  const { member, memberType, between } = mediums[medium]
   const own = `"${interfaces}*"`
   const network = cidrOf(policy.range)
   return [
     `table inet ${table}`,
     `delete table inet ${table}`,
     `table inet ${table} {`,
-    ...hostSets(policy, opened, memberType),
+    ...hostSets(policy, known.opened, memberType),
+    ...(medium === 'links' ? projectChains(known.members) : []),
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
     `iifname != ${own} accept`,
-    ...passOn,
+    // Networks may use among themselves a port that stands for a service of this machine.
+    'fib daddr type != local accept',
     ...toLoopback(network, names, policy),
     '}',
     // PostgreSQL's rules know loopback alone.
@@ -124,12 +109,14 @@ function inputChain(own: string, network: string, { reach, resolvers }: Policy, 
 
 /** The parts of the rules in which networks with one member and those with several differ. */
 const mediums: Readonly<Record<Medium, MediumRules>> = {
-  links: { member: 'iifname', memberType: 'ifname', passOn: [], between: () => [] },
+  links: {
+    member: 'iifname',
+    memberType: 'ifname',
+    between: (own) => [`iifname ${own} oifname ${own} ${toProjects}`],
+  },
   bridges: {
     member: 'iifname . ip saddr',
     memberType: 'ifname . ipv4_addr',
-    // Members may use among themselves a port that stands for a service of this machine.
-    passOn: ['fib daddr type != local accept'],
     // The way to the address leads back to where the packet came from: both are in the same network.
     between: (own) => [`iifname ${own} fib daddr . iif oif exists accept`],
   },
@@ -139,9 +126,7 @@ interface MediumRules {
   /** The key that tells the members apart, whose connections are counted. */
   readonly member: string
   readonly memberType: string
-  /** Rules for what a network has for others than this machine. */
-  readonly passOn: readonly string[]
-  /** Rules for what the members of a network have for each other. */
+  /** Rules for what the apps of a project have for each other. */
   readonly between: (own: string) => readonly string[]
 }
 
@@ -180,8 +165,9 @@ export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly A
 }
 
 /**
- * Returns the rules inside a network. An app that listens on loopback alone is reached as one that listens on any address,
- * and sees the gateway at loopback; the services of this machine at 127.0.0.1 answer there.
+ * Returns the rules inside a network. The gateway reaches an app that listens on loopback alone as one that listens on any
+ * address, and is seen at loopback; the services of this machine at 127.0.0.1 answer there. Other apps of the project reach
+ * what listens on the address of the network.
  */
 export function insideRules(link: string, { host }: Subnet, { reach, resolvers, services, mirrors }: Policy): string {
   const outer = `"${link}"`
@@ -189,7 +175,7 @@ export function insideRules(link: string, { host }: Subnet, { reach, resolvers, 
   return [
     'table inet fairlead {',
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
-    `iifname ${outer} meta nfproto ipv4 meta l4proto tcp dnat ip to 127.0.0.1`,
+    `iifname ${outer} ip saddr ${host} meta l4proto tcp dnat ip to 127.0.0.1`,
     `iifname ${outer} meta nfproto ipv6 meta l4proto tcp dnat ip6 to ::1`,
     '}',
     'chain arriving { type nat hook input priority 100; policy accept;',

@@ -17,7 +17,7 @@ export interface SandboxView {
   readonly hidden: readonly string[]
   /** Folders and files that appear elsewhere, read-only. */
   readonly mounted?: readonly { readonly from: string; readonly at: string }[]
-  /** Links in folders that are hidden. */
+  /** Links in folders that are hidden, or in place of files of the system. */
   readonly links?: readonly { readonly at: string; readonly to: string }[]
   /** A folder that the caller has opened and checked; exactly that one appears elsewhere, read-only. */
   readonly opened?: { readonly realPath: string; readonly at: string }
@@ -65,7 +65,7 @@ export function sandboxArguments(
   const { readable, writable, hidden, mounted = [], links = [], opened, directory, variables = {} } = view
   const memory = [...(isRoot ? ['--perms', '1777'] : []), ...(isModern ? ['--size', String(mostMemoryBytes)] : [])]
   // Bubblewrap cannot mount over a link.
-  const covered = new Set([...readable, ...writable, ...mounted.map(({ at }) => at)])
+  const covered = new Set([...readable, ...writable, ...[...mounted, ...links].map(({ at }) => at)])
   const system = options.system.filter(({ part, path }) => (view.system?.includes(part) ?? true) && !covered.has(path))
   const files = system.filter(({ link }) => link === null).map(({ path }) => path)
   const inMemory = (path: string) => memoryFolders.some((folder) => path.startsWith(`${folder}/`))

@@ -70,7 +70,7 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
 
     async prepare(bridge) {
       const isThere = (await publishedPorts(tools, names)) !== null
-      if (!isThere) await setHostTable(tools, names, policy, 'bridges', published)
+      if (!isThere) await setHostTable(tools, names, policy, 'bridges', { ports: published })
       await writeFile(`/proc/sys/net/ipv4/conf/${bridge}/route_localnet`, '1')
     },
 

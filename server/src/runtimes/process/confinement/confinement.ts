@@ -5,7 +5,7 @@ import type { Sandbox } from '../../../platform/machine/sandbox/find.ts'
 import { hardDescriptorLimit, type ProcessIdentity } from '../../../platform/processes.ts'
 import { type ExceededLimit, type LimitCode, outOfMemoryScores } from '../../limits.ts'
 import type { Release } from '../../runtime.ts'
-import type { Forward, Network } from '../network/networks.ts'
+import type { Forward, Network } from '../network/network.ts'
 import type { LocalRelease } from '../release/layout.ts'
 import { releaseOfUnit } from '../release/local-instance.ts'
 import type { HostCapabilities } from './capabilities.ts'
@@ -105,7 +105,9 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       memory.forget(name)
       fence()
       const groups = (await cgroups?.make(name, limitsOf(release, kind))) ?? []
-      const network = (await networks?.open({ id: release.id, kind })) ?? sharedNetwork
+      const opened = (await networks?.open({ id: release.id, kind })) ?? sharedNetwork
+      const project = { projectId: release.projectId, name: release.internalName }
+      const network = kind === 'app' ? ((await networks?.introduce(opened, project)) ?? opened) : opened
       return entryOf(host, release, { kind, groups, network, memoryBytes: limitsOf(release, kind).memoryBytes })
     },
 

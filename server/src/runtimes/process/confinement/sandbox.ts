@@ -8,6 +8,9 @@ import type { Kind } from './limits.ts'
 /** Programs look for the limits of their control group here (cgroups(7)). */
 const groupsFolder = '/sys/fs/cgroup'
 
+/** The folder with the names of the other apps of the project: a file of its own would go on as it was when it is replaced. */
+const hostsFolder = '/.project'
+
 /**
  * Returns what a command of a release sees: its own folders, and the programs that it runs with. None of the server's other
  * files exists in there. The limits of its own control group are readable, because Java, Go and Node adapt to them.
@@ -15,11 +18,12 @@ const groupsFolder = '/sys/fs/cgroup'
  * @param group the name of its control group
  */
 export function viewOf(
-  { paths, user, origins, volumes = {} }: Pick<LocalRelease, 'paths' | 'user' | 'origins' | 'volumes'>,
+  release: Pick<LocalRelease, 'paths' | 'user' | 'origins' | 'volumes' | 'projectId'>,
   kind: Kind,
   group: string,
-  host: Pick<HostCapabilities, 'cgroups' | 'groupFolders' | 'programs' | 'dataDirectory'>,
+  host: Pick<HostCapabilities, 'cgroups' | 'groupFolders' | 'programs' | 'dataDirectory' | 'networks'>,
 ): SandboxView {
+  const { paths, user, origins, volumes = {} } = release
   const { cgroups, groupFolders, programs, dataDirectory } = host
   const own = [paths.directory, paths.home, paths.temporary]
   const groups = Object.entries(groupFolders).map(([controller, folder]) => ({
@@ -30,6 +34,7 @@ export function viewOf(
     { from: paths.passwd, at: '/etc/passwd' },
     { from: paths.group, at: '/etc/group' },
   ]
+  const hosts = kind === 'app' ? (host.networks?.hostsOf(release.projectId) ?? null) : null
   const placed = Object.entries(kind === 'build' ? {} : volumes).map(([name, at]) => ({
     from: volumeFiles(paths.volumes, name),
     at,
@@ -39,9 +44,16 @@ export function viewOf(
     writable: [...own, ...(kind === 'build' ? [paths.cache] : []), ...placed.map(({ from }) => from)],
     placed,
     hidden: [dataDirectory],
-    mounted: [...(cgroups?.version === 2 ? groups.slice(0, 1) : groups), ...(user === null ? [] : accounts)],
-    // The files of a build may name the folder that it was made in.
-    links: origins.map((at) => ({ at, to: paths.source })),
+    mounted: [
+      ...(cgroups?.version === 2 ? groups.slice(0, 1) : groups),
+      ...(user === null ? [] : accounts),
+      ...(hosts === null ? [] : [{ from: hosts, at: hostsFolder }]),
+    ],
+    links: [
+      // The files of a build may name the folder that it was made in.
+      ...origins.map((at) => ({ at, to: paths.source })),
+      ...(hosts === null ? [] : [{ at: '/etc/hosts', to: join(hostsFolder, 'hosts') }]),
+    ],
     directory: paths.source,
   }
 }

@@ -1,4 +1,5 @@
-import type { Network, Networks, Owner } from './networks.ts'
+import type { Network } from './network.ts'
+import type { Networks, Owner } from './networks.ts'
 
 /** Networks that can be opened before they are needed: it takes several programs. */
 export interface NetworksAhead extends Networks {

@@ -112,11 +112,18 @@ export async function sweepNamespaces(tools: Pick<Tools, 'ip'>, names: Names): P
   return left
 }
 
-/** Removes the networks of a server's data directory in which nothing runs, and its rules when no network is left. */
-export async function removeNetworks(tools: Pick<Tools, 'ip' | 'nft'>, dataDirectory: string): Promise<void> {
+/**
+ * Removes the networks of a server's data directory in which nothing runs, and its rules when no network is left. Returns the
+ * namespaces that are left.
+ */
+export async function removeNetworks(
+  tools: Pick<Tools, 'ip' | 'nft'>,
+  dataDirectory: string,
+): Promise<NamedNamespace[]> {
   const names = namesOf(dataDirectory)
-  if ((await sweepNamespaces(tools, names)).length > 0) return
-  await removeHostTable(tools, names)
+  const left = await sweepNamespaces(tools, names)
+  if (left.length === 0) await removeHostTable(tools, names)
+  return left
 }
 
 /**

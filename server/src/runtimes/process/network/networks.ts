@@ -23,7 +23,9 @@ import {
   removeNetworks,
   sweepNamespaces,
 } from './namespaces.ts'
-import type { ForwardedPorts } from './pasta.ts'
+import type { Network } from './network.ts'
+import type { Member } from './project-files.ts'
+import { openProjects, type Projects } from './projects.ts'
 
 /** The owner of a network: an app or a build of a release. */
 export interface Owner {
@@ -32,26 +34,17 @@ export interface Owner {
   readonly kind: NetworkKind
 }
 
-export interface Network {
-  /** The IPv4 address at which the host reaches it; `null` where it does by ports of its own. */
-  readonly address: string | null
-  /** The ports of the host's loopback that lead to it; `null` without. */
-  readonly forward: Forward | null
-  /** The program that enters the network and becomes the next one, with its arguments; it needs the rights of the server. */
-  readonly enter: readonly string[]
-  /** Resolves when it is whole; nothing of the owner may run in it before. Rejects when that fails. */
-  readonly ready: Promise<void>
-}
-
-/** Ports of the host's loopback that are the app's for as long as a process of the server's user exists. */
-export interface Forward extends ForwardedPorts {
-  readonly holder: ProcessIdentity
-}
-
 /** Networks of apps and builds: namespaces of the kernel, which outlive the server with the processes in them. */
 export interface Networks {
   /** Makes a network, in place of an earlier one of the same owner. */
   open(owner: Owner): Promise<Network>
+  /**
+   * Lets the app of a network and the others of its project reach each other, where networks have addresses. Returns the network,
+   * which is ready when that is done.
+   */
+  introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
+  /** Returns the folder with the file `hosts` that the apps of a project see; null where they do not reach each other. */
+  hostsOf(projectId: string): string | null
   /** Returns the program that enters the network of a running process, with its arguments. */
   enterThatOf(pid: number): string[]
   /**
@@ -96,7 +89,9 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const names = namesOf(dataDirectory)
   const count = subnetCount(range)
   let policy = await policyOf(options)
-  await setHostTable(tools, names, policy, 'links')
+  const restore = () => setHostTable(tools, names, policy, 'links', { members: projects.members() })
+  const projects = await openProjects({ ...options, names, namespaces: await ownNamespaces(names), restore })
+  await restore()
   // All are used in turn, so that a late packet for an app that has ended reaches no other one.
   let next = randomInt(count)
   const take = (): number => {
@@ -116,7 +111,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
     await runTool(tools.nft, ['-f', '-'], mirrorRules(names, policy.mirrors))
   }
 
-  const { remove, removed } = createRemoval(tools, names)
+  const { remove, removed } = createRemoval(tools, names, projects)
 
   return {
     async open(owner) {
@@ -125,6 +120,8 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
       return makeNetwork({ tools, names, range, policy }, owner, take)
     },
 
+    introduce: projects.introduce,
+    hostsOf: projects.hostsOf,
     enterThatOf: (pid) => [tools.nsenter, `--net=/proc/${pid}/ns/net`, '--'],
     redirect: async () => undefined,
     remove,
@@ -133,24 +130,29 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
 
     async sweep() {
       await removed()
-      await sweepNamespaces(tools, names)
+      await projects.keep(await sweepNamespaces(tools, names))
     },
 
     async close() {
       await removed()
-      await removeNetworks(tools, dataDirectory)
+      await projects.keep(await removeNetworks(tools, dataDirectory))
     },
   }
 }
 
 /** Removes networks in the background: the kernel takes its time, and the next network has another number. */
-function createRemoval(tools: Tools, names: Names): Pick<Networks, 'remove'> & { removed(): Promise<unknown> } {
+function createRemoval(
+  tools: Tools,
+  names: Names,
+  projects: Pick<Projects, 'leave'>,
+): Pick<Networks, 'remove'> & { removed(): Promise<unknown> } {
   const removing = new Map<string, Promise<void>>()
   return {
     async remove({ id, kind }) {
       for (const named of await ownNamespaces(names)) {
         if (named.id !== id || named.kind !== kind || removing.has(named.name)) continue
-        const removal = removeNamespace(tools, names, named)
+        const removal = Promise.all([projects.leave(named), removeNamespace(tools, names, named)])
+          .then(() => undefined)
           // The next start of the server removes it, and its number is not taken until then.
           .catch(() => undefined)
           .finally(() => removing.delete(named.name))

@@ -14,7 +14,8 @@ import { namesOf, subnetAt } from '../../network/addresses.ts'
 import { policyOf } from '../../network/host-table.ts'
 import type { PortRange } from '../../network/reach.ts'
 import { runTool, ToolError } from '../../network/tools.ts'
-import type { Network, Networks, NetworksOptions, Owner } from './networks.ts'
+import type { Network } from './network.ts'
+import type { Networks, NetworksOptions, Owner } from './networks.ts'
 import { type ForwardedPorts, type PastaTools, startPasta } from './pasta.ts'
 import { pastaRules, redirectRules } from './pasta-rules.ts'
 import { createPorts, type Ports } from './ports.ts'
@@ -79,6 +80,9 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
       await remove(owner)
       return start(owner)
     },
+    // The apps of all networks would be the same user's of this machine.
+    introduce: async (network) => network,
+    hostsOf: () => null,
     enterThatOf: (pid) => enterThatOf(tools, pid),
     async redirect({ pid }, ports) {
       const [first = '', ...rest] = enterThatOf(tools, pid)

@@ -1,0 +1,101 @@
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createKeyedLock } from '../../../platform/keyed-lock.ts'
+
+/** An app's network among those of its project. */
+export interface Member {
+  readonly projectId: string
+  /** The name by which the other apps of the project find it, as `<name>.internal`; null without. */
+  readonly name: string | null
+  /** The IPv4 address inside. */
+  readonly address: string
+}
+
+/**
+ * Remembers which networks belong to one project, in files that its apps see as `/etc/hosts`: so later servers know it, too.
+ */
+export interface ProjectFiles {
+  /** The members of all projects. */
+  members(): readonly Member[]
+  add(member: Member): Promise<void>
+  /** Forgets a network. Returns what it was, and whether it was the last one of its project; null for a network of no project. */
+  remove(address: string): Promise<(Member & { readonly isLast: boolean }) | null>
+  /** The folder with the file `hosts`, which exists while the project has a member. */
+  folderOf(projectId: string): string
+}
+
+const marker = '# Apps of this project'
+/** A network that has no name is a comment. */
+const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
+
+/**
+ * Reads the files that an earlier server has left.
+ *
+ * @param folder an absolute path; made when it is needed
+ * @param exists tells whether the network with an address is still there; those that are not are forgotten
+ */
+export async function openProjectFiles(folder: string, exists: (address: string) => boolean): Promise<ProjectFiles> {
+  const lock = createKeyedLock()
+  const projects = new Map<string, readonly Member[]>()
+  const folderOf = (projectId: string) => join(folder, projectId)
+
+  const set = async (projectId: string, members: readonly Member[]): Promise<void> => {
+    if (members.length === 0) {
+      projects.delete(projectId)
+      await rm(folderOf(projectId), { recursive: true, force: true })
+      return
+    }
+    projects.set(projectId, members)
+    const path = join(folderOf(projectId), 'hosts')
+    await mkdir(folderOf(projectId), { recursive: true })
+    await chmod(folderOf(projectId), 0o755)
+    const system = await readFile('/etc/hosts', 'utf8').catch(() => '')
+    // Apps that run see the file under its name: all of it at once.
+    await writeFile(`${path}.new`, hostsFile(system, members), { mode: 0o644 })
+    await chmod(`${path}.new`, 0o644)
+    await rename(`${path}.new`, path)
+  }
+
+  for (const projectId of await readdir(folder).catch(() => [])) {
+    const written = await readFile(join(folderOf(projectId), 'hosts'), 'utf8').catch(() => '')
+    await set(
+      projectId,
+      membersIn(written, projectId).filter(({ address }) => exists(address)),
+    )
+  }
+
+  return {
+    members: () => [...projects.values()].flat(),
+    add: (member) =>
+      lock(member.projectId, async () => {
+        const others = (projects.get(member.projectId) ?? []).filter(({ address }) => address !== member.address)
+        await set(member.projectId, [...others, member])
+      }),
+
+    async remove(address) {
+      const found = [...projects.values()].flat().find((member) => member.address === address)
+      if (found === undefined) return null
+      return lock(found.projectId, async () => {
+        const others = (projects.get(found.projectId) ?? []).filter((member) => member.address !== address)
+        await set(found.projectId, others)
+        return { ...found, isLast: others.length === 0 }
+      })
+    },
+
+    folderOf,
+  }
+}
+
+/** Returns the file with the machine's own names and those of the members, the oldest first. */
+function hostsFile(system: string, members: readonly Member[]): string {
+  const lines = members.map(({ address, name }) => (name === null ? `# ${address}` : `${address} ${name}.internal`))
+  return [system.trimEnd(), marker, ...lines, ''].join('\n')
+}
+
+function membersIn(hosts: string, projectId: string): Member[] {
+  const [, own = ''] = hosts.split(`${marker}\n`)
+  return own.split('\n').flatMap((line) => {
+    const [, , address, name] = memberLine.exec(line) ?? []
+    return address === undefined ? [] : [{ projectId, address, name: name ?? null }]
+  })
+}
