@@ -117,7 +117,10 @@ export const innerRooms: readonly Room[] = [
     path: 'runtimes/docker/packing',
     imports: ['runtimes/docker/engine', 'runtimes/docker/calls', 'runtimes/docker/images'],
   },
-  { path: 'runtimes/docker/dockerfiles', imports: ['runtimes/docker/engine', 'runtimes/docker/calls'] },
+  {
+    path: 'runtimes/docker/dockerfiles',
+    imports: ['runtimes/docker/engine', 'runtimes/docker/calls', 'runtimes/docker/images'],
+  },
   { path: 'runtimes/docker/dockerfiles/buildkit', imports: [] },
   { path: 'runtimes/docker/dockerfiles/context', imports: [] },
   { path: 'runtimes/docker/dockerfiles/daemon', imports: [] },

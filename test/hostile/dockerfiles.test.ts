@@ -6,14 +6,18 @@ import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findRunningDaemons } from '../../server/src/runtimes/docker/dockerfiles/daemon/record.ts'
+import { servicesIn } from '../../server/src/runtimes/network/reach.ts'
 import { otherMachine } from '../harness/networks.ts'
 import { skipped } from '../harness/ordinary-user.ts'
+import { noRegistry, registryAccount, startRegistry, type TestRegistry } from '../harness/registry.ts'
 import {
   type BuildOptions,
   type Built,
+  baseImage,
   type Files,
   type Fixture,
   fixture,
+  frontEndLabel,
   noDockerfiles,
 } from '../runtimes/docker/dockerfiles.ts'
 import type { Claim } from './claim.ts'
@@ -23,7 +27,7 @@ import type { Claim } from './claim.ts'
  * one build, whose log tells what it has found.
  */
 
-const why = await noDockerfiles()
+const why = (await noDockerfiles()) ?? (await noRegistry())
 if (why !== null) skipped('attacks by Dockerfiles', why)
 
 const attack = (claim: Omit<Claim, 'modes'>, body: () => Promise<void>): void => {
@@ -61,9 +65,20 @@ done
 echo 'probe ended'
 `
 
+/** Looks for the password of a registry at the places that a program can read, and ends with 43 when it finds it. */
+const search = `
+shopt -s globstar dotglob nullglob
+for file in /proc/[0-9]*/environ /proc/[0-9]*/cmdline /etc/** /root/** /home/** /run/** /tmp/** /var/** /dev/shm/**; do
+  [ -f "$file" ] || continue
+  case $(head -c 1000000 "$file" 2> /dev/null | tr -d '\\0') in PATTERN) exit 43;; esac
+done
+exit 42
+`
+
 describe.skipIf(why !== null)('a hostile Dockerfile', () => {
   let docker: Fixture
   let outside: Awaited<ReturnType<typeof otherMachine>>
+  let registry: TestRegistry
   let probed: Built
   const requests: string[] = []
   const service = createServer((request, response) => {
@@ -92,11 +107,13 @@ describe.skipIf(why !== null)('a hostile Dockerfile', () => {
   beforeAll(async () => {
     await new Promise<void>((done) => service.listen(0, '0.0.0.0', done))
     outside = await otherMachine(233, '169.254.233.254')
-    docker = await fixture({ memoryBytes: 128_000_000 })
+    registry = await startRegistry({ asksForAccount: true })
+    docker = await fixture({ memoryBytes: 128_000_000, reach: { mirrors: servicesIn([`http://${registry.host}`]) } })
     probed = await build({ Dockerfile: 'COPY probe /probe\nRUN bash /probe', probe: probeFile() })
   }, 120_000)
   afterAll(async () => {
     await docker?.[Symbol.asyncDispose]()
+    await registry?.[Symbol.asyncDispose]()
     await outside?.[Symbol.asyncDispose]()
     service.close()
   })
@@ -319,6 +336,42 @@ describe.skipIf(why !== null)('a hostile Dockerfile', () => {
         const built = await build({ Dockerfile })
         expect(built).toMatchObject({ code: 1, image: null })
         expect(built.log).not.toMatch(/^secret$/m)
+      }
+    },
+  )
+
+  attack(
+    {
+      id: 'dockerfile-registry',
+      topic: 'Files',
+      held: 'No step and no front end of a Dockerfile finds the credentials by which its images are pulled',
+    },
+    async () => {
+      const { username, password } = registryAccount
+      const encoded = Buffer.from(`${username}:${password}`).toString('base64')
+      const pattern = [password, encoded].map((text) => `*[${text[0]}]"${text.slice(1)}"*`).join('|')
+      const files = { search: search.replace('PATTERN', pattern) }
+      const front = await build({
+        Dockerfile: `LABEL ${frontEndLabel}\nCOPY search /search\nENTRYPOINT ["bash", "/search"]`,
+        ...files,
+      })
+      await registry.push(docker.engine, `fairlead/test:${front.release}`, 'front:1')
+      await registry.push(docker.engine, baseImage, 'base:1')
+      const credentials = { [registry.host]: registryAccount }
+      const from = `FROM ${registry.host}/base:1\nCOPY search /search`
+      const planted = await build(
+        { Dockerfile: `${from}\nRUN echo 'of the step: ${password}' > /tmp/it; bash /search`, ...files },
+        { credentials },
+      )
+      expect(planted.code).toBe(43)
+      const step = await build({ Dockerfile: `${from}\nRUN bash /search; [ $? = 42 ]`, ...files }, { credentials })
+      expect(step).toMatchObject({ code: 0 })
+      const syntax = { Dockerfile: `# syntax=${registry.host}/front:1\nFROM ${registry.host}/base:1` }
+      expect(await build(syntax, { credentials })).toMatchObject({ code: 42 })
+      const path = ['images', step.image?.Id ?? '', 'history']
+      const history = await docker.engine.call<unknown>({ method: 'GET', path })
+      for (const text of [JSON.stringify([step.image, history]), step.log]) {
+        for (const secret of [password, encoded]) expect(text).not.toContain(secret)
       }
     },
   )

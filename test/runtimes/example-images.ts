@@ -51,8 +51,13 @@ export function createExampleImages(machine: ExampleMachine, registry: ExampleRe
       return `${imageName(parsed)}@${digest}`
     },
 
-    async build(release, { path, target, context }, { output, signal }) {
+    async build(release, { path, target, context }, { output, signal, credentialsFor }) {
       await output.write(`Step 1/1: ${path} in ${context}, for ${target ?? 'the last stage'}\n`)
+      if (target === 'private') {
+        const credentials = await credentialsFor('registry.example')
+        if (credentials === null) throw new RuntimeError('image_denied', 'The registry asks for credentials.')
+        if (JSON.stringify(credentials) !== JSON.stringify(registry.credentials)) throw new Error('other credentials')
+      }
       if (target === 'hangs') await sleepUntilAborted(600_000, signal)
       signal.throwIfAborted()
       const failed = { code: 1, signal: null, exceeded: null }

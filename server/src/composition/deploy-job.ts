@@ -104,7 +104,7 @@ export function composeDeployJob(
 }
 
 function composeBuild(
-  { config }: Composition,
+  { config, state, secrets: secretBox }: Composition,
   { logs }: DeploymentServices,
   { store }: DeploymentCore,
   { disk, lastLines }: DeployJobParts,
@@ -115,6 +115,7 @@ function composeBuild(
     jobs: store.jobs,
     lastLines,
     disk,
+    credentialsFor: createCredentialsFor({ database: state.db, secretBox }),
     settings: config.deploys,
   })
 }

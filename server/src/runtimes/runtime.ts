@@ -135,11 +135,18 @@ export interface Images {
    * @param file.target the stage to build; null for the last one
    * @param file.context the folder whose files the build sees, from the top of the sources; `.` for all of them
    * @param options.output receives what the build prints; stays open
+   * @param options.credentialsFor returns the credentials for a registry of images that the Dockerfile names, as references have
+   *   its host; null without any. Its errors end the build
+   * @throws RuntimeError `image_denied` or `image_not_found` for an image that its registry refuses
    */
   build(
     release: Release,
     file: { readonly path: string; readonly target: string | null; readonly context: string },
-    options: { readonly output: FileHandle; readonly signal: AbortSignal },
+    options: {
+      readonly output: FileHandle
+      readonly signal: AbortSignal
+      readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
+    },
   ): Promise<Exit>
 }
 

@@ -60,6 +60,21 @@ describe('an app with a Dockerfile', () => {
     expect(made.failure?.message).toContain(`Its last output:\nStep 1/1: Dockerfile in ., for ${target}`)
   })
 
+  it('begins with images of the registries that its project has credentials for, and no other project', async () => {
+    await using source = await repository({ ...dockerfile, ...stage('private') })
+    const credentials = { username: 'deploy', password: 'token-that-may-pull' }
+    given.registry.credentials = credentials
+    const store = async (project_id: string) =>
+      given.client.registries.set({ params: { project_id }, body: { registry: 'registry.example', ...credentials } })
+    await store((await given.client.projects.create({ body: { name: 'other', plan: 'free' } })).id)
+    const refused = await given.release('private', { git_url: source.url })
+    expect(refused.failure).toMatchObject({ stage: 'build', code: 'image_denied' })
+    await store(given.projectId)
+    const made = await given.release('private', { git_url: source.url })
+    expect(made).toMatchObject({ status: 'running', failure: null })
+    expect(await given.logOf(made.id)).not.toContain('token-that-may-pull')
+  })
+
   it('is canceled while it is built', async () => {
     await using source = await repository({ ...dockerfile, ...stage('hangs') })
     const { id } = await given.create('hangs', source.url)

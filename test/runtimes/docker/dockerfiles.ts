@@ -12,7 +12,7 @@ import {
 import type { ImageBuilds } from '../../../server/src/runtimes/docker/dockerfiles/image-builds.ts'
 import type { Engine } from '../../../server/src/runtimes/docker/engine/engine.ts'
 import type { Reach } from '../../../server/src/runtimes/network/reach.ts'
-import type { Exit, Release } from '../../../server/src/runtimes/runtime.ts'
+import type { Exit, RegistryCredentials, Release } from '../../../server/src/runtimes/runtime.ts'
 import { importBaseImage, noDocker, startDockerd } from '../../harness/docker.ts'
 import { noNetworks, noReach, testNetwork } from '../../harness/networks.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
@@ -37,7 +37,9 @@ export async function noDockerfiles(): Promise<string | null> {
 }
 
 /** The image that Dockerfiles begin with: a shell and the programs that attacks use. */
-const baseImage = 'fairlead-test/small:latest'
+export const baseImage = 'fairlead-test/small:latest'
+/** The label of front ends (`# syntax=`) that need no network; others do not run here, for the daemon has no bridge. */
+export const frontEndLabel = 'moby.buildkit.frontend.network.none=true'
 const others = [
   'bash',
   'cat',
@@ -68,6 +70,8 @@ export interface BuildOptions {
   /** Of the app; each build has an app of its own unless it is told. */
   readonly app?: string
   readonly variables?: Readonly<Record<string, string>>
+  /** Those of the project, by the registry. */
+  readonly credentials?: Readonly<Record<string, RegistryCredentials>>
   readonly signal?: AbortSignal
   /** Called when the log has this text. */
   readonly when?: { readonly text: string; readonly then: () => void }
@@ -144,7 +148,11 @@ export async function fixture({
       await exit
       return running
     },
-    async build(files, { path = 'Dockerfile', target = null, context = '.', app, variables = {}, signal, when } = {}) {
+    async build(
+      files,
+      { path = 'Dockerfile', target = null, context = '.', app, variables = {}, when, ...given } = {},
+    ) {
+      const { signal = new AbortController().signal, credentials = {} } = given
       const release = releaseOf(app ?? `app_${randomUUID().slice(0, 8)}`, variables)
       const source = sourceOf(release)
       await writeTree(source, files)
@@ -158,7 +166,8 @@ export async function fixture({
         }
       }
       try {
-        const options = { output, signal: signal ?? new AbortController().signal }
+        const credentialsFor = async (registry: string) => credentials[registry] ?? null
+        const options = { output, signal, credentialsFor }
         const exit = await builds.build(release, { path, target, context }, options)
         const log = await readFile(logFile, 'utf8')
         return { ...exit, release: release.id, log, image: await imageNamed(dockerd.engine, imageOf(release).name) }
@@ -176,7 +185,7 @@ const releaseOf = (appId: string, variables: Readonly<Record<string, string>> = 
   projectId: 'proj_1',
   internalName: 'app',
   appNumber: 1,
-  limits: { memoryBytes: 512_000_000, cpus: 2 },
+  limits: { memoryBytes: 512_000_000, cpus: 2, diskBytes: 8e9 },
   variables,
 })
 

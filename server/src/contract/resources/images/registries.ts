@@ -48,8 +48,8 @@ export const registryOperations = {
     summary: 'Store credentials for a registry',
     description:
       'Stores the name and password with which images are pulled from one registry, and replaces those that the project has ' +
-      'for it. They are sent to this registry and to the address at which it gives tokens, for deployments of an `image`. Every ' +
-      'app of the project may pull with them.',
+      'for it. They are sent to this registry and to the address at which it gives tokens, for deployments of an `image` and for ' +
+      'images that Dockerfiles name. Every app of the project may pull with them.',
     body: newCredentials.meta({
       examples: [{ registry: 'registry.example.com', username: 'deploy', password: 'a token that may pull' }],
     }),

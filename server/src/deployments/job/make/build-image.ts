@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { BuildPlan } from '../../../builds/build-plan.ts'
-import type { Images, Release } from '../../../runtimes/runtime.ts'
+import type { Images, RegistryCredentials, Release } from '../../../runtimes/runtime.ts'
 import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../state/failure.ts'
 
 /** Builds the Dockerfile of a plan, and returns the plan. Rejects with a `DeploymentError` that ends in the build's last lines. */
@@ -12,14 +12,16 @@ export async function buildImage(
     readonly output: FileHandle
     readonly signal: AbortSignal
     readonly lastLines: () => Promise<readonly string[]>
+    /** Returns the credentials that the project has for a registry; null without. */
+    readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
   },
 ): Promise<BuildPlan> {
-  const { output, signal, lastLines } = given
+  const { output, signal, lastLines, credentialsFor } = given
   if (images === null || plan.image === undefined) {
     throw new DeploymentError('build', 'no_docker', 'This server builds no Dockerfiles any more.')
   }
   const { path } = plan.image
-  const exit = await images.build(release, plan.image, { output, signal })
+  const exit = await images.build(release, plan.image, { output, signal, credentialsFor })
   if (exit.code === 0) return plan
   const lines = await lastLines()
   const end = `The build of ${path} ended ${exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`}.`

@@ -5,7 +5,14 @@ import type { LogStore } from '../../../logs/log-store.ts'
 import type { Command } from '../../../platform/command.ts'
 import type { Slots } from '../../../platform/slots.ts'
 import { commandLine } from '../../../runtimes/command-line.ts'
-import { type Exit, type Release, type RunCommand, type Runtime, RuntimeError } from '../../../runtimes/runtime.ts'
+import {
+  type Exit,
+  type RegistryCredentials,
+  type Release,
+  type RunCommand,
+  type Runtime,
+  RuntimeError,
+} from '../../../runtimes/runtime.ts'
 import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../state/failure.ts'
 import type { JobTransitions } from '../../state/job-transitions.ts'
 import type { DeploymentRow } from '../../state/tables.ts'
@@ -54,6 +61,8 @@ interface BuildDependencies {
   readonly jobs: Pick<JobTransitions, 'waits'>
   readonly lastLines: LastLines
   readonly disk: DiskGuard
+  /** Returns the credentials that a project has for a registry; null without. */
+  readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
   readonly settings: { readonly buildTimeoutMs: number; readonly mostReleaseBytes: number }
 }
 
@@ -85,7 +94,7 @@ export function createBuildStep(dependencies: BuildDependencies): BuildStep {
 
 /** Builds within the limits of time and space; where the machine has no slot for it, the caller has waited. */
 function build(
-  { lastLines, disk, settings }: BuildDependencies,
+  { lastLines, disk, credentialsFor, settings }: BuildDependencies,
   release: Release,
   { builder, releases, images }: BuildRuntime,
   work: BuildWork & { readonly output: FileHandle },
@@ -103,7 +112,10 @@ function build(
   const limited = (steps: (guarded: AbortSignal) => Promise<BuildPlan>) =>
     within('build', settings.buildTimeoutMs, signal, (inTime) => disk.guard(limit, inTime, steps))
   if (plan.image !== undefined) {
-    return limited((guarded) => buildImage(images, release, work, { ...told, signal: guarded }))
+    const ofProject = (registry: string) => credentialsFor(release.projectId, registry)
+    return limited((guarded) =>
+      buildImage(images, release, work, { ...told, signal: guarded, credentialsFor: ofProject }),
+    )
   }
   return builder.build(release, { output, signal, toolchain: work.toolchain ?? plan.toolchain }, (run) =>
     limited(async (guarded) => {

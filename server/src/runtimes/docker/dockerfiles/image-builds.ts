@@ -1,4 +1,5 @@
-import { access, type FileHandle, mkdir, rm, writeFile } from 'node:fs/promises'
+import { access, mkdir, rm, writeFile } from 'node:fs/promises'
+import { imageName } from '../../../contract/image-reference.ts'
 import type { Caches } from '../../../platform/disk/caches.ts'
 import { removeFolder } from '../../../platform/disk/folders.ts'
 import { sizeOf } from '../../../platform/disk/tree-size.ts'
@@ -6,6 +7,7 @@ import { type ExceededLimit, leastBuildCpus, mostProcesses } from '../../limits.
 import { type Exit, type Images, type Release, type ReleaseRef, RuntimeError } from '../../runtime.ts'
 import { inspectForeign, inspectImage } from '../calls/images.ts'
 import type { Engine } from '../engine/engine.ts'
+import { deniedImage } from '../images/errors.ts'
 import { type BuildOutcome, buildImage } from './buildkit/build.ts'
 import { contextArchive } from './context/context.ts'
 import { type BuildContext, findContext } from './context/dockerfile.ts'
@@ -66,11 +68,12 @@ export function createImageBuilds(options: ImageBuildsOptions): ImageBuilds {
   const cacheOf = (appId: string) => homeOf(folder, appId).folder
   return {
     canBuild: found.ok,
-    async build(release, file, { output, signal }) {
+    async build(release, file, given) {
+      const { signal } = given
       signal.throwIfAborted()
       if (!found.ok) throw new RuntimeError('no_sandbox', found.reason)
       const parts: Parts = { ...options, daemon: found.parts }
-      return caches.use(cacheOf(release.appId), signal, () => build(parts, release, file, output, signal))
+      return caches.use(cacheOf(release.appId), signal, () => build(parts, release, file, given))
     },
     isBuilding: (appId) => caches.isInUse(cacheOf(appId)),
     removeApp: (appId) => removeFolder(cacheOf(appId)),
@@ -80,14 +83,10 @@ export function createImageBuilds(options: ImageBuildsOptions): ImageBuilds {
 }
 
 type File = Parameters<Images['build']>[1]
+type Options = Parameters<Images['build']>[2]
 
-async function build(
-  parts: Parts,
-  release: Release,
-  file: File,
-  output: FileHandle,
-  signal: AbortSignal,
-): Promise<Exit> {
+async function build(parts: Parts, release: Release, file: File, options: Options): Promise<Exit> {
+  const { output, signal } = options
   const found = await findContext(parts.sourceOf(release), file)
   if (!found.ok) {
     await output.write(`${found.reason}\n`)
@@ -97,11 +96,13 @@ async function build(
   const daemon = await startOn(parts, home, release, signal)
   let isWhole = false
   try {
-    const outcome = await make(parts, daemon, release, { ...found.context, target: file.target }, output, signal)
+    const outcome = await make(parts, daemon, release, { ...found.context, target: file.target }, options)
     if (!outcome.ok) await output.write(`${outcome.message.trim()}\n`)
     const limit = outcome.ok ? null : await exceeded(parts, daemon)
     isWhole = limit === null && (await prune(parts, daemon.engine, signal))
-    return outcome.ok ? { code: 0, signal: null, exceeded: null } : failed(outcome.code, limit)
+    if (outcome.ok) return { code: 0, signal: null, exceeded: null }
+    if (limit === null) await assertNotDenied(outcome, options)
+    return failed(outcome.code, limit)
   } catch (error) {
     signal.throwIfAborted()
     const limit = await exceeded(parts, daemon)
@@ -158,8 +159,7 @@ async function make(
   { engine, ended }: BuildDaemon,
   release: Release,
   context: BuildContext & { readonly target: string | null },
-  output: FileHandle,
-  aborted: AbortSignal,
+  { output, signal: aborted, credentialsFor }: Options,
 ): Promise<BuildOutcome> {
   const signal = AbortSignal.any([aborted, ended])
   const { environment, daemon } = parts
@@ -177,6 +177,7 @@ async function make(
       labels,
       proxies: proxiesIn(environment),
       secrets: { ...environment, ...release.variables },
+      credentialsFor,
     },
     (text) => output.write(text),
     signal,
@@ -185,7 +186,7 @@ async function make(
   const forged = await forgedLabels(engine, name, labels)
   if (forged.length > 0) {
     const message = `The image has labels of the server's own: ${forged.join(', ')}. Remove them from the Dockerfile.`
-    return { ok: false, message, code: 1 }
+    return { ok: false, message, code: 1, image: null }
   }
   await copyImage(engine, parts.engine, name, signal)
   // The next build finds its layers in the cache.
@@ -216,6 +217,17 @@ async function forgedLabels(
   return Object.entries(labels)
     .filter(([label, value]) => label.startsWith(labelPrefix) && own[label] !== value)
     .map(([label]) => label)
+}
+
+/** Throws the `RuntimeError` for a registry that refuses an image which the build needs. */
+async function assertNotDenied(
+  { image }: Extract<BuildOutcome, { readonly ok: false }>,
+  { credentialsFor }: Pick<Options, 'credentialsFor'>,
+): Promise<void> {
+  if (image === null) return
+  const { reference, reason } = image
+  const error = deniedImage(reason, imageName(reference), (await credentialsFor(reference.registry)) !== null)
+  if (error !== null) throw error
 }
 
 const groupLimits = ({ limits }: Pick<Parts, 'limits'>, release: Release) => ({

@@ -10,7 +10,8 @@ export interface EngineRequest {
   readonly path: readonly string[]
   /** Objects are sent as JSON, as filters are; a parameter with an array is repeated. */
   readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
-  readonly headers?: Readonly<Record<string, string>>
+  /** A header with an array is repeated. */
+  readonly headers?: Readonly<Record<string, string | string[]>>
   /** Sent as JSON. */
   readonly body?: object
   /** Sent as it is, in place of a body: a tar archive. */

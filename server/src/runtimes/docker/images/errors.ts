@@ -6,9 +6,21 @@ interface Kind {
   readonly error: (name: string, hasCredentials: boolean) => RuntimeError
 }
 
-/**
- * The failures of a pull, by the words of the engine and of registries. Their order matters: several words may occur together.
- */
+/** The refusals of registries. The order matters here and below: several words may occur together. */
+const denials: readonly Kind[] = [
+  {
+    // Docker Hub says so of repositories that do not exist, too.
+    words: /pull access denied|requested access to the resource is denied/i,
+    error: (name, hasCredentials) => (hasCredentials ? denied(name, true) : hidden(name)),
+  },
+  {
+    words:
+      /unauthorized|authentication required|no basic auth credentials|incorrect username or password|forbidden|denied/i,
+    error: (name, hasCredentials) => denied(name, hasCredentials),
+  },
+]
+
+/** The failures of a pull, by the words of the engine and of registries. */
 const kinds: readonly Kind[] = [
   {
     words: /no space left on device/i,
@@ -27,16 +39,7 @@ const kinds: readonly Kind[] = [
         `The registry of ${name} answers no more requests of this server for now: it limits their number. Deploy again later, or with credentials.`,
       ),
   },
-  {
-    // Docker Hub says so of repositories that do not exist, too.
-    words: /pull access denied|requested access to the resource is denied/i,
-    error: (name, hasCredentials) => (hasCredentials ? denied(name, true) : hidden(name)),
-  },
-  {
-    words:
-      /unauthorized|authentication required|no basic auth credentials|incorrect username or password|forbidden|denied/i,
-    error: (name, hasCredentials) => denied(name, hasCredentials),
-  },
+  ...denials,
   {
     words: /manifest unknown|name unknown|not found|no such image/i,
     error: (name) =>
@@ -60,15 +63,19 @@ const denied = (name: string, hasCredentials: boolean): RuntimeError =>
   new RuntimeError(
     'image_denied',
     hasCredentials
-      ? `The registry of ${name} refuses the credentials that the project has for it, or they do not allow this image. Set new ones.`
-      : `The registry of ${name} asks for credentials. Set them for the project.`,
+      ? `The registry of ${name} refuses the credentials that the project has for it, or they do not allow this image. Set new ones: ${howToSet(name)}.`
+      : `The registry of ${name} asks for credentials. Set them for the project: ${howToSet(name)}.`,
   )
 
 const hidden = (name: string): RuntimeError =>
   new RuntimeError(
     'image_not_found',
-    `The registry has no image ${name}, or hides it from those without credentials. See its name, or set credentials for the project.`,
+    `The registry has no image ${name}, or hides it from those without credentials. See its name, or set credentials for the project: ${howToSet(name)}.`,
   )
+
+/** @param name with its registry, such as `docker.io/library/nginx` */
+const howToSet = (name: string): string =>
+  `fairlead registries add ${name.slice(0, name.indexOf('/'))}, or Settings of the project in the dashboard`
 
 /** @param machine the kind of machine that the engine runs on, such as `linux/amd64`; null where it did not say */
 export const platformError = (name: string, machine: string | null): RuntimeError =>
@@ -76,6 +83,10 @@ export const platformError = (name: string, machine: string | null): RuntimeErro
     'image_platform',
     `The image ${name} is made for another kind of machine than the server's${machine === null ? '' : ` (${machine})`}. Build it for that one.`,
   )
+
+/** Tells an owner that a registry refuses an image, by the words of a build; null when they say something else. */
+export const deniedImage = (words: string, name: string, hasCredentials: boolean): RuntimeError | null =>
+  denials.find((each) => each.words.test(words))?.error(name, hasCredentials) ?? null
 
 /** Tells an owner what is wrong with an image; returns the error itself when it is none of the image's or its registry's. */
 export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {

@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream'
 import type { Engine } from '../../engine/engine.ts'
 import { readJsonLines } from '../../engine/streams.ts'
-import { createProgress } from './progress.ts'
-import { openSession } from './session.ts'
+import { createProgress, type FailedImage } from './progress.ts'
+import { type BuildAnswers, openSession } from './session.ts'
 
 /** A build of one Dockerfile. */
-export interface BuildRequest {
+export interface BuildRequest extends BuildAnswers {
   /** A tar archive. */
   readonly context: Readable
   /** The path of the Dockerfile in the archive. */
@@ -17,14 +17,18 @@ export interface BuildRequest {
   readonly labels: Readonly<Record<string, string>>
   /** Arguments that leave no trace in images: those for proxies, which every Dockerfile has. */
   readonly proxies: Readonly<Record<string, string>>
-  /** Mounted by steps that ask for them by name. */
-  readonly secrets: Readonly<Record<string, string>>
 }
 
 /** The end of a build. `message` is BuildKit's own. */
 export type BuildOutcome =
   | { readonly ok: true }
-  | { readonly ok: false; readonly message: string; readonly code: number }
+  | {
+      readonly ok: false
+      readonly message: string
+      readonly code: number
+      /** The image of a registry that it could not look at; null for other failures. */
+      readonly image: FailedImage | null
+    }
 
 interface Message {
   readonly id?: string
@@ -36,15 +40,16 @@ interface Message {
  * Builds an image with BuildKit. Steps have the network of the daemon.
  *
  * @param say receives what the build prints, whole lines as a rule
- * @throws EngineError when the daemon refuses the build or ends
+ * @throws EngineError when the daemon refuses the build or ends; the error of `credentialsFor`
  */
 export async function buildImage(
   engine: Pick<Engine, 'open' | 'upgrade'>,
   request: BuildRequest,
   say: (text: string) => Promise<unknown>,
-  signal: AbortSignal,
+  aborted: AbortSignal,
 ): Promise<BuildOutcome> {
-  const session = await openSession(engine, request.secrets, signal)
+  const session = await openSession(engine, request, aborted)
+  const signal = AbortSignal.any([aborted, session.failed])
   try {
     const answer = await engine.open({
       method: 'POST',
@@ -73,7 +78,11 @@ export async function buildImage(
     }
     await say(progress.rest())
     signal.throwIfAborted()
-    return failure === null ? { ok: true } : { ok: false, message: failure, code: exitCodeIn(failure) }
+    if (failure === null) return { ok: true }
+    return { ok: false, message: failure, code: exitCodeIn(failure), image: progress.failedImage() }
+  } catch (error) {
+    session.failed.throwIfAborted()
+    throw error
   } finally {
     session.end()
   }
