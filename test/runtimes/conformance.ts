@@ -154,6 +154,7 @@ export function describeRuntime(
         const copy = newRelease()
         if (!runtime.capabilities.copies) {
           await expect(runtime.builder.copy(from, copy, never)).rejects.toMatchObject({ code: 'no_sandbox' })
+          await runtime.instances.stop(handle, { graceMs: 0 })
           return
         }
         await runtime.builder.copy(from, copy, never)
