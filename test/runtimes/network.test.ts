@@ -399,6 +399,26 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
     expect(await listed(name)).toEqual(before)
   })
 
+  test('a firewall of another program that comes and goes keeps no server from its networks', async () => {
+    await using server = await fixture()
+    const table = `inet comes-and-goes-${process.pid}`
+    const made = `add table ${table}; add chain ${table} forward { type filter hook forward priority 0; policy drop; }; add rule ${table} forward accept`
+    let isOver = false
+    const changes = (async () => {
+      while (!isOver) {
+        await system('nft', made)
+        await system('nft', `delete table ${table}`)
+      }
+    })()
+    try {
+      for (let time = 0; time < 10; time += 1) await server.later()
+    } finally {
+      isOver = true
+      await changes
+    }
+    expect((await server.start()).url).toContain('http://')
+  })
+
   test('a server that cannot clean up leaves nothing that the command stop does not find', async () => {
     await using server = await fixture()
     const { release, handle } = await server.start()

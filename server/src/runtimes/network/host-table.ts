@@ -6,7 +6,7 @@ import type { ProjectMember } from './project-rules.ts'
 import { type Reach, resolveServices } from './reach.ts'
 import { readResolvers } from './resolvers.ts'
 import { hostRules, type Medium, openedPorts, openedRule, type Policy } from './rules.ts'
-import { runTool, ToolError, type Tools } from './tools.ts'
+import { ignoreMissing, runTool, type Tools } from './tools.ts'
 
 type TableNames = Pick<Names, 'table' | 'interfaces'>
 
@@ -37,10 +37,6 @@ export async function setHostTable(
 export async function removeHostTable({ nft }: Pick<Tools, 'nft'>, names: TableNames): Promise<void> {
   await closePassage({ nft }, names)
   await runTool(nft, ['delete', 'table', 'inet', names.table]).catch(ignoreMissing)
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof ToolError && error.message.includes('No such file'))) throw error
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Names } from './addresses.ts'
-import { runTool, type Tools } from './tools.ts'
+import { ignoreMissing, runTool, type Tools } from './tools.ts'
 
 type TableNames = Pick<Names, 'table' | 'interfaces'>
 
@@ -17,18 +17,24 @@ interface Chain {
  * comes first; what the networks reach is decided by the server's own table.
  */
 export async function openPassage({ nft }: Pick<Tools, 'nft'>, names: TableNames): Promise<void> {
+  const open = async (chain: Chain): Promise<void> => {
+    if ((await ownRules({ nft }, chain, names)).length > 0) return
+    await runTool(nft, ['-f', '-'], passageRules(chain, names))
+  }
   for (const chain of dropping(await runTool(nft, ['-j', 'list', 'chains']), names)) {
-    if ((await ownRules({ nft }, chain, names)).length === 0)
-      await runTool(nft, ['-f', '-'], passageRules(chain, names))
+    await open(chain).catch(ignoreMissing)
   }
 }
 
 /** Removes what `openPassage` has added. */
 export async function closePassage({ nft }: Pick<Tools, 'nft'>, names: TableNames): Promise<void> {
-  for (const chain of dropping(await runTool(nft, ['-j', 'list', 'chains']), names)) {
+  const close = async (chain: Chain): Promise<void> => {
     for (const handle of await ownRules({ nft }, chain, names)) {
       await runTool(nft, ['delete', 'rule', ...nameOf(chain), 'handle', String(handle)])
     }
+  }
+  for (const chain of dropping(await runTool(nft, ['-j', 'list', 'chains']), names)) {
+    await close(chain).catch(ignoreMissing)
   }
 }
 

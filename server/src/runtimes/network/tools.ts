@@ -17,6 +17,11 @@ export class ToolError extends Error {
   override readonly name = 'ToolError'
 }
 
+/** Passes over what another program has removed meanwhile. */
+export function ignoreMissing(error: unknown): void {
+  if (!(error instanceof ToolError && error.message.includes('No such file'))) throw error
+}
+
 const timeoutMs = 60_000
 
 /**
