@@ -82,23 +82,28 @@ export async function startDockerd({ liveRestore = false, args = [] }: DockerdOp
     await exit
     await untilEnded(join(directory, 'exec', 'containerd', 'containerd.pid'))
   }
-  const startOnce = async (): Promise<void> => {
+  const readLog = () => readFile(join(directory, 'log'), 'utf8').catch(() => '')
+  /** Resolves with what it has logged meanwhile. */
+  const startOnce = async (): Promise<string> => {
     await kill('SIGTERM')
     // An engine that was killed has left it.
     await rm(join(directory, 'pid'), { force: true })
+    const before = await readLog()
     await using output = await open(join(directory, 'log'), 'a')
     dockerd = spawn('dockerd', [...dockerdArguments(directory, liveRestore), ...args], {
       env: { PATH: path, HOME: directory },
       stdio: ['ignore', output.fd, output.fd],
     })
     await untilAnswering(engine, dockerd, join(directory, 'log'))
+    return (await readLog()).slice(before.length)
   }
   const start = async (): Promise<void> => {
     for (let attempts = 10; ; attempts -= 1) {
       try {
-        return await startOnce()
+        // Two engines that start at once make the same chains of iptables, and one of them gives up: as a whole, or a network
+        // that it has had before.
+        if (!(await startOnce()).includes('while booting up from persistent state') || attempts === 1) return
       } catch (error) {
-        // Two engines that start at once make the same chains of iptables, and one of them gives up.
         if (attempts === 1 || !String(error).includes('iptables')) throw error
       }
     }
@@ -118,7 +123,7 @@ export async function startDockerd({ liveRestore = false, args = [] }: DockerdOp
     kill,
     start,
     pid: () => dockerd?.pid ?? 0,
-    log: () => readFile(join(directory, 'log'), 'utf8'),
+    log: readLog,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
