@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { createExitWatch } from '../../../server/src/runtimes/docker/containers/exit-watch.ts'
 import { specificationOf } from '../../../server/src/runtimes/docker/containers/specification.ts'
 import { networkOfContainer } from '../../../server/src/runtimes/docker/network/networks.ts'
 
@@ -23,4 +24,28 @@ it('a machine that runs out of memory ends a container before the server', () =>
     dialogue: null,
   })
   expect(specification).toMatchObject({ HostConfig: { OomScoreAdj: 500 } })
+})
+
+it('the end of a container that is noticed several times is told once', async () => {
+  const written = Promise.withResolvers<void>()
+  const never = new Promise<never>(() => undefined)
+  const watch = createExitWatch({
+    engine: { open: () => never } as never,
+    containers: { list: async () => [], inspect: () => never },
+    server: 's',
+    written: () => written.promise,
+    onUnhealthy: () => undefined,
+    logger: { warn: () => undefined, info: () => undefined },
+  })
+  const [first, second, late] = [vi.fn(), vi.fn(), vi.fn()]
+  // Each watch that is added looks for the end.
+  for (const onExit of [first, second]) watch.add('c', onExit)
+  // Lets both looks come as far as the output that is being written.
+  await new Promise(setImmediate)
+  written.resolve()
+  await vi.waitFor(() => expect(second).toHaveBeenCalled())
+  watch.add('c', late)
+  await vi.waitFor(() => expect(late).toHaveBeenCalled())
+  for (const onExit of [first, second, late]) expect(onExit).toHaveBeenCalledOnce()
+  watch.close()
 })

@@ -42,6 +42,8 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
     const listeners = watched.get(container)
     if (listeners === undefined) return
     await written(container)
+    // An event and a check can notice the same end.
+    if (watched.get(container) !== listeners) return
     watched.delete(container)
     // Those that were taken away meanwhile are not called.
     for (const listener of listeners) listener()
