@@ -1,6 +1,5 @@
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 
 /** An app's network among those of its project. */
 export interface Member {
@@ -13,6 +12,7 @@ export interface Member {
 
 /**
  * Remembers which networks belong to one project, in files that its apps see as `/etc/hosts`: so later servers know it, too.
+ * Callers change a project's files one at a time.
  */
 export interface ProjectFiles {
   /** The members of all projects. */
@@ -35,9 +35,11 @@ const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
  * @param exists tells whether the network with an address is still there; those that are not are forgotten
  */
 export async function openProjectFiles(folder: string, exists: (address: string) => boolean): Promise<ProjectFiles> {
-  const lock = createKeyedLock()
   const projects = new Map<string, readonly Member[]>()
   const folderOf = (projectId: string) => join(folder, projectId)
+
+  const othersOf = ({ projectId, address }: Member): readonly Member[] =>
+    (projects.get(projectId) ?? []).filter((member) => member.address !== address)
 
   const set = async (projectId: string, members: readonly Member[]): Promise<void> => {
     if (members.length === 0) {
@@ -66,20 +68,14 @@ export async function openProjectFiles(folder: string, exists: (address: string)
 
   return {
     members: () => [...projects.values()].flat(),
-    add: (member) =>
-      lock(member.projectId, async () => {
-        const others = (projects.get(member.projectId) ?? []).filter(({ address }) => address !== member.address)
-        await set(member.projectId, [...others, member])
-      }),
+    add: (member) => set(member.projectId, [...othersOf(member), member]),
 
     async remove(address) {
       const found = [...projects.values()].flat().find((member) => member.address === address)
       if (found === undefined) return null
-      return lock(found.projectId, async () => {
-        const others = (projects.get(found.projectId) ?? []).filter((member) => member.address !== address)
-        await set(found.projectId, others)
-        return { ...found, isLast: others.length === 0 }
-      })
+      const others = othersOf(found)
+      await set(found.projectId, others)
+      return { ...found, isLast: others.length === 0 }
     },
 
     folderOf,

@@ -44,7 +44,7 @@ export async function openProjects(options: ProjectsOptions): Promise<Projects> 
   const files = await openProjectFiles(join(options.dataDirectory, 'runtime', 'projects'), (address) =>
     there.has(indexOf({ address })),
   )
-  /** The rules of a project change in the order of its members. */
+  /** The files and the rules of a project change in the order of its members. */
   const lock = createKeyedLock()
 
   const remove = async ({ address, projectId }: Pick<Member, 'address' | 'projectId'>): Promise<void> =>
