@@ -11,6 +11,7 @@ import { join, resolve } from 'node:path'
 interface Manifest {
   readonly version: string
   readonly files: readonly string[]
+  readonly dependencies: Readonly<Record<string, string>>
 }
 
 const [destination = 'packages'] = process.argv.slice(2)
@@ -48,10 +49,23 @@ function packServer(receiver: string): void {
     const inside = join(stage, 'node_modules/@fairlead/receiver')
     mkdirSync(inside, { recursive: true })
     run('tar', ['-xzf', receiver, '--strip-components=1', '-C', inside])
+    leaveOutDependencies(join(inside, 'package.json'))
     pack(stage)
   } finally {
     rmSync(stage, { recursive: true })
   }
+}
+
+/**
+ * The server has all that the receiver depends on. npm 9, which is Debian 12's, would take these packages for bundled ones, and
+ * install empty folders in their place.
+ */
+function leaveOutDependencies(file: string): void {
+  const { dependencies, ...manifest } = JSON.parse(readFileSync(file, 'utf8')) as { dependencies: object }
+  const own = readManifest('server').dependencies
+  for (const name of Object.keys(dependencies))
+    if (own[name] === undefined) fail(`the server does not depend on ${name}`)
+  writeFileSync(file, `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
 /** Packs a folder and returns the path of the package. */

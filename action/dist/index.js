@@ -28589,7 +28589,7 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */   eN: () => (/* binding */ KeyError),
 /* harmony export */   rn: () => (/* binding */ foreignStatus)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4714);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
 
 /** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
@@ -28756,7 +28756,7 @@ async function endKeys(apiUrl, send) {
 /* harmony export */   l: () => (/* binding */ requireDeployment),
 /* harmony export */   s: () => (/* binding */ outcomeOf)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4714);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
 
 /** Returns the outcome that a deployment's state means; `undefined` while it is building. */
 function outcomeOf(deployment, commit) {
@@ -28865,8 +28865,8 @@ __nccwpck_require__.d(__webpack_exports__, {
 
 ;// CONCATENATED MODULE: external "node:fs"
 const external_node_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 5 modules
-var client = __nccwpck_require__(4714);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 7 modules
+var client = __nccwpck_require__(6492);
 // EXTERNAL MODULE: ./action/lib/api/key.js
 var key = __nccwpck_require__(1546);
 // EXTERNAL MODULE: ./action/lib/github/reporter.js + 3 modules
@@ -28958,8 +28958,8 @@ __nccwpck_require__.d(__webpack_exports__, {
 
 // EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
 var core = __nccwpck_require__(3340);
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 5 modules
-var contract_client = __nccwpck_require__(4714);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 7 modules
+var contract_client = __nccwpck_require__(6492);
 ;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
 /**
  * Error thrown when encountering an issue during parsing.
@@ -30309,7 +30309,7 @@ function optional(name, value) {
 /* harmony export */   A3: () => (/* binding */ reasonOf),
 /* harmony export */   WE: () => (/* binding */ explain)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(4714);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
 /* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5382);
 /* harmony import */ var _api_answers_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9870);
 
@@ -30977,6 +30977,7 @@ const inputDefaults = {
     'git-url': '',
     'from-deployment': '',
     image: '',
+    volumes: '',
     root: '',
     'git-token': '',
     'env-vars': '',
@@ -31024,6 +31025,7 @@ function readInputs(input, event) {
         gitUrl,
         fromDeployment,
         image,
+        volumes: check('volumes', readVolumes(input)),
         root: input('root'),
         gitToken: check('git-token', readToken(input('git-token'))),
         variables: check('env-vars', (0,env_vars/* parseVariables */.r)(input('env-vars'))),
@@ -31087,6 +31089,22 @@ function readFromDeployment(input) {
 }
 /** Reads the image to deploy, which has its own source. The server knows what a reference is. */
 const readImage = (input) => input('image') === '' ? { value: '' } : withoutOtherSource(input, input('image'), sourceInputs);
+/** Reads lines of `NAME=/PATH`. The server knows the rules for names and paths. */
+function readVolumes(input) {
+    const lines = input('volumes')
+        .split('\n')
+        .map((line) => line.trim());
+    const given = lines.filter((line) => line !== '');
+    if (given.length > 0 && input('image') === '') {
+        return { problem: 'are for `image`. In a repository, fairlead.json names the volumes.' };
+    }
+    const pairs = given.map((line) => /^([^=\s]+)\s*=\s*(\/.*)$/.exec(line));
+    const wrong = pairs.indexOf(null);
+    if (wrong !== -1) {
+        return { problem: `have the line "${given[wrong]}". Write a name and a path, such as uploads=/var/lib/uploads.` };
+    }
+    return { value: Object.fromEntries(pairs.flatMap((pair) => (pair === null ? [] : [[pair[1], pair[2]]]))) };
+}
 const sourceInputs = ['branch', 'commit', 'git-url', 'root', 'git-token'];
 function withoutOtherSource(input, value, others) {
     const other = others.find((name) => input(name) !== '');
@@ -31372,8 +31390,10 @@ function bodyOf(inputs) {
     if (inputs.fromDeployment !== '') {
         return { name: inputs.name, from_deployment_id: inputs.fromDeployment, env_vars: inputs.variables };
     }
-    if (inputs.image !== '')
-        return { name: inputs.name, image: inputs.image, env_vars: inputs.variables };
+    if (inputs.image !== '') {
+        const volumes = Object.keys(inputs.volumes).length === 0 ? {} : { volumes: inputs.volumes };
+        return { name: inputs.name, image: inputs.image, ...volumes, env_vars: inputs.variables };
+    }
     return {
         name: inputs.name,
         git_url: inputs.gitUrl,
@@ -34551,7 +34571,7 @@ function pause(ms, signal) {
 
 /***/ }),
 
-/***/ 4714:
+/***/ 6492:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -34568,13 +34588,15 @@ var client_retries = __nccwpck_require__(2975);
 ;// CONCATENATED MODULE: ./server/dist/contract/client-methods.js
 
 
+/** As the server does. */
+const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
 /** Creates one method for each route of a table, by group and verb. The caller adds their types. */
 function createMethods(table, options) {
     const baseUrl = options.baseUrl.replace(/\/+$/, '');
     const send = options.fetch ?? fetch;
     const retries = options.retries ?? 3;
     const request = async (route, url, input) => {
-        const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
+        const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
         let uncertain = false;
         // Aborted when there is no key: whoever gives it has tried often enough.
         const withoutKey = new AbortController();
@@ -34785,6 +34807,81 @@ const appRoutes = {
     },
 };
 
+;// CONCATENATED MODULE: ./server/dist/contract/routes/certificates.js
+/** The routes of certificates, a part of `contract/routes.ts`. */
+const certificateRoutes = {
+    'certificates.list': {
+        method: 'GET',
+        path: '/certificates',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'certificates.get': { method: 'GET', path: '/certificates/:id', access: 'deployments:read', status: 200 },
+    'certificates.create': { method: 'POST', path: '/certificates', access: 'deployments:write', status: 201 },
+    'certificates.renew': {
+        method: 'POST',
+        path: '/certificates/:id/renew',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'certificates.revoke': {
+        method: 'POST',
+        path: '/certificates/:id/revoke',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'certificates.delete': {
+        method: 'DELETE',
+        path: '/certificates/:id',
+        access: 'deployments:write',
+        status: 204,
+    },
+};
+
+;// CONCATENATED MODULE: ./server/dist/contract/routes/domains.js
+/** The routes of the domains of apps, a part of `contract/routes.ts`. */
+const domainRoutes = {
+    'domains.list': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/domains',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'domains.create': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/domains',
+        access: 'deployments:write',
+        status: 201,
+    },
+    'domains.get': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/domains/:id',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'domains.update': {
+        method: 'PATCH',
+        path: '/projects/:project_id/apps/:app_id/domains/:id',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'domains.delete': {
+        method: 'DELETE',
+        path: '/projects/:project_id/apps/:app_id/domains/:id',
+        access: 'deployments:write',
+        status: 204,
+    },
+    'domains.check': {
+        method: 'POST',
+        path: '/projects/:project_id/apps/:app_id/domains/:id/check',
+        access: 'deployments:write',
+        status: 200,
+        waits: true,
+    },
+};
+
 ;// CONCATENATED MODULE: ./server/dist/contract/routes/runs.js
 /** The routes of commands of apps and their schedules, a part of `contract/routes.ts`. */
 const runRoutes = {
@@ -34856,6 +34953,8 @@ const scopes = [
 ];
 
 ;// CONCATENATED MODULE: ./server/dist/contract/routes.js
+
+
 
 
 
@@ -34954,6 +35053,8 @@ const routes = {
         status: 200,
     },
     ...appRoutes,
+    ...domainRoutes,
+    ...certificateRoutes,
     ...runRoutes,
     'sources.create': {
         method: 'POST',

@@ -6,7 +6,10 @@ export function bodyOf(inputs: Inputs): BodyInput<'deployments.create'> {
   if (inputs.fromDeployment !== '') {
     return { name: inputs.name, from_deployment_id: inputs.fromDeployment, env_vars: inputs.variables }
   }
-  if (inputs.image !== '') return { name: inputs.name, image: inputs.image, env_vars: inputs.variables }
+  if (inputs.image !== '') {
+    const volumes = Object.keys(inputs.volumes).length === 0 ? {} : { volumes: inputs.volumes }
+    return { name: inputs.name, image: inputs.image, ...volumes, env_vars: inputs.variables }
+  }
   return {
     name: inputs.name,
     git_url: inputs.gitUrl,

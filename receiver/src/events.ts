@@ -14,6 +14,15 @@ const database = {
   project_id: z.string(),
 }
 
+const certificate = {
+  certificate_id: z.string(),
+  /** The names that it is for, such as `www.example.com` or `*.example.com`. */
+  names: z.array(z.string()),
+  /** Null for a certificate of the server itself or of the whole account. */
+  project_id: z.nullable(z.string()),
+  app_id: z.nullable(z.string()),
+}
+
 /**
  * Event name → schema of its `data`: the contract between Fairlead and its receivers. Unknown fields, which a newer server
  * may send, are accepted and removed, so that `data` matches its type.
@@ -50,6 +59,21 @@ export const events = {
     size: z.int().check(z.nonnegative()),
     /** Download address of the file. */
     url: z.string(),
+  }),
+  /** A certificate was renewed, or replaced by one with another key. */
+  'certificate.renewed': object({
+    ...certificate,
+    /** RFC 3339. */
+    expires_at: z.string(),
+  }),
+  /** A certificate is in danger: its renewal has failed twice, or it expires soon. Once for each incident. */
+  'certificate.failed': object({
+    ...certificate,
+    /** RFC 3339; null when it was never obtained. */
+    expires_at: z.nullable(z.string()),
+    /** The attempts that failed one after the other. */
+    attempts: z.int().check(z.nonnegative()),
+    failure: object({ code: z.string(), message: z.string() }),
   }),
   /** Sent only on request, to test that webhooks arrive. */
   ping: object({ webhook_id: z.string() }),

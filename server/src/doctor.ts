@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { detectors } from './builds/detectors/index.ts'
 import { languagesOf } from './builds/languages.ts'
+import { edgeFindings } from './edge/edge.ts'
 import { machineBytes } from './platform/config/deploys.ts'
 import type { Config } from './platform/config.ts'
 import { connectionTo } from './platform/database/hosts.ts'
@@ -23,7 +24,7 @@ import { engineDiskFindings, engineFindings } from './runtimes/docker/findings.t
 import { baseFindings } from './runtimes/docker/packing/findings.ts'
 import { findNetworkTools, findPastaTools } from './runtimes/process/confinement/capabilities.ts'
 import { buildMemory, controlGroups } from './runtimes/process/confinement/findings.ts'
-import { readHierarchy } from './runtimes/process/confinement/groups.ts'
+import { placeOfBuilds } from './runtimes/process/confinement/groups.ts'
 
 /** The first git whose `fetch` supports all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const
@@ -44,6 +45,7 @@ export async function findings(config: Config): Promise<Finding[]> {
     disk(config),
     quotas(config),
     ports(config),
+    edgeFindings(config),
     clock(Date.now()),
     languages(),
     serviceFindings(config.dataDirectory),
@@ -103,7 +105,7 @@ async function networks({ appNetwork, path }: Config): Promise<Finding> {
 async function containers({ docker, cgroups, appNetwork, dataDirectory, deploys }: Config): Promise<Finding[]> {
   if (docker !== null) {
     const hasNetworks = appNetwork !== null && (await findNetworkTools()) !== null
-    const machine = { isRoot: isRoot(), hasNetworks, hierarchy: await readHierarchy(cgroups) }
+    const machine = { isRoot: isRoot(), hasNetworks, hierarchy: (await placeOfBuilds(cgroups))?.hierarchy ?? null }
     const found = await findEngine(createEngine(docker.socket), 0)
     const disks = await engineDiskFindings(found, dataDirectory, deploys.reserveBytes)
     const first = [...engineFindings(found, docker.socket), ...disks]

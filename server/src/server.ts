@@ -73,7 +73,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       isTrustedProxy: addressesIn(config.trustedProxies),
       mostConnections: mostConnections(),
     })
-    const retirement = createRetirement(application.server)
+    const retirement = createRetirement(application.server, application.edge)
     const finish = (scope: StopScope) =>
       retirement.finish({
         requestsMs: finishTimeoutMs,

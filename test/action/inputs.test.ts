@@ -46,6 +46,7 @@ test('defaults come from the workflow', () => {
     gitUrl: 'https://github.com/acme/shop.git',
     fromDeployment: '',
     image: '',
+    volumes: {},
     gitToken: '',
     root: '',
     variables: {},
@@ -278,6 +279,14 @@ test('a deployment to copy takes the place of the commit of the event, and of no
   ]) {
     expect(invalid({ 'from-deployment': 'dep_1', [String(name)]: String(value) }).names).toEqual(['from-deployment'])
   }
+})
+
+test('volumes of an image are lines of a name and a path, and a line of another form is named', () => {
+  const image = 'registry.example/shop:1'
+  const volumes = 'data = /data\n\n  uploads=/var/lib/uploads=1\n'
+  expect(inputs({ image, volumes }).volumes).toEqual({ data: '/data', uploads: '/var/lib/uploads=1' })
+  expect(invalid({ image, volumes: 'data=/data\ndata /x' }).text).toContain('have the line "data /x"')
+  expect(invalid({ volumes: 'data=/data' }).text).toContain('fairlead.json names the volumes')
 })
 
 test('an image takes the place of the commit of the event, and of nothing that is given beside it', () => {

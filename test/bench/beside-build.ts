@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { deployAndSettle, settled } from '../harness/deployments.ts'
 import { baseImage, importBaseImage, noDocker, startDockerd } from '../harness/docker.ts'
 import { type Repository, repository } from '../harness/repository.ts'
-import { load } from './load.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import type { Bench, BenchResult, Row } from './row.ts'
 import { median } from './statistics.ts'
+import { steadyP99 } from './steady.ts'
 
 /*
  * The response times of an app while another one builds: a process beside a build of the process runtime, and a container beside the
@@ -18,7 +18,6 @@ const rounds = 5
 const roundSeconds = 10
 /** Few enough that the app itself is far from busy. */
 const perSecond = 100
-const connections = 4
 const mostRatio = 1.5
 const buildMemoryMb = 400
 
@@ -81,8 +80,7 @@ async function measure(platform: Platform, name: RuntimeName, signal: AbortSigna
   await using source = await repository(files(name, null))
   const made = await deployAndSettle(client, projectId, { name: `${name}-app`, git_url: source.url })
   if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
-  const round = async () =>
-    (await load({ url: made.url }, { connections, seconds: roundSeconds, perSecond, signal })).p99Ms
+  const round = () => steadyP99(made.url, { perSecond, seconds: roundSeconds, signal })
   await round()
   const idle: number[] = []
   const beside: number[] = []
@@ -180,7 +178,7 @@ function result(measured: readonly Measured[]): BenchResult {
   return {
     rows,
     notes: [
-      `Beside a build: ${rounds} rounds in turns of ${roundSeconds} s, ${perSecond} requests/s on ${connections} connections; medians of p99.`,
+      `Beside a build: ${rounds} rounds in turns of ${roundSeconds} s, ${perSecond} requests/s at an even pace; medians of p99.`,
       ...notes,
     ],
   }

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const pollMs = 20
@@ -32,6 +32,22 @@ export async function untilAnswering(url: string, child: ChildProcess, signal: A
       await response.text()
       return
     }
+    await sleep(pollMs)
+  }
+}
+
+/** Waits until a child accepts connections on a port of this machine. */
+export async function untilAccepting(port: number, child: ChildProcess, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted()
+    if (hasEnded(child)) throw new Error(`${child.spawnfile} has ended before it accepted connections`)
+    const socket = connect(port, '127.0.0.1')
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (isOpen) return
     await sleep(pollMs)
   }
 }

@@ -86,7 +86,7 @@ async function limitWith(cleanup: AsyncDisposableStack): Promise<Limit | null> {
   return async (pids) => {
     for (const pid of pids) {
       const name = `worker-${pid}`
-      const limits = { memoryBytes: 1e9, cpus: limitedCpus, processes: 100, givesWay: false }
+      const limits = { memoryBytes: 1e9, cpus: limitedCpus, processes: 100 }
       for (const file of await groups.make(name, limits)) await writeFile(file, String(pid))
     }
   }
@@ -174,7 +174,7 @@ async function startWorkers(
   const directory = cleanup.use(await temporaryDirectory())
   const log = { info() {}, warn: console.warn, error: console.error }
   const host = '127.0.0.1'
-  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers } as const
+  const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers, edge: null } as const
   const gateway = await built.connectGateway({
     dataDirectory: directory.path,
     options,

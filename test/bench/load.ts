@@ -14,24 +14,16 @@ export interface Target {
   readonly body?: string
 }
 
-/**
- * Runs one round with as many requests as the connections handle, or with `perSecond`. Rejects when any request fails.
- */
+/** Runs one round with as many requests as the connections handle. Rejects when any request fails. */
 export async function load(
   target: Target,
-  {
-    connections,
-    seconds,
-    signal,
-    perSecond,
-  }: { connections: number; seconds: number; signal: AbortSignal; perSecond?: number },
+  { connections, seconds, signal }: { connections: number; seconds: number; signal: AbortSignal },
 ): Promise<Round> {
   signal.throwIfAborted()
   const times: number[] = []
   const result = await new Promise<autocannon.Result>((done, fail) => {
     const { headers = {}, ...rest } = target
-    const rate = perSecond === undefined ? {} : { overallRate: perSecond }
-    const instance = autocannon({ ...rest, ...rate, headers, connections, duration: seconds }, (error, outcome) => {
+    const instance = autocannon({ ...rest, headers, connections, duration: seconds }, (error, outcome) => {
       if (error) fail(error)
       else done(outcome)
     })

@@ -5,6 +5,7 @@ import { benchDashboard } from './dashboard.ts'
 import { benchDatabases } from './databases.ts'
 import { benchDeploy } from './deploy.ts'
 import { benchDockerReleases } from './docker-releases.ts'
+import { benchEdge } from './edge.ts'
 import { benchFirstDeploy } from './first-deploy.ts'
 import { benchGateway } from './gateway.ts'
 import { benchGenerated } from './generated.ts'
@@ -27,6 +28,7 @@ const benches: Readonly<Record<string, Bench>> = {
   first: benchFirstDeploy,
   idle: benchIdle,
   gateway: benchGateway,
+  edge: benchEdge,
   isolation: benchIsolation,
   'beside-build': benchBesideBuild,
   api: benchApi,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryDirectory } from '../harness/temporary.ts'
-import { end, freePort, programEnvironment, untilAnswering, versionOf } from './children.ts'
+import { end, freePort, programEnvironment, untilAccepting, untilAnswering, versionOf } from './children.ts'
 
 const startMs = 10_000
 
@@ -110,10 +110,37 @@ export const caddy: ProxyProgram = {
     }),
 }
 
-/** Starts a proxy for the app on port `app` and waits for its first answer. Resolves to null when it is not installed. */
+/** Caddy with a certificate, of which it has the private key and the chain in one text. */
+export const secureCaddy = (pem: string): ProxyProgram => ({
+  ...caddy,
+  config: ({ own, app }) =>
+    JSON.stringify({
+      admin: { disabled: true, config: { persist: false } },
+      logging: { logs: { default: { level: 'ERROR' } } },
+      apps: {
+        http: {
+          servers: {
+            app: {
+              listen: [`127.0.0.1:${own}`],
+              automatic_https: { disable: true },
+              tls_connection_policies: [{}],
+              routes: [{ handle: [{ handler: 'reverse_proxy', upstreams: [{ dial: `127.0.0.1:${app}` }] }] }],
+            },
+          },
+        },
+        tls: { certificates: { load_pem: [{ certificate: pem, key: pem }] } },
+      },
+    }),
+})
+
+/**
+ * Starts a proxy for the app on port `app` and waits for its first answer. Resolves to null when it is not installed.
+ *
+ * @param options.hostname of a proxy that speaks HTTPS; visitors know that it leads to this machine
+ */
 export async function startProxy(
   program: ProxyProgram,
-  { app, signal }: { app: number; signal: AbortSignal },
+  { app, signal, hostname }: { app: number; signal: AbortSignal; hostname?: string },
 ): Promise<RunningProxy | null> {
   const version = await versionOf(program.command, program.versionArgs)
   if (version === null) return null
@@ -136,10 +163,13 @@ export async function startProxy(
   await once(child, 'spawn')
   const { pid = 0 } = child
   cleanup.defer(() => end(child, 'SIGTERM'))
-  const address = `http://127.0.0.1:${own}/`
-  await untilAnswering(address, child, AbortSignal.any([signal, AbortSignal.timeout(startMs)])).catch((cause) => {
-    throw new Error(`${program.name} does not answer: ${errors}`, { cause })
-  })
+  const address = hostname === undefined ? `http://127.0.0.1:${own}/` : `https://${hostname}:${own}/`
+  const until = AbortSignal.any([signal, AbortSignal.timeout(startMs)])
+  await (hostname === undefined ? untilAnswering(address, child, until) : untilAccepting(own, child, until)).catch(
+    (cause) => {
+      throw new Error(`${program.name} does not answer: ${errors}`, { cause })
+    },
+  )
   const owned = cleanup.move()
   return { address, version, pid, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

@@ -23,9 +23,18 @@ export interface Load extends AsyncDisposable {
  * with the measured servers, and their own cost moves every ratio towards 1. Therefore `wrk` is used, which costs a few
  * microseconds per request, and `autocannon` only if that is not installed.
  */
-export async function createLoad({ connections }: { connections: number }): Promise<Load> {
+export async function createLoad({
+  connections,
+  hosts,
+}: {
+  readonly connections: number
+  /** A file that the clients see in place of `/etc/hosts`. */
+  readonly hosts?: string
+}): Promise<Load> {
   const version = await versionOf('wrk', ['-v'])
-  return version === null ? autocannonLoad(connections) : wrkLoad(connections, version)
+  if (version !== null) return wrkLoad(connections, version, hosts)
+  if (hosts !== undefined) throw new Error('names of a test are looked up by wrk alone: apt-get install wrk')
+  return autocannonLoad(connections)
 }
 
 const script = `done = function(summary, latency, requests)
@@ -36,17 +45,21 @@ const script = `done = function(summary, latency, requests)
 end
 `
 
-async function wrkLoad(connections: number, version: string): Promise<Load> {
+async function wrkLoad(connections: number, version: string, hosts: string | undefined): Promise<Load> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const file = join(directory.path, 'report.lua')
   await writeFile(file, script)
   const owned = cleanup.move()
+  const [program, ...before] =
+    hosts === undefined
+      ? ['wrk']
+      : ['bwrap', '--dev-bind', '/', '/', '--ro-bind', hosts, '/etc/hosts', '--die-with-parent', 'wrk']
   return {
     name: `wrk ${version}`,
     async run(url, seconds, signal) {
-      const args = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', file, url]
-      const { stdout } = await promisify(execFile)('wrk', args, {
+      const args = [...before, '-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', file, url]
+      const { stdout } = await promisify(execFile)(program ?? 'wrk', args, {
         env: programEnvironment(),
         timeout: seconds * 1000 + graceMs,
         signal,

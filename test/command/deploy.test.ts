@@ -80,6 +80,12 @@ describe('fairlead deploy', () => {
     expect(await projects()).toEqual(['web'])
   })
 
+  it('keeps what it sends in a folder for temporary files on another file system, as Debian 13 has one', async () => {
+    await app.commit({ ...showsVariable, 'README.md': 'third' })
+    const elsewhere = { ...environment(), TMPDIR: '/dev/shm' }
+    expect(await fairlead(['deploy', app.path], elsewhere)).toMatchObject({ code: 0 })
+  })
+
   it('deploys an address, and tells the reason of a failure', async () => {
     await using source = await repository({ 'a.txt': 'nothing to start' })
     const { code, stdout, stderr } = await run('deploy', source.url, '--project', 'other', '--name', 'none')

@@ -1,29 +1,15 @@
-import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
+import { problemsOfDialog, problemsOfPage, seriousViolations } from './accessibility.ts'
 import { hostileApp } from './hostile-app.ts'
 import { openPage, pagesOf } from './pages.ts'
 import { type Seeded, seed } from './seed.ts'
 
 if (chromiumPath === undefined) noChromium('the accessibility of every page, both themes, phones; a hostile app')
-
-/** Each theme with its background and the rules to check. The themes differ in their colours only. */
-const themes = [
-  { colorScheme: 'light', canvas: 'rgb(246, 247, 248)', rules: 'undefined' },
-  { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: "{ runOnly: ['color-contrast'] }" },
-] as const
-
-/** The number of pixels by which the content of an open dialog is wider than the dialog. */
-const dialogOverflow =
-  "[...document.querySelectorAll('[role=dialog]')].reduce((max, box) => Math.max(max, box.scrollWidth - box.clientWidth), 0)"
-
-/** The number of fields with text below 16 pixels, which phones zoom into when they get the focus. */
-const smallFields =
-  "[...document.querySelectorAll('input, select, textarea')].filter((field) => parseFloat(getComputedStyle(field).fontSize) < 16).length"
 
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
   let dashboard: Dashboard
@@ -39,15 +25,6 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
   const open = (page: Page, path: string) => openPage(page, dashboard.server.url + path)
 
-  /** Returns the violations that axe rates serious or critical, and content outside of landmarks, as `rule: element`. */
-  const seriousViolations = async (page: Page, options = 'undefined'): Promise<string[]> => {
-    if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
-    const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${options} ?? {})`)
-    return violations
-      .filter(({ id, impact }) => impact === 'serious' || impact === 'critical' || id === 'region')
-      .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
-  }
-
   it.each([
     { kind: 'desk', viewport: { width: 1280, height: 800 } },
     { kind: 'phone', viewport: { width: 390, height: 844 } },
@@ -55,22 +32,10 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     const { context, page } = await dashboard.signedIn({ viewport })
     const found: string[] = []
     for (const [name, path] of Object.entries(pagesOf(seeded))) {
+      // The former page may have left it dark.
       await page.emulateMedia({ colorScheme: 'light' })
       await open(page, path)
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-      if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the screen`)
-      const small = viewport.width < 768 ? await page.evaluate<number>(smallFields) : 0
-      if (small > 0) found.push(`${name}: ${small} fields that phones zoom into`)
-      for (const { colorScheme, canvas, rules } of themes) {
-        await page.emulateMedia({ colorScheme })
-        // The colours change with the next frame, and some of them gradually.
-        const colour = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
-        await expect.poll(colour).toBe(canvas)
-        await page.evaluate('Promise.all(document.getAnimations().map((each) => each.finished.catch(() => undefined)))')
-        found.push(
-          ...(await seriousViolations(page, rules)).map((violation) => `${name}, ${colorScheme}: ${violation}`),
-        )
-      }
+      found.push(...(await problemsOfPage(page)).map((problem) => `${name}: ${problem}`))
     }
     expect(found).toEqual([])
     await context.close()
@@ -80,13 +45,12 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 } })
     const found: string[] = []
     const check = async (name: string) => {
-      found.push(...(await seriousViolations(page)).map((violation) => `${name}: ${violation}`))
-      const overflow = await page.evaluate<number>(dialogOverflow)
-      if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than the dialog`)
+      found.push(...(await problemsOfDialog(page)).map((problem) => `${name}: ${problem}`))
     }
     for (const [path, button] of [
       ['/projects', 'New project'],
       ['/settings/api-keys', 'Create new key'],
+      ['/settings/certificates', 'Upload'],
       ['/webhooks', 'New endpoint'],
       [`/projects/${seeded.projectId}/deployments`, 'Deploy'],
       [`/projects/${seeded.projectId}/apps/${seeded.appId}/variables`, 'Add variables'],

@@ -119,7 +119,7 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
     await page.getByLabel('Plan').selectOption('pro')
     await page
       .getByText(
-        '25 apps of up to 10 instances (1,000 MB, 1 CPU) and 20 GB on the disk; 10 databases; 100 GB of files.',
+        '25 apps of up to 10 instances (1,000 MB, 1 CPU), 50 domains and 20 GB on the disk; 10 databases; 100 GB of files.',
       )
       .waitFor()
     expect(await page.getByLabel('Region').inputValue()).toBe('us-2')

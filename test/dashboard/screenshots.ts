@@ -1,9 +1,14 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { CompiledQuery } from 'kysely'
+import { pino } from 'pino'
 import type { BrowserContextOptions, Page } from 'playwright-core'
+import { administer } from '../../server/src/administration.ts'
+import { loadConfig } from '../../server/src/platform/config.ts'
 import { openDashboard } from '../harness/dashboard.ts'
 import { openPage, pagesOf } from './pages.ts'
 import { seed } from './seed.ts'
+import { namedApps, seedDomains } from './seed-domains.ts'
 
 /** `npm run screenshots`: takes the pictures of the guides from a real server with data on every page. */
 const directory = join(import.meta.dirname, '../../docs/images')
@@ -66,6 +71,27 @@ for (const { file, name, options = desktop, act } of pictures) {
   while (!(await page.evaluate<boolean>("getComputedStyle(document.documentElement).fontSize === '14px'")))
   await act?.(page)
   // Pictures show what stays.
+  await page.waitForTimeout(500)
+  await take(page, file)
+  await context.close()
+}
+
+await using named = await openDashboard(await namedApps())
+const config = loadConfig({}, { FAIRLEAD_DATA_DIR: named.dataDirectory })
+const { project_id, app_id, domainId } = await administer(
+  { config, logger: pino({ level: 'silent' }) },
+  ({ database }) =>
+    seedDomains(named, async (text, values) => {
+      const { rows } = await database.executeQuery(CompiledQuery.raw(text, [...values]))
+      return rows
+    }),
+)
+for (const [file, path] of [
+  ['domain', `/projects/${project_id}/apps/${app_id}/domains/${domainId}`],
+  ['certificates', '/settings/certificates'],
+] as const) {
+  const { context, page } = await named.signedIn(desktop)
+  await openPage(page, `${named.server.url}${path}`)
   await page.waitForTimeout(500)
   await take(page, file)
   await context.close()

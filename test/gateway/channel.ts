@@ -1,7 +1,8 @@
 import { createClient, type GatewayClient } from '../../server/src/gateway/client.ts'
 import { createCalls } from '../../server/src/gateway/control/calls.ts'
-import type { Refusal, Settlement, ToEngine } from '../../server/src/gateway/control/protocol.ts'
-import { createRefusals } from '../../server/src/gateway/control/refusals.ts'
+import { createKnown } from '../../server/src/gateway/control/known.ts'
+import { createListeners } from '../../server/src/gateway/control/listeners.ts'
+import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../../server/src/gateway/control/protocol.ts'
 import { serveCalls } from '../../server/src/gateway/control/serve-calls.ts'
 import { createEngine, type EngineOptions } from '../../server/src/gateway/engine/engine.ts'
 
@@ -38,13 +39,18 @@ export function createGateway(
   const engine = createEngine({ ...options, onRefused: (refused) => post({ type: 'refused', ...refused }) })
   channel.engine.receive(serveCalls(engine.handlers, post))
 
-  const { emit, onRefused } = createRefusals()
+  const refusals = createListeners<RefusedEndpoint>()
   const calls = createCalls(asText(channel.client.post))
   channel.client.receive((message) => {
     if (message.type !== 'refused') calls.settle(message)
-    else emit(message)
+    else refusals.emit({ appId: message.appId, deploymentId: message.deploymentId, endpoint: message.endpoint })
   })
-  return createClient({ call: calls.call, onRefused, known: new Map() })
+  return createClient({
+    call: calls.call,
+    onRefused: refusals.add,
+    onUncertified: () => () => {},
+    known: createKnown(),
+  })
 }
 
 /** A channel inside one process. It behaves as one between two processes: messages are copies, and arrive later, in order. */

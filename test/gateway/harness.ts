@@ -158,9 +158,14 @@ export interface Ask {
   agent?: Agent | false
 }
 
+/** A listener of this machine: a port, or the path of a Unix socket. */
+export type Place = number | string
+
+const placeOf = (place: Place) => (typeof place === 'string' ? { socketPath: place } : { host: HOST, port: place })
+
 /** One whole request and its whole answer; rejects when the answer is cut off. */
-export async function ask(port: number, { body, agent = false, ...options }: Ask = {}): Promise<Answer> {
-  const outgoing = request({ host: HOST, port, agent, ...options })
+export async function ask(place: Place, { body, agent = false, ...options }: Ask = {}): Promise<Answer> {
+  const outgoing = request({ ...placeOf(place), agent, ...options })
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
   outgoing.end(body)
   const [incoming] = await answered
@@ -185,8 +190,9 @@ export interface RawClient {
   closed(): Promise<string>
 }
 
-export async function rawClient(scope: Scope, port: number, { allowHalfOpen = false } = {}): Promise<RawClient> {
-  const socket = connect({ host: HOST, port, allowHalfOpen })
+export async function rawClient(scope: Scope, place: Place, { allowHalfOpen = false } = {}): Promise<RawClient> {
+  const target = typeof place === 'string' ? { path: place } : { host: HOST, port: place }
+  const socket = connect({ ...target, allowHalfOpen })
   scope.defer(() => socket.destroy())
   let received = ''
   let over = false

@@ -1,5 +1,5 @@
 import { Agent } from 'node:http'
-import { ask, type Scope } from './harness.ts'
+import { ask, type Place, type Scope } from './harness.ts'
 
 export interface Load {
   /** The number of requests that were answered with 200. */
@@ -17,8 +17,12 @@ export interface Load {
  */
 export function startLoad(
   scope: Scope,
-  port: number,
-  { loops = 20, begin = () => () => {} }: { loops?: number; begin?: () => (body: string) => void } = {},
+  place: Place,
+  {
+    loops = 20,
+    begin = () => () => {},
+    headers = {},
+  }: { loops?: number; begin?: () => (body: string) => void; headers?: Record<string, string> } = {},
 ): Load {
   const failures: unknown[] = []
   const waiting = new Set<{ readonly at: number; readonly resolve: () => void }>()
@@ -39,7 +43,7 @@ export function startLoad(
     while (!stopped) {
       const check = begin()
       try {
-        const { status, body } = await ask(port, { agent })
+        const { status, body } = await ask(place, { agent, headers })
         check(body)
         if (status === 200) count()
         else failures.push([status, body])

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { connectGateway, type GatewayOptions, type GatewayProcess } from '../../server/src/gateway/gateway.ts'
 import { isRunning, type ProcessIdentity } from '../../server/src/platform/processes.ts'
 import { freePort } from '../harness/ports.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
-import { HOST, type Scope, silent, startApp, type TestApp } from './harness.ts'
+import { HOST, type Place, type Scope, silent, startApp, type TestApp } from './harness.ts'
 
 /** The gateway that holds a data directory, by its `gateway.json`. */
 export interface Running extends ProcessIdentity {
@@ -34,6 +34,7 @@ export const defaults = {
   apps: { mode: 'ports' },
   trustedProxies: [],
   workers: 1,
+  edge: null,
 } as const satisfies GatewayOptions['options']
 
 /** The server's side of the gateway of a data directory, as a server has it. */
@@ -59,7 +60,7 @@ export async function running(dataDirectory: string): Promise<Running> {
 }
 
 export async function ended(process: ProcessIdentity): Promise<void> {
-  await expect.poll(() => isRunning(process)).toBe(false)
+  await vi.waitUntil(() => !isRunning(process), { timeout: 30_000 })
 }
 
 /** An app that answers requests with its name, echoes on WebSockets, and whose connections end with the scope. */
@@ -78,8 +79,9 @@ export interface Tunnel {
   isOpen(): boolean
 }
 
-export async function openTunnel(scope: Scope, port: number): Promise<Tunnel> {
-  const socket = new WebSocket(`ws://${HOST}:${port}/`)
+export async function openTunnel(scope: Scope, place: Place, headers: Record<string, string> = {}): Promise<Tunnel> {
+  const address = typeof place === 'string' ? `ws+unix://${place}:/` : `ws://${HOST}:${place}/`
+  const socket = new WebSocket(address, { headers })
   socket.on('error', () => {})
   scope.defer(() => socket.terminate())
   const closed = once(socket, 'close')

@@ -12,13 +12,13 @@ function withWorker() {
 
 it('ports with one connection each do not all use the same process', () => {
   const { newShare, sent } = withWorker()
-  for (const app of ['a', 'b', 'c', 'd']) newShare(app)(new Socket(), () => {})
+  for (const appId of ['a', 'b', 'c', 'd']) newShare({ appId })(new Socket(), () => {})
   expect(sent).toHaveLength(2)
 })
 
 it('a connection that was lost on its way to a worker is answered by the main process', () => {
   const { newShare, receiver, sent } = withWorker()
-  const share = newShare('app')
+  const share = newShare({ appId: 'app' })
   const takenBack: Socket[] = []
   const sockets = Array.from({ length: 4 }, () => new Socket())
   const shared = sockets.filter((socket) => share(socket, () => takenBack.push(socket)))

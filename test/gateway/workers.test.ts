@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterEach, expect, it } from 'vitest'
+import { edgeSockets } from '../../server/src/gateway/gateway.ts'
 import { isRunning } from '../../server/src/platform/processes.ts'
 import { freePort } from '../harness/ports.ts'
-import { ask, createScope, type RawClient, rawClient, startApp } from './harness.ts'
+import { ask, createScope, type Place, type RawClient, rawClient, startApp } from './harness.ts'
 import { startLoad } from './load.ts'
 import { connectTo, ended, makeDataDirectory, running, startEcho } from './program.ts'
 
@@ -41,8 +42,8 @@ async function whileStopped<Result>(pid: number, work: () => Promise<Result>): P
 }
 
 /** Opens connections, and uses each of them once, so that a process has taken it. */
-async function openUsed(port: number, count: number): Promise<RawClient[]> {
-  const clients = await Promise.all(Array.from({ length: count }, () => rawClient(scope, port)))
+async function openUsed(place: Place, count: number): Promise<RawClient[]> {
+  const clients = await Promise.all(Array.from({ length: count }, () => rawClient(scope, place)))
   await Promise.all(clients.map((client) => askOn(client)))
   return clients
 }
@@ -84,17 +85,23 @@ it('share the connections evenly, and their counts are one', async () => {
   expect(await gateway.takeTraffic()).toMatchObject([{ appId: 'app', requests: 30, errors: 0 }])
 })
 
-it('share the connections of the port that all apps share', async () => {
+/** A gateway of two processes with the app `app`, which has the host name `a` on the shared port and behind an edge. */
+async function startTwoShared(hostname = 'a') {
   const port = await freePort()
   const apps = { mode: 'hostnames', port, scheme: 'http' } as const
   const dataDirectory = await makeDataDirectory(scope)
-  const gateway = await connectTo(scope, dataDirectory, { apps, workers: 2 })
+  const gateway = await connectTo(scope, dataDirectory, { apps, workers: 2, edge: { hosts: [], httpsPort: 443 } })
   const app = await startEcho(scope, 'hi')
   await gateway.listen()
-  await gateway.open('app', { hostname: 'a' })
+  await gateway.open('app', { hostname })
   await gateway.route('app', app.upstream)
   const { pid } = await running(dataDirectory)
-  const clients = await openUsed(port, 4)
+  return { gateway, port, pid, ...edgeSockets(dataDirectory) }
+}
+
+it.each(['port', 'edge'] as const)('share the connections of the %s that all apps share', async (name) => {
+  const { pid, [name]: place } = await startTwoShared()
+  const clients = await openUsed(place, 4)
   const ofMain = await answeredWithout(await workerOf(pid), clients, 2)
   const ofWorker = await answeredWithout(pid, clients, 2)
   expect(new Set([...ofMain, ...ofWorker])).toEqual(new Set(clients))
@@ -164,6 +171,28 @@ it('one that is killed is replaced, with all apps', async () => {
   }
   await expect.poll(answer).toBe('hi')
   expect(isRunning(main)).toBe(true)
+})
+
+it('one that is killed is replaced, with all further names and answers', async () => {
+  const { gateway, edge, pid } = await startTwoShared('address')
+  await gateway.name('app', [{ hostname: 'a', redirectTo: null }])
+  const path = '/.well-known/acme-challenge/token'
+  await gateway.answerAt(path, 'proof')
+  const worker = await workerOf(pid)
+  process.kill(worker, 'SIGKILL')
+  await expect.poll(() => workerOf(pid).catch(() => worker)).not.toBe(worker)
+  const answer = async () => {
+    const clients = await openUsed(edge, 2)
+    return whileStopped(pid, async () => {
+      const asking = clients.map(async (client) => {
+        await askOn(client)
+        client.socket.write(`GET ${path} HTTP/1.1\r\nHost: unknown\r\n\r\n`)
+        return client.until('proof').then(() => 'proof')
+      })
+      return Promise.race([...asking, sleep(500)])
+    })
+  }
+  await expect.poll(answer).toBe('proof')
 })
 
 it('end with the main process, and are back with the next one', async () => {

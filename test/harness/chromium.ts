@@ -6,10 +6,14 @@ export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '
   existsSync(path),
 )
 
-/** Starts a headless Chromium, without its sandbox: that needs user namespaces, which containers often disallow. */
-export async function launchChromium(): Promise<Browser> {
+/**
+ * Starts a headless Chromium, without its sandbox: that needs user namespaces, which containers often disallow.
+ *
+ * @param more further arguments
+ */
+export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   if (chromiumPath === undefined) throw new Error('no Chromium is installed: apt-get install chromium')
-  const args = ['--no-sandbox', '--disable-dev-shm-usage']
+  const args = ['--no-sandbox', '--disable-dev-shm-usage', ...more]
   const browser = await chromium.launch({ executablePath: chromiumPath, args })
   const newContext = browser.newContext.bind(browser)
   browser.newContext = async (options) => (await newContext(options)).on('page', repeatGoto)

@@ -7,7 +7,7 @@ import { paramKinds, pathOf, requestOf } from './requests.ts'
 import type { TestServer } from './server.ts'
 
 /** A client: an API key under /v1, or a signed-in user under /dashboard/api. */
-interface Caller {
+export interface Caller {
   readonly baseUrl: string
   readonly fetch: typeof fetch
 }

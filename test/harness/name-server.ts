@@ -1,6 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { isIPv4 } from 'node:net'
+import { createServer, type Socket } from 'node:net'
+import { type DecodedPacket, decode, encode, type Packet, type Question } from 'dns-packet'
 
 /** Returns the addresses of a name, or `undefined` to leave the query unanswered. `count` is 1 for the first query. */
 export type NameAnswer = (name: string, family: 4 | 6, count: number) => readonly string[] | undefined
@@ -12,72 +13,117 @@ export interface NameServer extends AsyncDisposable {
   readonly questions: readonly string[]
 }
 
-const typeA = 1
-const typeAaaa = 28
-const headerBytes = 12
-
-/** Starts a DNS server (RFC 1035) over UDP that answers queries for A and AAAA. */
+/** Starts a DNS server that answers queries for A and AAAA. The lifetime of its records is zero. */
 export async function nameServer(answer: NameAnswer): Promise<NameServer> {
   const questions: string[] = []
   const counts = new Map<string, number>()
-  const socket = createSocket('udp4')
-  socket.on('message', (query, from) => {
-    const { name, end } = readName(query)
-    const type = query.readUInt16BE(end)
-    const family = type === typeA ? 4 : type === typeAaaa ? 6 : undefined
-    const key = `${name} ${type}`
-    const count = (counts.get(key) ?? 0) + 1
-    counts.set(key, count)
+  const server = await serveDns({ address: '127.0.0.1', port: 0 }, ({ name, type }) => {
+    const family = type === 'A' ? 4 : type === 'AAAA' ? 6 : undefined
+    const count = (counts.get(`${name} ${type}`) ?? 0) + 1
+    counts.set(`${name} ${type}`, count)
     questions.push(name)
     const addresses = family === undefined ? [] : answer(name, family, count)
-    if (addresses !== undefined) socket.send(reply(query, end + 4, addresses), from.port, from.address)
+    if (addresses === undefined) return undefined
+    const answers = addresses.map((data) => ({ name, type: family === 4 ? 'A' : 'AAAA', ttl: 0, data }) as const)
+    return { flags: recursionAvailable, answers }
   })
-  socket.bind(0, '127.0.0.1')
-  await once(socket, 'listening')
+  return Object.assign(server, { address: `127.0.0.1:${server.port}`, questions })
+}
+
+export const recursionAvailable = 0x0080
+
+/** The rest of an answer: its number, question and the copied flags are added; undefined leaves the query unanswered. */
+export type DnsAnswering = (
+  question: Question,
+  query: DecodedPacket,
+  transport: 'udp' | 'tcp',
+) => (Packet & { readonly rcode?: number }) | undefined | Promise<(Packet & { readonly rcode?: number }) | undefined>
+
+export interface RunningDns extends AsyncDisposable {
+  readonly port: number
+}
+
+/** Starts a DNS server over UDP and TCP at one port: the given one, or one that is free for both when it is 0. */
+export async function serveDns(
+  at: { readonly address: string; readonly port: number },
+  answering: DnsAnswering,
+): Promise<RunningDns> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await serveDnsOnce(at, answering)
+    } catch (error) {
+      if (at.port !== 0 || attempt === 20) throw error
+    }
+  }
+}
+
+async function serveDnsOnce(
+  { address, port }: { readonly address: string; readonly port: number },
+  answering: DnsAnswering,
+): Promise<RunningDns> {
+  const udp = createSocket('udp4')
+  udp.bind(port, address)
+  await once(udp, 'listening')
+  udp.on('message', async (message, from) => {
+    const reply = await replyTo(message, answering, 'udp')
+    if (reply !== undefined) udp.send(reply, from.port, from.address, () => undefined)
+  })
+  const sockets = new Set<Socket>()
+  const tcp = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+    socket.once('data', async (data) => {
+      const reply = await replyTo(data.subarray(2), answering, 'tcp')
+      if (reply === undefined) return
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(reply.length)
+      socket.end(Buffer.concat([length, reply]))
+    })
+  })
+  try {
+    tcp.listen(udp.address().port, address)
+    await once(tcp, 'listening')
+  } catch (error) {
+    udp.close()
+    throw error
+  }
   return {
-    address: `127.0.0.1:${socket.address().port}`,
-    questions,
+    port: udp.address().port,
     async [Symbol.asyncDispose]() {
-      socket.close()
-      await once(socket, 'close')
+      for (const socket of sockets) socket.destroy()
+      tcp.close()
+      udp.close()
+      await once(udp, 'close')
     },
   }
 }
 
-function readName(query: Buffer): { name: string; end: number } {
-  const labels: string[] = []
-  let at = headerBytes
-  for (let length = query.readUInt8(at); length !== 0; length = query.readUInt8(at)) {
-    labels.push(query.toString('latin1', at + 1, at + 1 + length))
-    at += 1 + length
+/** The sizes of answers by UDP without and with EDNS. */
+const [plainSize, ednsSize] = [512, 1232]
+
+async function replyTo(
+  message: Buffer,
+  answering: DnsAnswering,
+  transport: 'udp' | 'tcp',
+): Promise<Buffer | undefined> {
+  const query = decode(message)
+  const [question] = query.questions ?? []
+  if (question === undefined) return undefined
+  const given = await answering({ ...question, name: question.name.toLowerCase() }, query, transport)
+  if (given === undefined) return undefined
+  const { rcode = 0, flags = 0, ...rest } = given
+  // The bits for "recursion desired" and "checking disabled" are copied.
+  const copied = (query.flags ?? 0) & 0x0110
+  const reply: Packet = {
+    id: query.id ?? 0,
+    type: 'response',
+    questions: [question],
+    ...rest,
+    flags: copied | flags | rcode,
   }
-  return { name: labels.join('.').toLowerCase(), end: at + 1 }
-}
-
-/** Returns the question with a record for each address, whose lifetime is zero. */
-function reply(query: Buffer, questionEnd: number, addresses: readonly string[]): Buffer {
-  const header = Buffer.alloc(headerBytes)
-  query.copy(header, 0, 0, 2)
-  header.writeUInt16BE(0x8180, 2)
-  header.writeUInt16BE(1, 4)
-  header.writeUInt16BE(addresses.length, 6)
-  const records = addresses.map((address) => {
-    const data = isIPv4(address) ? Buffer.from(address.split('.').map(Number)) : ipv6Bytes(address)
-    const record = Buffer.alloc(12)
-    // A pointer to the name in the question.
-    record.writeUInt16BE(0xc000 + headerBytes, 0)
-    record.writeUInt16BE(data.length === 4 ? typeA : typeAaaa, 2)
-    record.writeUInt16BE(1, 4)
-    record.writeUInt16BE(data.length, 10)
-    return Buffer.concat([record, data])
-  })
-  return Buffer.concat([header, query.subarray(headerBytes, questionEnd), ...records])
-}
-
-function ipv6Bytes(address: string): Buffer {
-  const [head = '', tail] = address.split('::')
-  const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
-  const [before, after] = [groups(head), tail === undefined ? [] : groups(tail)]
-  const all = [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
-  return Buffer.from(all.flatMap((group) => [group >> 8, group & 255]))
+  const bytes = encode(reply)
+  const hasEdns = (query.additionals ?? []).some(({ type }) => type === 'OPT')
+  if (transport === 'tcp' || bytes.length <= (hasEdns ? ednsSize : plainSize)) return bytes
+  return encode({ ...reply, flags: (reply.flags ?? 0) | 0x0200, answers: [], authorities: [], additionals: [] })
 }

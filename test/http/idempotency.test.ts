@@ -180,9 +180,10 @@ describe('a request with an Idempotency-Key', () => {
   })
 })
 
-it('every POST but uploads accepts one, and nothing else does', () => {
+it('every POST but uploads and those that wait for others accepts one, and nothing else does', () => {
   for (const operation of operations) {
-    expect(takesIdempotencyKey(operation)).toBe(operation.method === 'POST' && !operation.upload && !operation.text)
+    const repeats = operation.method === 'POST' && !operation.upload && !operation.waits && !operation.text
+    expect(takesIdempotencyKey(operation)).toBe(repeats)
   }
 })
 

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
@@ -63,4 +64,10 @@ it('the server has everything that it starts or serves, and the receiver', () =>
       'package/node_modules/@fairlead/receiver/dist/index.js',
     ]),
   )
+})
+
+it('the receiver in the package of the server names no dependencies, which npm 9 would take for bundled ones', () => {
+  const file = 'package/node_modules/@fairlead/receiver/package.json'
+  const manifest = execFileSync('tar', ['-xzOf', packages.server, file], { encoding: 'utf8' })
+  expect(JSON.parse(manifest)).not.toHaveProperty('dependencies')
 })

@@ -10,10 +10,15 @@ import {
   unitOf,
   usableControllers,
 } from '../../server/src/platform/cgroups.ts'
-import { findHierarchy } from '../../server/src/runtimes/process/confinement/groups.ts'
+import {
+  findHierarchy,
+  groupName,
+  unitOfGroups,
+  yieldingName,
+} from '../../server/src/runtimes/process/confinement/groups.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-const limits = { memoryBytes: 512_000_000, cpus: 0.5, processes: 512, givesWay: false }
+const limits = { memoryBytes: 512_000_000, cpus: 0.5, processes: 512 }
 const lines = (...each: string[]): string => `${each.join('\n')}\n`
 
 describe('the hierarchy for groups', () => {
@@ -39,6 +44,17 @@ describe('the hierarchy for groups', () => {
   ] as const)('%s', (_, cgroup, mountinfo, place, controllers) => {
     const found = parseHierarchy(cgroup, mountinfo, place)
     expect(found === null ? null : Object.keys(found.folders)).toEqual(controllers)
+  })
+
+  test('tells where version 1 counts CPU time, with the controller of the CPU or by itself', () => {
+    const own = '3:memory:/\n2:cpu,cpuacct:/\n1:pids:/\n'
+    expect(parseHierarchy(own, first, 'top')?.cpuTime).toBe('/sys/fs/cgroup/cpu,cpuacct/')
+    const apart = lines(
+      '30 20 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu',
+      '31 20 0:31 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct',
+    )
+    expect(parseHierarchy('2:cpu:/\n1:cpuacct:/\n', apart, 'top')?.cpuTime).toBe('/sys/fs/cgroup/cpuacct/')
+    expect(parseHierarchy('2:cpu:/\n1:cpuacct:/a\n', apart, 'top')?.cpuTime).toBeUndefined()
   })
 
   test('a service makes groups in the unit beside its own', () => {
@@ -111,6 +127,28 @@ describe('the groups of a user of systemd', () => {
   })
 })
 
+describe('the release that a process belongs to', () => {
+  const data = '/var/lib/fairlead'
+  const [apps, yielding] = [groupName(data), yieldingName(data)]
+
+  test.each([
+    [`/${apps}/dep_1.app`, 'dep_1'],
+    [`/system.slice/fairlead-apps.service/${apps}/dep_1.web-2.app`, 'dep_1.web-2'],
+    [`/system.slice/fairlead-builds.service/${yielding}/builds/dep_1.build`, 'dep_1'],
+    // As versions before had it.
+    [`/${apps}/dep_1.build`, 'dep_1'],
+    // Build daemons and git are none of a release's processes.
+    [`/${yielding}/dockerfiles/dep_1`, null],
+    [`/${yielding}/dockerfiles/dep_1/daemon`, null],
+    [`/${yielding}/tools/tool.1`, null],
+    [`/${groupName('/elsewhere')}/dep_1.app`, null],
+    [`/${yieldingName('/elsewhere')}/builds/dep_1.build`, null],
+    ['/', null],
+  ])('is in the path of its group: %s', (path, unit) => {
+    expect(unitOfGroups(['/', path], data)).toBe(unit)
+  })
+})
+
 describe('limits and counters', () => {
   test('are files of version 1', () => {
     const files = limitFiles(1, limits).map(({ file, value }) => [file, value])
@@ -119,18 +157,16 @@ describe('limits and counters', () => {
       ['memory.memsw.limit_in_bytes', '512000000'],
       ['cpu.cfs_period_us', '100000'],
       ['cpu.cfs_quota_us', '50000'],
-      ['cpu.shares', '1024'],
       ['pids.max', '512'],
     ])
   })
 
   test('are files of version 2', () => {
-    const files = limitFiles(2, { ...limits, givesWay: true }).map(({ file, value }) => [file, value])
+    const files = limitFiles(2, limits).map(({ file, value }) => [file, value])
     expect(files).toEqual([
       ['memory.max', '512000000'],
       ['memory.swap.max', '0'],
       ['cpu.max', '50000 100000'],
-      ['cpu.weight', '25'],
       ['pids.max', '512'],
     ])
   })

@@ -104,6 +104,15 @@ describe('the servers of a data directory', () => {
     await control.close()
   })
 
+  it('include one with another boot id, as containers of systemd-nspawn show one, that accepts connections', async () => {
+    const control = await open('a')
+    const [found] = await controlsOf(folder)
+    const moved = { ...found?.record, boot: '00000000-0000-4000-8000-000000000000' }
+    await writeFile(join(folder, `${process.pid}-aaaaaaaa.json`), JSON.stringify(moved))
+    expect((await controlsOf(folder)).map(({ record }) => record.id)).toEqual(['a'.repeat(8)])
+    await control.close()
+  })
+
   it('are none by a record that names another file, which stays', async () => {
     await mkdir(folder, { mode: 0o700 })
     const socket = join(directory.path, 'letter.txt')

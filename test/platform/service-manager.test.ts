@@ -14,15 +14,32 @@ import { feedWatchdog } from '../../server/src/platform/service-manager/watchdog
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { silentLogger } from './fixtures/silent-logger.ts'
 
-const settings = { node: '/usr/bin/node', dataDirectory: '/var/lib/fairlead', user: null }
+const settings = { node: '/usr/bin/node', dataDirectory: '/var/lib/fairlead', user: null, hasLowPorts: false }
 
 describe('the units', () => {
-  it.each([settings, { ...settings, user: 'fairlead' }])('are read back as they were written: %j', (each) => {
-    expect(settingsOf(unitsFor(each)['fairlead.service'] ?? '')).toEqual(each)
+  it.each([settings, { ...settings, user: 'fairlead' }, { ...settings, user: 'fairlead', hasLowPorts: true }])(
+    'are read back as they were written: %j',
+    (each) => {
+      expect(settingsOf(unitsFor(each)['fairlead.service'] ?? '')).toEqual(each)
+    },
+  )
+
+  it('let an ordinary user listen on the ports of the web only where it is to', () => {
+    const rights = (hasLowPorts: boolean) =>
+      unitsFor({ ...settings, user: 'fairlead', hasLowPorts })['fairlead.service']?.match(/^.*Capabilit.*$/gm)
+    expect(rights(false)).toEqual(['CapabilityBoundingSet='])
+    expect(rights(true)).toEqual([
+      'CapabilityBoundingSet=CAP_NET_BIND_SERVICE',
+      'AmbientCapabilities=CAP_NET_BIND_SERVICE',
+    ])
   })
 
-  it('of root have a second one for the groups of apps', () => {
-    expect(Object.keys(unitsFor(settings))).toEqual(['fairlead.service', 'fairlead-apps.service'])
+  it('of root have further ones for the groups of apps and of builds', () => {
+    expect(Object.keys(unitsFor(settings))).toEqual([
+      'fairlead.service',
+      'fairlead-apps.service',
+      'fairlead-builds.service',
+    ])
     expect(Object.keys(unitsFor({ ...settings, user: 'fairlead' }))).toEqual(['fairlead.service'])
   })
 

@@ -53,6 +53,8 @@ describe('types', () => {
       | 'database.failed'
       | 'schedule.failed'
       | 'file.uploaded'
+      | 'certificate.renewed'
+      | 'certificate.failed'
       | 'ping'
     >()
     expectTypeOf<WebhookEvent['event']>().toEqualTypeOf<EventName>()

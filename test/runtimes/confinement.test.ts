@@ -93,8 +93,8 @@ test('a sandboxed command is started by bubblewrap, and so is one beside it', as
 
 test('an app has the limits of the plan, a build the memory of the server’s builds and at least one CPU', () => {
   const limits = limitsOf({ memory_mb: 512, cpus: 0.5, app_gb: 8 })
-  expect(groupLimits(limits, 'app', 2e9)).toMatchObject({ memoryBytes: 512e6, cpus: 0.5, givesWay: false })
-  expect(groupLimits(limits, 'build', 2e9)).toMatchObject({ memoryBytes: 2e9, cpus: 1, givesWay: true })
+  expect(groupLimits(limits, 'app', 2e9)).toMatchObject({ memoryBytes: 512e6, cpus: 0.5 })
+  expect(groupLimits(limits, 'build', 2e9)).toMatchObject({ memoryBytes: 2e9, cpus: 1 })
   expect(groupLimits({ ...limits, cpus: 4 }, 'build', 2e9).cpus).toBe(4)
 })
 

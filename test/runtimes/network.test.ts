@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { namesOf } from '../../server/src/runtimes/network/addresses.ts'
 import type { Reach } from '../../server/src/runtimes/network/reach.ts'
 import {
+  closeGroups,
   detectCapabilities,
   findNetworkTools,
   type HostCapabilities,
@@ -82,7 +83,7 @@ async function fixture(reach: Reach = noReach): Promise<Fixture> {
       isRoot: true,
       programs: bench.programs,
       network: { range: testNetwork, reach, ports: releasePorts },
-      logger: { warn: () => expect.fail('no networks') },
+      logger: { warn: () => expect.fail('no networks'), error: expect.fail },
     })
   const host = await later()
   const runtime = bench.newRuntime({ uids: identities[0]?.uids ?? null, host })
@@ -104,7 +105,7 @@ async function fixture(reach: Reach = noReach): Promise<Fixture> {
       for (const release of releases) await runtime.releases.halt(release)
       await bench.dispose()
       await closeNetworks(host.networks, bench.directory)
-      await host.cgroups?.close()
+      await closeGroups(host)
     },
   }
 }

@@ -6,11 +6,12 @@ import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import type { Command } from '../../server/src/platform/command.ts'
-import { detectCapabilities } from '../../server/src/runtimes/process/confinement/capabilities.ts'
+import { closeGroups, detectCapabilities } from '../../server/src/runtimes/process/confinement/capabilities.ts'
 import { readHierarchy } from '../../server/src/runtimes/process/confinement/groups.ts'
 import type { UidRange } from '../../server/src/runtimes/process/release/users.ts'
 import type { Handle, Observation } from '../../server/src/runtimes/runtime.ts'
 import { addressOf } from '../harness/addresses.ts'
+import { silentLogger } from '../platform/fixtures/silent-logger.ts'
 import { type Bench, createBench, identities, untilState } from './support.ts'
 
 const hierarchy = await readHierarchy('top')
@@ -354,7 +355,7 @@ test.skipIf(!usable.includes('pids'))('processes beyond the limit end a build, a
     isRoot: process.getuid?.() === 0,
     programs: bench.programs,
     network: null,
-    logger: { warn: () => undefined },
+    logger: silentLogger,
   })
   const { uids } = identities[0] ?? { uids: null }
   const runtime = bench.newRuntime({ uids, host })
@@ -364,7 +365,7 @@ const grow = () => { for (let n = 0; n < 4; n++) spawn('/bin/sleep', ['600'], { 
 setInterval(grow, 1)`
   const exceeded = { code: 'too_many_processes', allowed: 512 }
   expect(await bench.build(runtime, release, [['node', '-e', bomb]])).toMatchObject({ ok: false, code: 3, exceeded })
-  expect(await host.cgroups?.processesOf(`${release.id}.build`)).toEqual([])
+  expect(await host.builds?.processesOf(`${release.id}.build`)).toEqual([])
 
   // The group of an app counts its processes and those of a command beside it, also those that clear their environment.
   const handle = await bench.start(runtime, release, ['node', 'app.js', 'silent'])
@@ -377,8 +378,8 @@ setInterval(grow, 1)`
   await vi.waitFor(async () => expect((await runtime.instances.usage(handle)).processes).toBe(processes), 10_000)
   await runtime.releases.remove(release)
   expect((await attached).code).not.toBe(0)
-  expect(await host.cgroups?.names()).toEqual([])
-  await host.cgroups?.close()
+  for (const groups of [host.cgroups, host.builds]) expect(await groups?.names()).toEqual([])
+  await closeGroups(host)
 })
 
 describe('what is not the release’s', () => {

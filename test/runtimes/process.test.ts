@@ -1,6 +1,11 @@
-import { detectCapabilities, noCapabilities } from '../../server/src/runtimes/process/confinement/capabilities.ts'
+import {
+  closeGroups,
+  detectCapabilities,
+  noCapabilities,
+} from '../../server/src/runtimes/process/confinement/capabilities.ts'
 import { noReach, testNetwork } from '../harness/networks.ts'
 import { releasePorts } from '../harness/ports.ts'
+import { silentLogger } from '../platform/fixtures/silent-logger.ts'
 import { describeRuntime } from './conformance.ts'
 import { createBench, identities } from './support.ts'
 
@@ -29,13 +34,13 @@ describeRuntime(
       isRoot: process.getuid?.() === 0,
       programs: bench.programs,
       network: { range: testNetwork, reach: noReach, ports: releasePorts },
-      logger: { warn: () => undefined },
+      logger: silentLogger,
     })
     return {
       newRuntime: () => bench.newRuntime({ uids: identities[0]?.uids ?? null, host }),
       async [Symbol.asyncDispose]() {
         await bench.dispose()
-        await host.cgroups?.close()
+        await closeGroups(host)
         await host.networks?.close()
       },
     }

@@ -13,7 +13,7 @@ export interface Output {
   readonly stderr: string
 }
 
-/** A container with a systemd of its own, this repository read-only in /opt/fairlead, and no network but its loopback. */
+/** A container with a systemd of its own, this repository read-only in /opt/fairlead, and no network but its loopback, unless it is given one. */
 export interface Machine extends AsyncDisposable {
   /** The root folder, seen from outside. */
   readonly root: string
@@ -40,8 +40,15 @@ export async function noMachine(): Promise<string | null> {
   return code === 0 ? null : `namespaces may not be made here (${stderr.trim().split('\n').at(-1)})`
 }
 
-/** Makes a small Debian, boots it, and returns when its systemd has started everything. */
-export async function bootMachine(): Promise<Machine> {
+/**
+ * Makes a small Debian, boots it, and returns when its systemd has started everything.
+ *
+ * @param options.network the path of a network namespace, for a machine that is to reach others
+ * @param options.prepare called with the root folder before the start
+ */
+export async function bootMachine(
+  options: { readonly network?: string; readonly prepare?: (root: string) => Promise<void> } = {},
+): Promise<Machine> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const root = join(directory.path, 'root')
@@ -53,7 +60,9 @@ export async function bootMachine(): Promise<Machine> {
   ])
   if (made.code !== 0) throw new Error(`mmdebstrap failed: ${made.stderr.slice(-2000)}`)
   await mkdir(join(root, 'opt', 'fairlead'), { recursive: true })
-  const flags = ['--boot', '--register=no', '--keep-unit', '--private-network', '--console=pipe', '--quiet']
+  await options.prepare?.(root)
+  const network = options.network === undefined ? '--private-network' : `--network-namespace-path=${options.network}`
+  const flags = ['--boot', '--register=no', '--keep-unit', network, '--console=pipe', '--quiet']
   const container = spawn('systemd-nspawn', ['-D', root, ...flags, `--bind-ro=${repository}:/opt/fairlead`], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -71,8 +80,7 @@ export async function bootMachine(): Promise<Machine> {
       String(leader),
       '--all',
       '--wd=/',
-      'env',
-      '-i',
+      ...['env', '-C', '/', '-i'],
       ...assignments(environment),
       ...argv,
     ])

@@ -27,6 +27,7 @@ export const inputDefaults = {
   'git-url': '',
   'from-deployment': '',
   image: '',
+  volumes: '',
   root: '',
   'git-token': '',
   'env-vars': '',
@@ -68,6 +69,8 @@ export interface Inputs extends Access {
   readonly fromDeployment: string
   /** The container image that is deployed in place of a commit; empty when not given. */
   readonly image: string
+  /** The paths of the image's volumes by their names; empty when not given. */
+  readonly volumes: Readonly<Record<string, string>>
   /** The folder of the app in the repository; empty when not given. */
   readonly root: string
   /** Empty when not given. */
@@ -124,6 +127,7 @@ export function readInputs(input: InputReader, event: WorkflowEvent): Checked<In
     gitUrl,
     fromDeployment,
     image,
+    volumes: check('volumes', readVolumes(input)),
     root: input('root'),
     gitToken: check('git-token', readToken(input('git-token'))),
     variables: check('env-vars', parseVariables(input('env-vars'))),
@@ -195,6 +199,23 @@ function readFromDeployment(input: InputReader): Read<string> {
 /** Reads the image to deploy, which has its own source. The server knows what a reference is. */
 const readImage = (input: InputReader): Read<string> =>
   input('image') === '' ? { value: '' } : withoutOtherSource(input, input('image'), sourceInputs)
+
+/** Reads lines of `NAME=/PATH`. The server knows the rules for names and paths. */
+function readVolumes(input: InputReader): Read<Readonly<Record<string, string>>> {
+  const lines = input('volumes')
+    .split('\n')
+    .map((line) => line.trim())
+  const given = lines.filter((line) => line !== '')
+  if (given.length > 0 && input('image') === '') {
+    return { problem: 'are for `image`. In a repository, fairlead.json names the volumes.' }
+  }
+  const pairs = given.map((line) => /^([^=\s]+)\s*=\s*(\/.*)$/.exec(line))
+  const wrong = pairs.indexOf(null)
+  if (wrong !== -1) {
+    return { problem: `have the line "${given[wrong]}". Write a name and a path, such as uploads=/var/lib/uploads.` }
+  }
+  return { value: Object.fromEntries(pairs.flatMap((pair) => (pair === null ? [] : [[pair[1], pair[2]]]))) }
+}
 
 const sourceInputs = ['branch', 'commit', 'git-url', 'root', 'git-token'] as const
 

@@ -126,6 +126,16 @@ const appProcesses = createRoute({
   path: '/processes',
   component: page(() => import('./pages/project/app/processes.tsx'), 'Processes'),
 })
+const appDomains = createRoute({
+  getParentRoute: () => app,
+  path: '/domains',
+  component: page(() => import('./pages/project/app/domains/domains.tsx'), 'Domains'),
+})
+const appDomain = createRoute({
+  getParentRoute: () => app,
+  path: '/domains/$domainId',
+  component: page(() => import('./pages/project/app/domains/domain.tsx'), 'Domain'),
+})
 const appSettings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
@@ -194,6 +204,11 @@ const apiKeys = createRoute({
   path: '/api-keys',
   component: page(() => import('./pages/settings/api-keys.tsx'), 'ApiKeys'),
 })
+const certificates = createRoute({
+  getParentRoute: () => settings,
+  path: '/certificates',
+  component: page(() => import('./pages/settings/certificates/certificates.tsx'), 'Certificates'),
+})
 const sessions = createRoute({
   getParentRoute: () => settings,
   path: '/sessions',
@@ -225,6 +240,8 @@ const routeTree = root.addChildren([
       appLogs,
       appMetrics,
       appVariables,
+      appDomains,
+      appDomain,
       appProcesses,
       appSchedules,
       appSchedule,
@@ -235,7 +252,7 @@ const routeTree = root.addChildren([
     database,
     webhooks,
     webhook,
-    settings.addChildren([settingsHome, apiKeys, sessions, account, auditLog]),
+    settings.addChildren([settingsHome, apiKeys, certificates, sessions, account, auditLog]),
   ]),
 ])
 

@@ -42,6 +42,7 @@ function print(status: Status, now: number): void {
         server.url ?? '',
       ].join(' '),
     ]),
+    ...status.edges.map((edge) => ['edge', edge.version ?? '?', ...part(edge), 'Caddy']),
     ...status.gateways.map((gateway) => ['gateway', gateway.version, ...part(gateway), '']),
     ...status.clusters.map((cluster) => [
       'PostgreSQL',

@@ -9,6 +9,8 @@ import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
 import { composeProjects } from './projects.ts'
 import { composeAccountViews } from './requests/account-views.ts'
+import { composeCertificates } from './requests/certificates.ts'
+import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
 import { composeMetrics } from './requests/metrics.ts'
 import { composeRuns } from './requests/runs.ts'
@@ -25,13 +27,19 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const database = state.db
   const tenancy = createTenancy({ database })
   const { runConnections } = composition
-  const shared = { engine: await composeEngine(composition), logs: composeLogs(composition), runConnections }
+  const shared = {
+    engine: await composeEngine(composition),
+    logs: composeLogs(composition),
+    runConnections,
+    edge: composeEdge(application),
+  }
   const accounts = await composeAccounts(composition, tenancy)
   const { totals } = accounts
   const storage = await composeStorage(composition, tenancy, totals)
   const databases = composeDatabases(composition, accounts, tenancy, shared)
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy })
   const runs = composeRuns(composition, { connections: runConnections, totals, assertApp: deployments.assertApp })
+  const domains = composeDomains(composition, totals)
   const projects = composeProjects(composition, {
     tierOf: accounts.tierOf,
     totals,
@@ -57,9 +65,12 @@ export async function composeRequests(composition: RequestComposition): Promise<
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projects,
+      ...domains.freeing(projects),
       ...deployments.handlers,
       ...composeMetrics(composition),
       ...runs.handlers,
+      ...domains.handlers,
+      ...composeCertificates(composition, tenancy),
       ...databases.handlers,
       ...withLinks(databases.handlers, deployments.links),
       ...storage.handlers,
@@ -70,4 +81,16 @@ export async function composeRequests(composition: RequestComposition): Promise<
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
   return shared
+}
+
+/** Makes the place where the leader tells of the edge, for the requests of its process. */
+function composeEdge({ edge, addProblems }: RequestComposition['application']): SharedParts['edge'] {
+  let known: readonly string[] = []
+  addProblems(() => known)
+  return {
+    listener: edge,
+    setProblems(problems) {
+      known = problems
+    },
+  }
 }

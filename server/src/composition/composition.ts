@@ -1,5 +1,6 @@
 import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application/application.ts'
+import type { EdgeListener } from '../http/application/edge-listener.ts'
 import type { LogStore } from '../logs/log-store.ts'
 import type { Config } from '../platform/config.ts'
 import type { Takeover } from '../platform/handover/take-over.ts'
@@ -62,6 +63,12 @@ export interface SharedParts {
   readonly logs: LogStore
   /** The connections of clients to commands of apps. */
   readonly runConnections: RunConnections
+  /** The API as the edge reaches it, and what is told of the edge. */
+  readonly edge: {
+    readonly listener: EdgeListener
+    /** Sets what does not work of the edge, for `/readyz`. */
+    readonly setProblems: (problems: readonly string[]) => void
+  }
 }
 
 /** The time that requests and jobs may take to end when the server stops, in milliseconds. */

@@ -1,8 +1,8 @@
-import { createCertificates } from '../databases/engines/certificates/certificates.ts'
 import { createEmbeddedEngine } from '../databases/engines/embedded.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import { createExternalEngine } from '../databases/engines/external.ts'
 import { createEngineHealth } from '../databases/engines/health.ts'
+import { createCertificates } from '../databases/engines/tls/certificates.ts'
 import type { Announce } from '../databases/events.ts'
 import { dropTask, reconcileTask, snapshotTask } from '../databases/job-queue.ts'
 import { createDatabases, type Databases } from '../databases/operations/databases.ts'
@@ -140,7 +140,7 @@ const healthEveryMs = 5_000
 /** Tells by `/readyz`, metrics and the log when the PostgreSQL of users' databases does not answer. */
 function followHealth({ application, metrics, logger, stack }: RequestComposition, engine: Engine): void {
   const health = createEngineHealth(engine, logger)
-  application.setProblems(health.problems)
+  application.addProblems(health.problems)
   metrics?.gauge({
     name: 'fairlead_database_engines',
     help: "1 for a PostgreSQL of users' databases that answers, 0 for one that does not, by version.",

@@ -24,6 +24,7 @@ import type { ProjectReads } from '../deployments/state/reads.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
 import { createDeploymentStore, type DeploymentStore } from '../deployments/state/store.ts'
 import { volumeHandlers } from '../deployments/volumes/handlers.ts'
+import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
@@ -82,6 +83,9 @@ export interface DeploymentsFeature {
 
 /** The work of the leader on deployments. */
 export interface DeploymentsWork {
+  readonly gateway: GatewayProcess
+  /** The user that the gateway runs as; `null` for that of the server. */
+  readonly runAs: RunAs | null
   readonly deploy: DeployJob
   readonly removeProject: RemoveProject
   /** Finds the instances beside which commands of apps run. */
@@ -231,6 +235,8 @@ export async function leadDeployments(
   const uploads = leadUploads(composition)
   const removal = { closeAddress: services.apps.listening.close, ...parts, logs }
   return {
+    gateway,
+    runAs,
     deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
     removeProject: createRemoveProject({
       ...removal,
@@ -240,13 +246,7 @@ export async function leadDeployments(
       locks: core.locks,
       sources: [services.sources, uploads],
     }),
-    findCommandTarget: createFindCommandTarget({
-      ...core,
-      database: composition.state.db,
-      apps: services.apps.apps,
-      runtimes,
-      instances: parts.instances,
-    }),
+    findCommandTarget: composeCommandTarget(composition, services, core, parts),
     restartLinked: createRestartLinked({ database: composition.state.db, store: core.store }),
     measureInstances: composeMeasuring(composition, services, core, parts),
     forgetSources: uploads.forget,
@@ -259,6 +259,15 @@ export async function leadDeployments(
       })
     },
   }
+}
+
+function composeCommandTarget(
+  { state }: Pick<Composition, 'state'>,
+  { apps: { apps }, runtimes }: Pick<DeploymentServices, 'apps' | 'runtimes'>,
+  core: DeploymentCore,
+  { instances }: Pick<DeployJobParts, 'instances'>,
+): FindCommandTarget {
+  return createFindCommandTarget({ ...core, database: state.db, apps, runtimes, instances })
 }
 
 function composeMeasuring(

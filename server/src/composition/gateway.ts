@@ -61,6 +61,7 @@ export async function composeGateway(
       apps,
       trustedProxies: config.trustedProxies,
       workers: config.gatewayWorkers,
+      edge: config.edge && { hosts: [config.edge.dashboardHost], httpsPort: config.edge.httpsPort },
       ...(runAs === null ? {} : { uid: runAs.user.uid }),
     },
     runAs,

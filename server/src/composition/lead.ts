@@ -10,10 +10,15 @@ import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
+import { leadCertificates } from './leading/certificates.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
+import { leadDomains } from './leading/domains.ts'
+import { leadEdge } from './leading/edge.ts'
 import { leadMetrics } from './leading/metrics.ts'
 import { leadRuns } from './leading/runs.ts'
+import { composeCertificateRules } from './requests/certificate-rules.ts'
+import { composeDomainChecks } from './requests/domain-checks.ts'
 import { followPasswords } from './requests/linked-databases.ts'
 import { leadStorage } from './storage.ts'
 import { leadWebhooks } from './webhooks.ts'
@@ -75,6 +80,12 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const databases = leadDatabases(composition, tenancy, parts)
   const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
 
+  await leadEdge(composition, { ...parts, ...deployments })
+  const domains = await leadDomains(composition, {
+    gateway: deployments.gateway,
+    look: composeDomainChecks(composition, composeCertificateRules(composition)).look,
+  })
+  const certificates = await leadCertificates(composition, { gateway: deployments.gateway, tenancy })
   // Before the apps, which look for their databases as soon as they start.
   await databases.start()
   const hasTriedAllApps = await deployments.start()
@@ -97,6 +108,8 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     traffic.forget,
     deployments.forgetSources,
     runs.forget,
+    domains.forget,
+    certificates.forget,
     () => forgetIdempotencyKeys(database),
     () => forgetAttempts(database),
   ])

@@ -1,12 +1,21 @@
+import { certificateProblemsOf } from '../certificates/problems.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { projectHandlers } from '../projects/handlers.ts'
 import { createProjects, type ProjectsDependencies } from '../projects/projects.ts'
+import type { ResourceCounts } from '../projects/resources.ts'
 import type { Composition } from './composition.ts'
 
 export function composeProjects(
   { config, state }: Composition,
-  given: Omit<ProjectsDependencies, 'database' | 'regions' | 'defaultRegion' | 'plans'>,
+  given: Pick<ProjectsDependencies, 'tierOf' | 'totals' | 'trafficOf'> & ResourceCounts,
 ): HandlersOf<'projects'> {
   const { regions, defaultRegion, plans } = config
-  return projectHandlers(createProjects({ ...given, database: state.db, regions, defaultRegion, plans }))
+  const { tierOf, totals, trafficOf, ...counts } = given
+  return projectHandlers(
+    createProjects({
+      ...{ tierOf, totals, trafficOf, counts, regions, defaultRegion, plans },
+      database: state.db,
+      certificateProblemsOf: (projectId) => certificateProblemsOf(state.db, projectId),
+    }),
+  )
 }

@@ -8,7 +8,7 @@ import { clusterUser, databasesUser, gatewayUser, gitUser, isRoot } from '../pla
 import type { OsUser } from '../platform/users.ts'
 import { runtimeName as dockerName } from '../runtimes/docker/containers/handle.ts'
 import { configuredReach } from '../runtimes/network/configured-reach.ts'
-import { detectCapabilities, type HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
+import { closeGroups, detectCapabilities, type HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import { groupName, readHierarchy } from '../runtimes/process/confinement/groups.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
 import { runtimeName } from '../runtimes/process/release/local-instance.ts'
@@ -75,7 +75,7 @@ export async function composeRuntimes(
         : { range: config.appNetwork, reach: await configuredReach(config), ports: config.deploys.releasePorts },
     logger,
   })
-  stack.defer('control groups', async () => host.cgroups?.close())
+  stack.defer('control groups', () => closeGroups(host))
   stack.defer('networks', async (scope) => (scope === 'all' ? host.networks?.close() : undefined))
   const runtime = createProcessRuntime({
     apps: { directory: directory.apps, maySetQuotas: isRoot() },
@@ -92,7 +92,12 @@ export async function composeRuntimes(
   const { warning, details } = runtime.capabilities
   if (warning !== null) logger.warn(warning)
   logger.info(details, 'isolation of builds and apps')
-  const processes = { sources: runtime.builder, networks: host.networks, findBuilt: runtime.findBuilt }
+  const processes = {
+    sources: runtime.builder,
+    networks: host.networks,
+    yielding: host.yielding,
+    findBuilt: runtime.findBuilt,
+  }
   const docker = await composeDocker(composition, processes, caches, fence)
   const others = [...(docker === null ? [] : [docker.runtime]), ...moreRuntimes]
   return {
@@ -118,15 +123,20 @@ function composeToolchains(
 /** Makes the runner of git, which has a user of its own where the server is root, and groups apart from those of releases. */
 async function composeTools(
   { config, state: { directory }, stack }: Pick<Composition, 'config' | 'state' | 'stack'>,
-  { prlimit, sandbox }: HostCapabilities,
+  { prlimit, sandbox, yielding }: HostCapabilities,
   fence: () => void,
 ): Promise<Confined> {
-  const cgroups = await openCgroups(await readHierarchy(config.cgroups), `${groupName(directory.root)}-tools`)
+  const cgroups = await openCgroups(yielding?.hierarchy ?? null, 'tools', yielding)
+  // The folder in which older versions had these groups.
+  const former = await openCgroups(await readHierarchy(config.cgroups), `${groupName(directory.root)}-tools`)
   // A leader that was killed has left its groups.
-  for (const name of (await cgroups?.names()) ?? []) {
-    fence()
-    await cgroups?.remove(name)
+  for (const groups of [cgroups, former]) {
+    for (const name of (await groups?.names()) ?? []) {
+      fence()
+      await groups?.remove(name)
+    }
   }
+  await former?.close()
   stack.defer('control groups of tools', async () => cgroups?.close())
   const user = gitUser(config)
   return createToolRunner({ cgroups, prlimit, sandbox, user, dataDirectory: directory.root, path: config.path, fence })

@@ -25,6 +25,9 @@ interface AnyInput {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** As the server does. */
+const takesKey = ({ method, upload, waits }: RouteShape): boolean => method === 'POST' && !upload && !waits
+
 /** Creates one method for each route of a table, by group and verb. The caller adds their types. */
 export function createMethods(
   table: Readonly<Record<string, RouteShape>>,
@@ -35,7 +38,7 @@ export function createMethods(
   const retries = options.retries ?? 3
 
   const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Answered> => {
-    const key = route.method === 'POST' && !route.upload ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
+    const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
     let uncertain = false
     // Aborted when there is no key: whoever gives it has tried often enough.
     const withoutKey = new AbortController()

@@ -20,6 +20,8 @@ export const idPrefixes = {
   auditEntry: 'aud',
   trust: 'trust',
   link: 'link',
+  domain: 'dom',
+  certificate: 'cert',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

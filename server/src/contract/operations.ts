@@ -6,6 +6,8 @@ import { databaseOperations, snapshotOperations } from './resources/databases.ts
 import { deliveryOperations } from './resources/deliveries.ts'
 import { deploymentOperations } from './resources/deployments.ts'
 import { gitCredentialOperations } from './resources/git/credentials.ts'
+import { certificateOperations } from './resources/hosts/certificates.ts'
+import { domainOperations } from './resources/hosts/domains.ts'
 import { registryOperations } from './resources/images/registries.ts'
 import { volumeOperations } from './resources/images/volumes.ts'
 import { linkOperations } from './resources/links.ts'
@@ -36,6 +38,8 @@ const declarations = {
   ...linkOperations,
   ...gitCredentialOperations,
   ...registryOperations,
+  ...domainOperations,
+  ...certificateOperations,
   ...runOperations,
   ...scheduleOperations,
   ...sourceOperations,

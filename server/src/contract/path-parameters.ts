@@ -12,6 +12,8 @@ const groupKinds: Readonly<Record<Group, IdKind>> = {
   links: 'link',
   gitCredentials: 'app',
   registries: 'registry',
+  domains: 'domain',
+  certificates: 'certificate',
   releases: 'deployment',
   processes: 'app',
   volumes: 'app',

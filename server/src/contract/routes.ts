@@ -1,4 +1,6 @@
 import { appRoutes } from './routes/apps.ts'
+import { certificateRoutes } from './routes/certificates.ts'
+import { domainRoutes } from './routes/domains.ts'
 import type { Route } from './routes/route.ts'
 import { runRoutes } from './routes/runs.ts'
 
@@ -104,6 +106,10 @@ export const routes = {
   },
 
   ...appRoutes,
+
+  ...domainRoutes,
+
+  ...certificateRoutes,
 
   ...runRoutes,
 

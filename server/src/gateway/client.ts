@@ -1,4 +1,5 @@
 import type { Call } from './control/calls.ts'
+import type { Known } from './control/known.ts'
 import {
   type AppTraffic,
   isSameUpstream,
@@ -8,6 +9,7 @@ import {
   type SiteEndpoint,
   type Upstream,
 } from './control/protocol.ts'
+import { createEdgeClient, type EdgeGateway } from './edge-client.ts'
 import { hostnameOf } from './http1/target.ts'
 
 export type {
@@ -22,6 +24,7 @@ export type {
 } from './control/protocol.ts'
 export { addTraffic } from './control/protocol.ts'
 export { addCounts, quantileOf } from './control/times.ts'
+export type { EdgeGateway } from './edge-client.ts'
 
 export interface DrainOptions {
   /** After this time the requests that still run are cut. */
@@ -72,7 +75,7 @@ export interface Gateway {
 }
 
 /** A gateway with the call that opens the port that all apps share. Resolves at once when every app has its own port. */
-export interface GatewayClient extends Gateway {
+export interface GatewayClient extends Gateway, EdgeGateway {
   listen(): Promise<void>
   /** The apps that are open, as the gateway confirmed last. */
   apps(): readonly OpenApp[]
@@ -81,12 +84,15 @@ export interface GatewayClient extends Gateway {
 export interface ClientOptions {
   readonly call: Call
   readonly onRefused: Gateway['onRefused']
-  /** The apps that are open at the beginning. The client changes it with each confirmed call. */
-  readonly known: Map<string, OpenApp>
+  readonly onUncertified: EdgeGateway['onUncertified']
+  /** Everything that the gateway has at the beginning. The client changes it with its calls. */
+  readonly known: Known
 }
 
 /** Creates the server's side of a gateway: makes calls, waits for their replies and remembers what was confirmed. */
-export function createClient({ call, onRefused, known }: ClientOptions): GatewayClient {
+export function createClient({ call, onRefused, onUncertified, known: all }: ClientOptions): GatewayClient {
+  const known = all.apps
+  const edge = createEdgeClient({ call, onUncertified, known: all })
   /** The number of times that an app was closed: what was confirmed for it before that is not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
@@ -106,6 +112,7 @@ export function createClient({ call, onRefused, known }: ClientOptions): Gateway
 
   const forget = (appId: string) => {
     known.delete(appId)
+    all.names.set(appId, [])
     closings.set(appId, (closings.get(appId) ?? 0) + 1)
   }
 
@@ -131,12 +138,15 @@ export function createClient({ call, onRefused, known }: ClientOptions): Gateway
   }
 
   return {
+    ...edge,
     listen: async () => void (await call('listen', null)),
     async open(appId, address) {
       const app = known.get(appId)
       if (app === undefined || isSameAddress(app.address, address)) return open(appId, address)
+      const names = all.names.of(appId)
       await close(appId)
       await open(appId, address)
+      if (names.length > 0) await edge.name(appId, names)
       if (app.upstream !== null) await route(appId, app.upstream)
     },
     route,
@@ -153,6 +163,7 @@ export function createClient({ call, onRefused, known }: ClientOptions): Gateway
     onRefused,
     async stop({ timeoutMs }) {
       for (const appId of known.keys()) forget(appId)
+      edge.forgetAll()
       lastTraffic = await call('stop', { timeoutMs })
     },
   }

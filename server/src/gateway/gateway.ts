@@ -1,8 +1,9 @@
 import { createClient, type GatewayClient } from './client.ts'
-import type { OpenApp } from './control/protocol.ts'
+import { createKnown } from './control/known.ts'
 import { createLink, type LinkOptions } from './supervision/link.ts'
 import { gatewayHome } from './supervision/place.ts'
 
+export { edgeSockets } from './supervision/place.ts'
 export { programVersion as gatewayVersion } from './supervision/program-version.ts'
 export { type RunAs, reachableGateway } from './supervision/run-as.ts'
 
@@ -21,9 +22,9 @@ export interface GatewayProcess extends GatewayClient {
  * by the first `open` or `listen`. When it ends, another one is started at once, with the same listeners and routes.
  */
 export async function connectGateway({ dataDirectory, ...options }: GatewayOptions): Promise<GatewayProcess> {
-  const known = new Map<string, OpenApp>()
+  const known = createKnown()
   const link = createLink({ ...options, home: gatewayHome(dataDirectory), known })
   await link.adopt()
-  const { call, onRefused, leave } = link
-  return { ...createClient({ call, onRefused, known }), leave }
+  const { call, onRefused, onUncertified, leave } = link
+  return { ...createClient({ call, onRefused, onUncertified, known }), leave }
 }

@@ -17,8 +17,8 @@ export interface Call<Name extends OperationName> {
   readonly body: BodyOutput<Name>
   /** All changes of the operation are made in this transaction. It is committed before the answer is sent. */
   readonly transaction: Name extends ChangeName ? Transaction : undefined
-  /** Uploads write their audit entry themselves, in the transaction that creates the file. */
-  readonly audit: Routes[Name] extends { upload: string }
+  /** Operations without a transaction write their audit entry themselves, in the one in which they make their changes. */
+  readonly audit: Routes[Name] extends { upload: string } | { waits: true }
     ? (transaction: Transaction, resourceId: string) => Promise<void>
     : undefined
   /** Adds facts to the entry of the audit log: nothing secret. */
@@ -45,9 +45,9 @@ export interface RequestFacts {
 
 type Routes = typeof routes
 
-/** The operations that make their changes in one transaction: all but reads and uploads. */
+/** The operations that make their changes in one transaction: all but reads, uploads and those that wait. */
 export type ChangeName = {
-  [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: string } ? never : Name
+  [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: string } | { waits: true } ? never : Name
 }[OperationName]
 
 /** An answer that is not JSON. */

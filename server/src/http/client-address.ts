@@ -4,15 +4,33 @@ import { isIP, type Socket } from 'node:net'
 /** True for addresses of proxies whose `X-Forwarded-*` headers are trusted. */
 export type IsTrustedProxy = (address: string) => boolean
 
+/** The connections of the edge. Trust follows the listener that took them: they have no address that could be compared. */
+const fromEdge = new WeakSet<Socket>()
+
+/** Trusts the `X-Forwarded-*` headers of a connection, because nobody but the edge can have made it. */
+export function trustAsEdge(socket: Socket): void {
+  fromEdge.add(socket)
+}
+
+export const isFromEdge = (socket: Socket): boolean => fromEdge.has(socket)
+
+/** True when the other end of a connection is a proxy that is trusted. A connection without an address is nobody's. */
+function isTrustedPeer(socket: Socket, isTrustedProxy: IsTrustedProxy): boolean {
+  const address = peerAddress(socket)
+  return isFromEdge(socket) || (address !== '' && isTrustedProxy(address))
+}
+
 /**
  * Returns the address of the client: that of the connection, or the rightmost entry of `X-Forwarded-For` that is not a
  * trusted proxy. Entries left of it are supplied by the client and untrusted.
  */
 export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   let address = peerAddress(request.socket)
+  let isTrusted = isTrustedPeer(request.socket, isTrustedProxy)
   for (const entry of forwardedFor(request).reverse()) {
-    if (!isTrustedProxy(address) || isIP(plain(entry)) === 0) break
+    if (!isTrusted || isIP(plain(entry)) === 0) break
     address = plain(entry)
+    isTrusted = isTrustedProxy(address)
   }
   return address
 }
@@ -56,7 +74,7 @@ export function networkOf(address: string): string {
 /** Returns the last value of a header, which the nearest proxy has set, if that proxy is trusted. */
 function forwardedHeader(request: IncomingMessage, header: string, isTrustedProxy: IsTrustedProxy): string | undefined {
   const value = request.headers[header]
-  if (value === undefined || !isTrustedProxy(peerAddress(request.socket))) return undefined
+  if (value === undefined || !isTrustedPeer(request.socket, isTrustedProxy)) return undefined
   return String(value).split(',').at(-1)?.trim()
 }
 

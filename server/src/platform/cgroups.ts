@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import {
   type Controller,
   controllers,
+  type GroupFolders,
   type Hierarchy,
   parseHierarchy,
   type Unit,
@@ -12,20 +13,33 @@ import {
 import { killGroup, listingFolder, processesOf, removeGroup } from './cgroups/kill.ts'
 import { type Layout, makeLayout } from './cgroups/layout.ts'
 import { counterFiles, counterIn, type Exceeded, type GroupLimits, limitFiles } from './cgroups/limits.ts'
+import { openYielding, type Yielding, type YieldingPlace } from './cgroups/yielding.ts'
 
 /*
  * Control groups of Linux, of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group of
  * processes, tell which processes belong to it whatever those did to hide, and end all of them reliably.
  */
 
-export type { Controller, Exceeded, GroupLimits, Hierarchy, Unit }
-export { controllers, counterFiles, counterIn, limitFiles, parseHierarchy, removeGroup, unitOf, usableControllers }
+export type { Controller, Exceeded, GroupFolders, GroupLimits, Hierarchy, Unit, Yielding, YieldingPlace }
+export {
+  controllers,
+  counterFiles,
+  counterIn,
+  limitFiles,
+  openYielding,
+  parseHierarchy,
+  removeGroup,
+  unitOf,
+  usableControllers,
+}
 
 /** The groups of one server, by names of its choice. Every function may be called for a group that does not exist. */
 export interface Cgroups {
   readonly version: 1 | 2
   /** The controllers that limit groups here. */
   readonly controllers: ReadonlySet<Controller>
+  /** The folders below which the groups lie. */
+  readonly folders: GroupFolders
   /** Makes an empty group with fresh counters. Returns the files to which a process writes its pid to join the group. */
   make(name: string, limits: GroupLimits): Promise<string[]>
   names(): Promise<string[]>
@@ -43,13 +57,18 @@ export interface Cgroups {
  * Opens the groups of a server. Returns `null` when there is no hierarchy, or none that can be written.
  *
  * @param name of the server's folder; the same for the same server after a restart, and different for every other server
+ * @param yielding the place of which the hierarchy is, for groups that give way to others
  */
-export async function openCgroups(hierarchy: Hierarchy | null, name: string): Promise<Cgroups | null> {
+export async function openCgroups(
+  hierarchy: Hierarchy | null,
+  name: string,
+  yielding: Yielding | null = null,
+): Promise<Cgroups | null> {
   const layout = hierarchy === null ? null : await makeLayout(hierarchy, name)
-  return layout === null ? null : createCgroups(layout)
+  return layout === null ? null : createCgroups(layout, yielding)
 }
 
-function createCgroups(layout: Layout): Cgroups {
+function createCgroups(layout: Layout, yielding: Yielding | null): Cgroups {
   const { version, folders } = layout
   const bases = [...new Set(folders.values())]
   const inEachBase = (name: string): string[] => bases.map((base) => join(base, name))
@@ -59,25 +78,31 @@ function createCgroups(layout: Layout): Cgroups {
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   }
 
-  const remove: Cgroups['remove'] = async (name) => {
+  const kill: Cgroups['kill'] = async (name) => {
     await killGroup(layout, name)
+    yielding?.ended(join(listingFolder(layout), name))
+  }
+  const remove: Cgroups['remove'] = async (name) => {
+    await kill(name)
     for (const folder of inEachBase(name)) await removeGroup(folder)
   }
 
   return {
     version,
     controllers: new Set(folders.keys()),
+    folders: Object.fromEntries(folders),
     names,
     processesOf: (name) => processesOf(layout, name),
     exceeded: (name) => exceededLimit(layout, name),
-    kill: (name) => killGroup(layout, name),
+    kill,
     remove,
 
     async make(name, limits) {
       await remove(name)
       for (const folder of inEachBase(name)) await mkdir(folder, { recursive: true })
       await writeLimits(layout, name, limits)
-      return inEachBase(name).map((folder) => join(folder, 'cgroup.procs'))
+      await yielding?.began(join(listingFolder(layout), name))
+      return [...inEachBase(name).map((folder) => join(folder, 'cgroup.procs')), ...(yielding?.join ?? [])]
     },
 
     async close() {

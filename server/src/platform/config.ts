@@ -7,6 +7,7 @@ import { clientSettings } from './config/client.ts'
 import { type DatabasesConfig, databasesConfig, databasesSettings } from './config/databases.ts'
 import { appDisk, type DeploysConfig, deploysConfig, deploysSettings } from './config/deploys.ts'
 import { type DockerConfig, dockerConfig, dockerProblem, dockerSettings } from './config/docker.ts'
+import { type EdgeConfig, edgeConfig, edgeProblems, edgeSettings } from './config/edge.ts'
 import { ConfigError, configError, problemsOf } from './config/errors.ts'
 import { type CgroupPlace, generalSettings } from './config/general.ts'
 import { isLocalMode, networkSettings, type PublicAddress, publicAddress } from './config/network.ts'
@@ -16,7 +17,7 @@ import { type ServiceManagerConfig, serviceManagerConfig } from './config/servic
 import type { Range } from './config/values.ts'
 import { effectivePlans, type Plans, shippedPlans } from './plans.ts'
 
-export type { AddressRange, AppsConfig, DeploysConfig, Range }
+export type { AddressRange, AppsConfig, DeploysConfig, EdgeConfig, Range }
 export { ConfigError }
 
 /** Everything that an operator can set, validated. Made by `loadConfig`; no other code reads the environment. */
@@ -32,6 +33,8 @@ export interface Config {
   /** True when the server listens on loopback alone and nothing public is configured, as on a laptop. */
   readonly localMode: boolean
   readonly apps: AppsConfig
+  /** HTTPS under the operator's own domain, by a Caddy that this server runs; null where others provide TLS. */
+  readonly edge: EdgeConfig | null
   /** The number of processes of the gateway. */
   readonly gatewayWorkers: number
   /** The regions that projects may name; empty to allow any slug. */
@@ -99,6 +102,7 @@ const settings = {
   ...networkSettings,
   ...appNetworkSettings,
   ...appsSettings,
+  ...edgeSettings,
   ...outboundSettings,
   ...deploysSettings,
   ...databasesSettings,
@@ -109,6 +113,7 @@ const variables = z.object(settings).superRefine((set, context) => {
   for (const { variable, message } of portOverlaps(set)) {
     context.addIssue({ code: 'custom', path: [variable], message })
   }
+  for (const [variable, message] of edgeProblems(set)) context.addIssue({ code: 'custom', path: [variable], message })
   const problems = { DOCKER_HOST: dockerProblem(set), FAIRLEAD_CONTAINER_NETWORK: networkProblem(set) }
   for (const [variable, message] of Object.entries(problems)) {
     if (message !== null) context.addIssue({ code: 'custom', path: [variable], message })
@@ -155,6 +160,7 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
     logLevel: set.FAIRLEAD_LOG_LEVEL,
     localMode,
     apps: appsConfig(set),
+    edge: edgeConfig(set),
     gatewayWorkers: set.FAIRLEAD_GATEWAY_WORKERS,
     regions: set.FAIRLEAD_REGIONS,
     defaultRegion: set.FAIRLEAD_DEFAULT_REGION ?? set.FAIRLEAD_REGIONS[0] ?? 'local',

@@ -27,3 +27,44 @@ export function startPeriodic({ name, everyMs, work, logger }: PeriodicOptions):
     },
   }
 }
+
+/** Work that is repeated when it is time, and at once when something has changed. */
+export interface Repeated {
+  /** Lets the work run again at once; when it runs, once more after that. */
+  wake(): void
+  stop(): Promise<void>
+}
+
+/**
+ * Runs `work` again and again: after the milliseconds with which it resolves, or sooner when it is woken.
+ *
+ * @param firstWaitMs 0 to begin at once
+ * @param onError returns the milliseconds until the next run after one that has rejected; not called once it is stopped
+ */
+export function startRepeated(
+  work: () => Promise<number>,
+  onError: (error: unknown) => number,
+  firstWaitMs = 0,
+): Repeated {
+  const stopping = new AbortController()
+  let woken = new AbortController()
+
+  const run = async (): Promise<void> => {
+    for (let waitMs = firstWaitMs; ; ) {
+      if (waitMs > 0) await sleepUntilAborted(waitMs, AbortSignal.any([stopping.signal, woken.signal]))
+      if (stopping.signal.aborted) return
+      // Before the work: a change that is told from here on is seen by the next run.
+      if (woken.signal.aborted) woken = new AbortController()
+      waitMs = await work().catch((error: unknown) => (stopping.signal.aborted ? 0 : onError(error)))
+    }
+  }
+
+  const running = run()
+  return {
+    wake: () => woken.abort(),
+    async stop() {
+      stopping.abort(new Error('the server is stopping'))
+      await running
+    },
+  }
+}

@@ -11,12 +11,15 @@ import { removeProjectTask } from './removal.ts'
 import { type ResourceCounts, resourcesOf } from './resources.ts'
 import type { ProjectsTables } from './tables.ts'
 
-export interface ProjectsDependencies extends ChoiceDependencies, ResourceCounts {
+export interface ProjectsDependencies extends ChoiceDependencies {
   readonly database: Database
+  readonly counts: ResourceCounts
   readonly defaultRegion: string
   readonly totals: Pick<Totals, 'assertRoom'>
   /** Reads the requests to a project's apps in the last day. */
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
+  /** Reads the certificates of a project that are in danger. */
+  readonly certificateProblemsOf: (projectId: string) => Promise<ResponseBody<'projects.get'>['certificate_problems']>
 }
 
 export interface Projects {
@@ -51,11 +54,6 @@ const defaultPlan = 'free'
 export function createProjects(dependencies: ProjectsDependencies): Projects {
   const { database } = dependencies
 
-  const describe = async ({ id, name, region, plan, createdAt }: TenantProject) => {
-    const resources = await resourcesOf(dependencies, id)
-    return { id, name, region, plan, resources, created_at: createdAt.toISOString() }
-  }
-
   return {
     list: (principal, page) => listProjects(database, principal, page),
 
@@ -84,7 +82,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
       return { ...row, created_at: created_at.toISOString() }
     },
 
-    get: (project) => describe(project),
+    get: (project) => describe(dependencies, project),
 
     async update(transaction, principal, project, changes) {
       const plan =
@@ -98,15 +96,23 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         .set({ name, plan })
         .where('id', '=', project.id)
         .execute()
-      return describe({ ...project, name, plan })
+      return describe(dependencies, { ...project, name, plan })
     },
 
-    delete: (transaction, project) => deleteProject(dependencies, transaction, project.id),
+    delete: (transaction, project) => deleteProject(dependencies.counts, transaction, project.id),
 
     usage: (principal, page) => usageOf(dependencies, principal, page),
 
     traffic: (project) => dependencies.trafficOf(project.id),
   }
+}
+
+async function describe(
+  { counts, certificateProblemsOf }: ProjectsDependencies,
+  { id, name, region, plan, createdAt }: TenantProject,
+): Promise<ResponseBody<'projects.get'>> {
+  const [resources, certificate_problems] = await Promise.all([resourcesOf(counts, id), certificateProblemsOf(id)])
+  return { id, name, region, plan, resources, certificate_problems, created_at: createdAt.toISOString() }
 }
 
 async function usageOf(
@@ -116,7 +122,9 @@ async function usageOf(
 ): Promise<Page<ResponseBody<'projects.usage'>>> {
   const { rows, next } = await readPage(visibleTo(dependencies.database, principal).select('id'), page, 'id')
   // The counts of all projects share a query for each kind of resource.
-  const usage = await Promise.all(rows.map(async ({ id }) => ({ id, resources: await resourcesOf(dependencies, id) })))
+  const usage = await Promise.all(
+    rows.map(async ({ id }) => ({ id, resources: await resourcesOf(dependencies.counts, id) })),
+  )
   return { body: { usage }, next }
 }
 

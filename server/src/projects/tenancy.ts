@@ -16,6 +16,8 @@ export interface Tenancy {
    * the pool for a second one would wait for ever when every connection is held by a job that does the same.
    */
   accountOf(transaction: Transaction, projectId: string): Promise<string>
+  /** Returns the accounts of the active ones of some projects, by the ids of the projects. For the leader, never for a request. */
+  accountsOf(projectIds: readonly string[]): Promise<ReadonlyMap<string, string>>
   /** Returns the ids of all projects of an account, those that are being deleted included. */
   projectsOf(on: Database | Transaction, accountId: string): Promise<string[]>
   /** Returns the ids and names of the active projects of an account, newest first. */
@@ -53,6 +55,12 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
     async accountOf(transaction, projectId) {
       const project = projectsIn(transaction).select('account_id').where('id', '=', projectId)
       return (await project.executeTakeFirstOrThrow()).account_id
+    },
+    async accountsOf(projectIds) {
+      const some = sql<string>`any(${[...new Set(projectIds)]}::text[])`
+      const active = projectsIn(database).where('status', '=', 'active').where('id', '=', some)
+      const rows = await active.select(['id', 'account_id']).execute()
+      return new Map(rows.map(({ id, account_id }) => [id, account_id]))
     },
     async projectsOf(on, accountId) {
       const rows = await projectsIn(on).select('id').where('account_id', '=', accountId).execute()

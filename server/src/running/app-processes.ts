@@ -1,9 +1,8 @@
-import { basename, dirname } from 'node:path'
 import { controlGroupsOf, groupProcesses, killAll, uidsOf } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { isRoot } from '../platform/startup/state.ts'
 import { findNetworkTools } from '../runtimes/process/confinement/capabilities.ts'
-import { groupName } from '../runtimes/process/confinement/groups.ts'
+import { unitOfGroups } from '../runtimes/process/confinement/groups.ts'
 import { removeNetworks } from '../runtimes/process/network/namespaces.ts'
 import { removePastaNetworks } from '../runtimes/process/network/pasta-networks.ts'
 import { listApps, ownerOf, pathsOf } from '../runtimes/process/release/layout.ts'
@@ -23,11 +22,10 @@ export async function findAppProcesses({
 }: Pick<DataDirectory, 'root' | 'apps' | 'processMarks'>): Promise<AppProcesses> {
   const marks = await readMarks(processMarks)
   const owners = await ownersOfReleases(apps)
-  const group = groupName(root)
   return groupProcesses((pid) => {
     const marked = marks.releaseOf(pid)
     const isOwn = marked !== null && uidsOf(pid).includes(owners.get(marked) ?? Number.NaN)
-    return isOwn ? marked : releaseOfGroup(controlGroupsOf(pid), group)
+    return isOwn ? marked : unitOfGroups(controlGroupsOf(pid), root)
   })
 }
 
@@ -40,12 +38,6 @@ async function ownersOfReleases(apps: string): Promise<Map<string, number | unde
     }),
   )
   return new Map(listed.flat())
-}
-
-/** The group of a release is a folder in the group of the data directory: `<group>/<release>.app`. */
-function releaseOfGroup(paths: readonly string[], group: string): string | null {
-  const own = paths.find((path) => basename(dirname(path)) === group)
-  return own === undefined ? null : basename(own).replace(/\.(build|app)$/, '')
 }
 
 /**

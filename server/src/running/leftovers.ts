@@ -4,9 +4,10 @@ import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'
 import { endBuilds } from './builds.ts'
 import { findClusters } from './clusters.ts'
+import { endEdges } from './edges.ts'
 import { endGateways } from './gateways.ts'
 
-/** The time that gateways and apps have to end by themselves. */
+/** The time that edge, gateways and apps have to end by themselves. */
 export const graceMs = 10_000
 
 /**
@@ -20,6 +21,7 @@ export async function endLeftovers({
   readonly directory: DataDirectory
   readonly logger: Pick<Logger, 'info'>
 }): Promise<void> {
+  const edges = await endEdges(directory, { graceMs })
   const gateways = await endGateways(directory, { graceMs })
   const builds = await endBuilds(directory)
   const releases = await endAppProcesses(directory, { graceMs })
@@ -28,7 +30,7 @@ export async function endLeftovers({
   for (const cluster of users) {
     if (await stopRunningCluster(cluster.directory, { force: false })) stopped.push(cluster.version)
   }
-  if (gateways.length + builds.length + releases.length + stopped.length === 0) return
-  const ended = { gateways: gateways.length, builds: builds.length, releases, clusters: stopped }
+  if (edges.length + gateways.length + builds.length + releases.length + stopped.length === 0) return
+  const ended = { edges: edges.length, gateways: gateways.length, builds: builds.length, releases, clusters: stopped }
   logger.info(ended, 'ended what this server did not run itself')
 }

@@ -7,6 +7,7 @@ import { findAppProcesses } from './app-processes.ts'
 import { type AppStatus, appStatuses, servedSites } from './app-status.ts'
 import { findBuilds } from './builds.ts'
 import { type FoundCluster, findClusters } from './clusters.ts'
+import { findEdges } from './edges.ts'
 import { findGateways } from './gateways.ts'
 import { readStoredState, type StoredState } from './stored-state.ts'
 
@@ -31,6 +32,12 @@ export interface GatewayStatus extends Part {
   readonly version: string
 }
 
+/** A Caddy that serves HTTPS. */
+export interface EdgeStatus extends Part {
+  /** `null` when it is not known. */
+  readonly version: string | null
+}
+
 export interface ClusterStatus extends Part {
   readonly purpose: FoundCluster['purpose']
   readonly version: string
@@ -47,6 +54,7 @@ export interface BuildStatus extends Part {
 export interface Status {
   readonly data_directory: string
   readonly servers: readonly ServerStatusLine[]
+  readonly edges: readonly EdgeStatus[]
   readonly gateways: readonly GatewayStatus[]
   readonly clusters: readonly ClusterStatus[]
   readonly builds: readonly BuildStatus[]
@@ -60,9 +68,10 @@ export interface Status {
 /** Finds out what runs of a data directory, with a server or without one. Starts nothing. */
 export async function statusOf(config: Config, logger: Logger): Promise<Status> {
   const directory = dataDirectoryAt(config.dataDirectory)
-  const [servers, clusters, gateways, builds] = await Promise.all([
+  const [servers, clusters, edges, gateways, builds] = await Promise.all([
     controlsOf(directory.run).then((controls) => Promise.all(controls.map(serverLine))),
     findClusters(directory),
+    edgeStatuses(directory),
     gatewayStatuses(directory),
     findBuilds(directory),
   ])
@@ -76,6 +85,7 @@ export async function statusOf(config: Config, logger: Logger): Promise<Status> 
   return {
     data_directory: directory.root,
     servers,
+    edges,
     gateways,
     clusters: clusters.map(({ purpose, version, directory, postmaster }) => ({
       purpose,
@@ -92,6 +102,7 @@ export async function statusOf(config: Config, logger: Logger): Promise<Status> 
     unread: 'unread' in stored ? stored.unread : null,
     problems: [
       ...servers.flatMap(({ state, pid }) => (state === 'unresponsive' ? [`server ${pid} does not answer`] : [])),
+      ...edgeProblems(config, edges, servers.length > 0),
       ...(gateways.length > 0 && gateways.every(({ pid }) => pid === null) ? ['the gateway does not run'] : []),
       ...clusterProblems(config, clusters, read),
       ...apps.flatMap(({ name, deployment_id, status, pid, site }) =>
@@ -125,6 +136,17 @@ async function serverLine({ record, status }: ServerControl): Promise<ServerStat
 async function gatewayStatuses(directory: Pick<DataDirectory, 'root'>): Promise<GatewayStatus[]> {
   const found = await findGateways(directory)
   return found.map(({ pid, version, isRunning }) => ({ version, ...partOf(isRunning ? pid : null) }))
+}
+
+async function edgeStatuses(directory: Pick<DataDirectory, 'root'>): Promise<EdgeStatus[]> {
+  const found = await findEdges(directory)
+  return found.map(({ pid, version, isRunning }) => ({ version, ...partOf(isRunning ? pid : null) }))
+}
+
+/** Without a server, an edge that does not run is missed where it ran before. */
+function edgeProblems({ edge }: Pick<Config, 'edge'>, edges: readonly EdgeStatus[], hasServer: boolean): string[] {
+  const isMissed = edge !== null && (hasServer || edges.length > 0)
+  return isMissed && edges.every(({ pid }) => pid === null) ? ['the edge does not run: there is no HTTPS'] : []
 }
 
 function clusterProblems(

@@ -8,6 +8,7 @@ import { endAppProcesses } from './app-processes.ts'
 import { endBuilds } from './builds.ts'
 import { findClusters } from './clusters.ts'
 import { endContainers } from './containers.ts'
+import { endEdges } from './edges.ts'
 import { endGateways } from './gateways.ts'
 
 const pollMs = 50
@@ -17,10 +18,10 @@ const unresponsiveMs = 5_000
 const killedMs = 5_000
 
 /**
- * Stops all that runs of a data directory: the servers, each of which finishes its requests, then gateway, apps and
+ * Stops all that runs of a data directory: the servers, each of which finishes its requests, then edge, gateway, apps and
  * clusters. Ends only processes that provably belong to the directory. May be repeated; resolves when nothing is left.
  *
- * @param options.timeoutMs how long servers may take to stop; then they are ended by force. Gateway and apps, too, are
+ * @param options.timeoutMs how long servers may take to stop; then they are ended by force. Edge, gateway and apps, too, are
  *   ended by force when they have not ended in this time, and at most ten seconds
  * @param options.report called with one line for each part that was stopped
  * @throws Error when something could not be stopped
@@ -40,6 +41,10 @@ export async function stopEverything(options: {
     throw new Error(`A server was started meanwhile (pid ${pids}); apps and databases are left to it. Stop it again.`)
   }
   const graceMs = Math.min(timeoutMs, 10_000)
+  // Before the gateway, so that requests which have arrived are answered.
+  for (const { pid, version } of await endEdges(directory, { graceMs })) {
+    report(`stopped the edge${version === null ? '' : `, Caddy ${version}`} (pid ${pid})`)
+  }
   for (const { pid, version } of await endGateways(directory, { graceMs })) {
     report(`stopped the gateway ${version} (pid ${pid})`)
   }

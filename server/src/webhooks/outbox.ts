@@ -13,7 +13,8 @@ export const changedChannel = 'fairlead_webhook_changed'
 
 export interface OutgoingEvent<Name extends EventName = EventName> {
   readonly accountId: string
-  readonly projectId: string
+  /** Null for an event of the account itself, which goes to webhooks for all projects alone. */
+  readonly projectId: string | null
   readonly event: Name
   readonly data: EventData<Name>
 }
@@ -55,9 +56,7 @@ export async function announcePing(
   return delivery as string
 }
 
-type AnyEvent = Omit<OutgoingEvent, 'projectId'> & { readonly projectId: string | null }
-
-async function writeEvent(transaction: Transaction, outgoing: AnyEvent): Promise<string> {
+async function writeEvent(transaction: Transaction, outgoing: OutgoingEvent): Promise<string> {
   const id = newId('event')
   const { event, data } = outgoing
   await transaction

@@ -23,6 +23,7 @@ describe('GET /account/plans', () => {
       cpus: 0.5,
       instances: 1,
       app_gb: 8,
+      domains: 5,
       apps: 5,
       databases: 2,
       database_gb: 1,

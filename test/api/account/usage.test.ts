@@ -29,6 +29,7 @@ describe('GET /account/usage', () => {
       building: [0, 10],
       runs: [0, 5],
       schedules: [0, 20],
+      domains: [0, 25],
       api_keys: [1, 100],
     })
   })

@@ -33,6 +33,7 @@ export async function noDockerfiles(): Promise<string | null> {
     remove: async () => {},
   })
   if (found.ok) await found.parts.groups.close()
+  await found.yielding?.close()
   return found.ok ? null : found.reason
 }
 
@@ -95,6 +96,8 @@ export interface Fixture extends AsyncDisposable {
   readonly builds: ImageBuilds
   /** The folder of the daemons' data. */
   readonly folder: string
+  /** Lists the control groups of builds. */
+  groups(): Promise<string[]>
   /** Builds a Dockerfile. The first line of one without `FROM` is that of the base image. */
   build(files: Files, options?: BuildOptions): Promise<Built>
   /** Builds in a process that is killed once the log has this text. Returns the daemons that ran until then. */
@@ -124,13 +127,14 @@ export async function fixture({
     environment,
     bases: [baseImage],
   }
-  const { builds, folder, sourceOf } = cleanup.use(await openBuilds(dockerd.engine, options))
+  const { builds, folder, sourceOf, groups } = cleanup.use(await openBuilds(dockerd.engine, options))
   const owned = cleanup.move()
 
   return {
     engine: dockerd.engine,
     builds,
     folder,
+    groups,
     async kill(files, text) {
       const release = releaseOf('app_killed')
       await writeTree(sourceOf(release), files)

@@ -1,5 +1,6 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openYielding, type Yielding } from '../../../server/src/platform/cgroups.ts'
 import type { AddressRange } from '../../../server/src/platform/config.ts'
 import { createCaches } from '../../../server/src/platform/disk/caches.ts'
 import { createImageBuilds, type ImageBuilds } from '../../../server/src/runtimes/docker/dockerfiles/image-builds.ts'
@@ -7,7 +8,7 @@ import { type FoundParts, findParts } from '../../../server/src/runtimes/docker/
 import type { Engine } from '../../../server/src/runtimes/docker/engine/engine.ts'
 import type { Reach } from '../../../server/src/runtimes/network/reach.ts'
 import { findNetworkTools } from '../../../server/src/runtimes/process/confinement/capabilities.ts'
-import { groupName, readHierarchy } from '../../../server/src/runtimes/process/confinement/groups.ts'
+import { placeOfBuilds, yieldingName } from '../../../server/src/runtimes/process/confinement/groups.ts'
 import { removeNetworks } from '../../../server/src/runtimes/process/network/namespaces.ts'
 import { type Networks, tryNetworks } from '../../../server/src/runtimes/process/network/networks.ts'
 import type { ReleaseRef } from '../../../server/src/runtimes/runtime.ts'
@@ -18,6 +19,8 @@ export interface OpenBuilds extends AsyncDisposable {
   /** The folder of the daemons' data. */
   readonly folder: string
   sourceOf(release: ReleaseRef): string
+  /** Lists the control groups of builds. */
+  groups(): Promise<string[]>
 }
 
 export interface OpenBuildsOptions {
@@ -35,19 +38,19 @@ export const imageOf = ({ id, appId }: Pick<ReleaseRef, 'id' | 'appId'>) => ({
   labels: { 'app.fairlead.server': 'test', 'app.fairlead.app': appId, 'app.fairlead.release': id },
 })
 
-export const partsOf = async (
+export type TestParts = FoundParts & { readonly yielding: Yielding | null }
+
+export async function partsOf(
   directory: string,
   networks: Parameters<typeof findParts>[0]['networks'],
   environment: Readonly<Record<string, string>> = {},
-): Promise<FoundParts> =>
-  findParts({
-    isRoot: true,
-    networks,
-    hierarchy: await readHierarchy(null),
-    groupName: `${groupName(directory)}-builds`,
-    environment,
-    fence: () => undefined,
-  })
+): Promise<TestParts> {
+  const place = await placeOfBuilds(null)
+  const yielding = await openYielding(place, yieldingName(directory), { error: () => undefined })
+  const hierarchy = place?.hierarchy ?? null
+  const found = await findParts({ isRoot: true, networks, hierarchy, yielding, environment, fence: () => undefined })
+  return { ...found, yielding }
+}
 
 export async function openBuilds(engine: Engine, options: OpenBuildsOptions): Promise<OpenBuilds> {
   const { directory, range, reach, environment, bases, memoryBytes } = options
@@ -66,9 +69,15 @@ export async function openBuilds(engine: Engine, options: OpenBuildsOptions): Pr
     builds,
     folder,
     sourceOf,
+    async groups() {
+      const folders = new Set(Object.values(found.yielding?.hierarchy.folders ?? {}))
+      const lists = [...folders].map((each) => readdir(join(each, 'dockerfiles'), { withFileTypes: true }))
+      return (await Promise.all(lists)).flat().flatMap((each) => (each.isDirectory() ? [each.name] : []))
+    },
     async [Symbol.asyncDispose]() {
       if (found.ok) await found.parts.groups.sweep()
       await builds.close()
+      await found.yielding?.close()
       await networks.close()
       await removeNetworks(tools, directory)
     },

@@ -1,26 +1,12 @@
 import type { QueryInput, ResponseBody } from '@fairlead/server/client'
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
-import { api, dashboardApi, isClientError } from './client.ts'
+import { api, dashboardApi } from './client.ts'
+import { activePollMs, cursorAfter, idlePollMs, pageAfter, pollUnlessRejected } from './polling.ts'
 
 /*
  * The queries of all pages. A key is the path of the resource, so that invalidating a resource also invalidates
  * everything below it.
  */
-
-/** Polling intervals: while a resource is changing, and otherwise. */
-const activePollMs = 2_000
-const idlePollMs = 10_000
-const pageSize = 50
-
-/** The query of the page after a cursor, or of the first page when that is empty. */
-const pageAfter = (cursor: string) => ({ limit: pageSize, ...(cursor !== '' && { cursor }) })
-
-/** The cursor of the next page is the last id of this one. A page that is not full is the last. */
-const cursorAfter = (rows: readonly { readonly id: string }[]) => (rows.length < pageSize ? undefined : rows.at(-1)?.id)
-
-/** Stops polling after a 4xx response without data, or the page would flicker between the error and loading. */
-const pollUnlessRejected = (state: { readonly data: unknown; readonly error: unknown }, everyMs: number) =>
-  state.data === undefined && isClientError(state.error) ? false : everyMs
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],

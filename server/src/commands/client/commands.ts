@@ -6,6 +6,8 @@ import { envCommand } from './env.ts'
 import type { LocalServer } from './local.ts'
 import { loginCommand } from './login.ts'
 import { logsCommand } from './logs.ts'
+import { certificatesCommand } from './of-accounts/certificates.ts'
+import { domainsCommand } from './of-apps/domains.ts'
 import { gitCommand } from './of-apps/git.ts'
 import { linksCommand } from './of-apps/links.ts'
 import { metricsCommand } from './of-apps/metrics.ts'
@@ -39,6 +41,8 @@ const clientCommands = (local: LocalServer | undefined): Command[] => [
   gitCommand(local),
   linksCommand(local),
   volumesCommand(local),
+  domainsCommand(local),
+  certificatesCommand(local),
   registriesCommand(local),
   promoteCommand(local),
   runCommand(local),

@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { openAsBlob } from 'node:fs'
-import { realpath } from 'node:fs/promises'
+import { open, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { startProcess } from '../../platform/processes/spawn.ts'
 import { CommandError } from './command-error.ts'
 
 /** The commit that is checked out in a folder. */
@@ -64,11 +66,21 @@ export const readFileOfCommit = ({ root, commit }: LocalCommit, path: string): P
  */
 export async function bundleCommit({ root, commit, branch }: LocalCommit, folder: string): Promise<Blob> {
   const objects = await git(root, ['rev-list', '--objects', '--no-walk', commit])
-  const packed = await git(root, ['pack-objects', '--quiet', '--delta-base-offset', join(folder, 'source')], objects)
+  const path = join(folder, 'source.pack')
+  await packInto(path, root, objects)
   const ref = branch === null ? 'HEAD' : `refs/heads/${branch}`
   const signature = commit.length === 64 ? '# v3 git bundle\n@object-format=sha256' : '# v2 git bundle'
-  const pack = await openAsBlob(join(folder, `source-${packed.trim()}.pack`))
-  return new Blob([`${signature}\n${commit} ${ref}\n\n`, pack])
+  return new Blob([`${signature}\n${commit} ${ref}\n\n`, await openAsBlob(path)])
+}
+
+/** Git itself would write the pack into the repository first and move it, which fails where `path` is on another file system. */
+async function packInto(path: string, root: string, objects: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await git(root, ['pack-objects', '--stdout', '--quiet', '--delta-base-offset'], objects, file.fd)
+  } finally {
+    await file.close()
+  }
 }
 
 /** Reads the link of a folder; undefined when it is no repository, or was never deployed from here. */
@@ -112,21 +124,27 @@ const commitAdvice = (directory: string, first: readonly string[] = []): string 
 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
 
-/** Runs git as the user of the command, and returns its output. Rejects with a `CommandError` that quotes its message. */
-function git(directory: string, args: readonly string[], input = ''): Promise<string> {
-  return new Promise((done, fail) => {
-    const options = { cwd: directory, maxBuffer: 512 * 1024 * 1024 }
-    // A file system monitor that the repository names is a program of the repository's.
-    const child = execFile('git', ['-c', 'core.fsmonitor=false', ...args], options, (error, stdout, stderr) => {
-      if (error === null) return done(stdout)
-      const missing = error.code === 'ENOENT'
-      fail(
-        new CommandError(
-          missing ? 'git is not installed, or not on the PATH.' : `git: ${stderr.trim() || error.message}`,
-        ),
-      )
-    })
-    // Git may have ended before it has read everything; its status says why.
-    child.stdin?.on('error', () => undefined).end(input)
+/**
+ * Runs git as the user of the command, and returns its output, unless that goes to a file. Rejects with a `CommandError` that
+ * quotes its message.
+ */
+async function git(directory: string, args: readonly string[], input = '', file?: number): Promise<string> {
+  // A file system monitor that the repository names is a program of the repository's.
+  const child = startProcess('git', ['-c', 'core.fsmonitor=false', ...args], {
+    cwd: directory,
+    stdio: ['pipe', file ?? 'pipe', 'pipe'],
   })
+  const ended = once(child, 'close').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    throw new CommandError('git is not installed, or not on the PATH.')
+  })
+  // Git may have ended before it has read everything; its status says why.
+  child.stdin?.on('error', () => undefined).end(input)
+  const [[code, signal], stdout, stderr] = await Promise.all([ended, textOf(child.stdout), textOf(child.stderr)])
+  if (code !== 0) throw new CommandError(`git: ${stderr.trim() || `it ended with ${code ?? signal}`}`)
+  return stdout
 }
+
+/** The streams of a program that could not be started break off. */
+const textOf = async (stream: Readable | null): Promise<string> =>
+  Buffer.concat((await stream?.toArray().catch(() => [])) ?? []).toString()

@@ -6,7 +6,12 @@ export const firstEnvironment = `# The settings of Fairlead's service. Each is e
 #FAIRLEAD_HOST=127.0.0.1
 #FAIRLEAD_PORT=3000
 
-# The address by which others reach the server, and the domain of apps (point *.<domain> at this machine).
+# HTTPS under a domain of your own: the dashboard at fairlead.<domain>, apps at names below it. Point <domain> and *.<domain>
+# at this machine, and install Caddy.
+#FAIRLEAD_DOMAIN=example.com
+#FAIRLEAD_ACME_EMAIL=you@example.com
+
+# Instead, with a proxy of your own: the address by which others reach the server, and the domain of apps.
 #FAIRLEAD_PUBLIC_URL=https://fairlead.example.com
 #FAIRLEAD_APPS_DOMAIN=apps.example.com
 #FAIRLEAD_TRUSTED_PROXIES=127.0.0.1

@@ -40,11 +40,7 @@ const startTimeoutMs = 16 * 60_000
 
 /** Installs and starts the service, after all that can be wrong has been checked. */
 export async function install(flags: InstallFlags): Promise<void> {
-  const settings: UnitSettings = {
-    node: process.execPath,
-    dataDirectory: resolve(flags.dataDir),
-    user: flags.user === undefined || flags.user === 'root' ? null : flags.user,
-  }
+  const settings = await settingsFor(flags)
   const units = unitsFor(settings)
   if (flags.dryRun === true) {
     for (const [name, text] of Object.entries(units)) print(`# ${unitFolder}/${name}`, text)
@@ -65,6 +61,20 @@ export async function install(flags: InstallFlags): Promise<void> {
   report(config, settings, madeFile, Object.keys(drift).length > 0)
 }
 
+async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSettings> {
+  const dataDirectory = resolve(dataDir)
+  // Mistakes in the settings are told before anything is written; others may look at what would be written.
+  const config = await serviceConfig(dataDirectory).catch(() => null)
+  const ports = config?.edge ? [config.edge.httpPort, config.edge.httpsPort] : []
+  const isRootService = user === undefined || user === 'root'
+  return {
+    node: process.execPath,
+    dataDirectory,
+    user: isRootService ? null : user,
+    hasLowPorts: !isRootService && ports.some((port) => port < 1024),
+  }
+}
+
 /** Checks that the service can run here, and returns the configuration that it will have. */
 async function checked(settings: UnitSettings): Promise<Config> {
   if (!(await hasSystemd())) {
@@ -80,7 +90,7 @@ async function checked(settings: UnitSettings): Promise<Config> {
   if ((await run('systemd-notify', ['--version'])).code !== 0) {
     throw new CommandError('systemd-notify is missing, by which the server tells systemd that it is ready. Install it.')
   }
-  const config = await serviceConfig(settings)
+  const config = await serviceConfig(settings.dataDirectory)
   const user = settings.user === null ? clusterUser(config) : await userNamed(settings.user)
   await assertReachable(settings.dataDirectory, user)
   const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
@@ -89,7 +99,7 @@ async function checked(settings: UnitSettings): Promise<Config> {
 }
 
 /** Loads the configuration from the file of the service. The environment of this command is not the service's. */
-async function serviceConfig({ dataDirectory }: UnitSettings): Promise<Config> {
+async function serviceConfig(dataDirectory: string): Promise<Config> {
   const { variables, problems } = readDotenv((await readOptional(environmentFile)) ?? '')
   const [problem] = problems
   if (problem !== undefined) throw new CommandError(`${environmentFile}, line ${problem.line}: ${problem.message}`)

@@ -3,7 +3,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { installedSettings } from '../../platform/service-manager/installation.ts'
 import { hasSystemd, processesOfUnit, run, systemctl } from '../../platform/service-manager/systemctl.ts'
-import { appsUnitName, environmentFile, serverUnitName, unitFolder } from '../../platform/service-manager/units.ts'
+import {
+  appsUnitName,
+  buildsUnitName,
+  environmentFile,
+  serverUnitName,
+  unitFolder,
+} from '../../platform/service-manager/units.ts'
 import { isRoot } from '../../platform/startup/state.ts'
 import { CommandError } from '../shared.ts'
 
@@ -11,6 +17,8 @@ import { CommandError } from '../shared.ts'
 const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
+/** They hold the groups of apps and of builds; installed by an older version, only the first one is there. */
+const groupUnits = [appsUnitName, buildsUnitName]
 
 /** Stops the service with everything that it started, and removes its units. Data and settings are kept. */
 export async function uninstall(): Promise<void> {
@@ -19,9 +27,9 @@ export async function uninstall(): Promise<void> {
   const settings = await installedSettings(serverUnitName)
   if (settings === undefined) throw new CommandError(`There is no ${unitFolder}/${serverUnitName}.`)
   await stopEverything()
-  for (const unit of [serverUnitName, appsUnitName]) await rm(join(unitFolder, unit), { force: true })
+  for (const unit of [serverUnitName, ...groupUnits]) await rm(join(unitFolder, unit), { force: true })
   await systemctl(['daemon-reload'])
-  await run('systemctl', ['reset-failed', serverUnitName, appsUnitName])
+  await run('systemctl', ['reset-failed', serverUnitName, ...groupUnits])
   const data = settings === null ? 'The data directory' : settings.dataDirectory
   process.stdout.write(
     `The service is stopped and removed. Kept: ${data} with all data, and ${environmentFile} with the settings.\n`,
@@ -40,7 +48,7 @@ async function stopEverything(): Promise<void> {
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-  await run('systemctl', ['stop', appsUnitName], stopTimeoutMs)
+  await run('systemctl', ['stop', ...groupUnits], stopTimeoutMs)
   await endLeftovers()
 }
 

@@ -1,3 +1,4 @@
+import type { Yielding } from '../../platform/cgroups.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
 import { systemEntries } from '../../platform/machine/sandbox/system.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
@@ -41,10 +42,16 @@ export interface DockerParts {
  *
  * @param processes.sources keeps the sources of Dockerfiles
  * @param processes.networks null where the machine has none
+ * @param processes.yielding the place for the control groups of builds; null where none can be made
  */
 export async function composeDocker(
   composition: Composition,
-  processes: { readonly sources: Builder; readonly networks: Networks | null; readonly findBuilt: FindBuilt },
+  processes: {
+    readonly sources: Builder
+    readonly networks: Networks | null
+    readonly yielding: Yielding | null
+    readonly findBuilt: FindBuilt
+  },
   caches: Caches,
   fence: () => void,
 ): Promise<DockerParts | null> {
@@ -58,7 +65,9 @@ export async function composeDocker(
   logger.info(capabilities.details, 'isolation of containers')
   const networks = await composeNetworks(composition, { engine, server }, fence)
   stack.defer('networks of containers', async (scope) => (scope === 'all' ? networks.close() : undefined))
-  const builds = await composeImageBuilds(composition, { engine, server, networks: processes.networks }, caches, fence)
+  const { networks: buildNetworks, yielding } = processes
+  const place = { engine, server, networks: buildNetworks, yielding }
+  const builds = await composeImageBuilds(composition, place, caches, fence)
   const unfinished = createUnfinishedPulls(engine, state.directory.pulls, fence)
   const pull = createPull({ engine, server, mostBytes: config.deploys.mostReleaseBytes, unfinished, fence })
   const { alone } = config.docker

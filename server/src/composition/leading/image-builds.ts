@@ -1,10 +1,12 @@
+import type { Hierarchy, Yielding } from '../../platform/cgroups.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
 import { isRoot } from '../../platform/startup/state.ts'
+import { openBuildGroups } from '../../runtimes/docker/dockerfiles/daemon/groups.ts'
 import { createImageBuilds, type ImageBuilds } from '../../runtimes/docker/dockerfiles/image-builds.ts'
 import { findParts } from '../../runtimes/docker/dockerfiles/requirements.ts'
 import type { Engine } from '../../runtimes/docker/engine/engine.ts'
 import { imageOf, labelsOf } from '../../runtimes/docker/names.ts'
-import { groupName, readHierarchy } from '../../runtimes/process/confinement/groups.ts'
+import { groupName, placeOfBuilds, readHierarchy } from '../../runtimes/process/confinement/groups.ts'
 import type { Networks } from '../../runtimes/process/network/networks.ts'
 import { pathsOf } from '../../runtimes/process/release/layout.ts'
 import type { Composition } from '../composition.ts'
@@ -15,20 +17,26 @@ import type { Composition } from '../composition.ts'
  *
  * @param runtime.server the id of the data directory, which labels images
  * @param runtime.networks null where the machine has none
+ * @param runtime.yielding the place of control groups; null where none can be made
  */
 export async function composeImageBuilds(
   { config: { cgroups, deploys }, state: { directory }, stack }: Pick<Composition, 'config' | 'state' | 'stack'>,
-  runtime: { readonly engine: Engine; readonly server: string; readonly networks: Networks | null },
+  runtime: {
+    readonly engine: Engine
+    readonly server: string
+    readonly networks: Networks | null
+    readonly yielding: Yielding | null
+  },
   caches: Caches,
   fence: () => void,
 ): Promise<ImageBuilds> {
-  const { engine, server, networks } = runtime
+  const { engine, server, networks, yielding } = runtime
   const { environment, baseImages: bases, buildMemoryBytes, mostEachCacheBytes } = deploys
   const found = await findParts({
     isRoot: isRoot(),
     networks,
-    hierarchy: await readHierarchy(cgroups),
-    groupName: `${groupName(directory.root)}-builds`,
+    hierarchy: (await placeOfBuilds(cgroups))?.hierarchy ?? null,
+    yielding,
     environment,
     fence,
   })
@@ -36,6 +44,7 @@ export async function composeImageBuilds(
     fence()
     // A leader that was killed has left its groups.
     await found.parts.groups.sweep()
+    await removeFormerGroups(await readHierarchy(cgroups), `${groupName(directory.root)}-builds`)
   }
   const builds = createImageBuilds({
     folder: directory.imageBuilds,
@@ -46,4 +55,11 @@ export async function composeImageBuilds(
   })
   stack.defer('control groups of builds', () => builds.close())
   return builds
+}
+
+/** Removes what is left of the folder in which older versions had these groups. */
+async function removeFormerGroups(hierarchy: Hierarchy | null, name: string): Promise<void> {
+  const former = await openBuildGroups(hierarchy, name, null)
+  await former?.sweep()
+  await former?.close()
 }

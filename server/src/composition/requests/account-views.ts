@@ -3,6 +3,7 @@ import type { Apps } from '../../apps/apps.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Databases } from '../../databases/operations/databases.ts'
 import type { ProjectReads } from '../../deployments/state/reads.ts'
+import { countDomains } from '../../domains/rows.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Totals } from '../../platform/plans/totals.ts'
@@ -77,13 +78,14 @@ async function countUsage(
   const projectIds = await tenancy.projectsOf(database, accountId)
   const sum = async (of: (projectId: string) => Promise<number>) =>
     (await Promise.all(projectIds.map(of))).reduce((total, each) => total + each, 0)
-  const [apps, inDatabases, bytes, building, runs, schedules, keys] = await Promise.all([
+  const [apps, inDatabases, bytes, building, runs, schedules, domains, keys] = await Promise.all([
     deployments.ofAccount.countApps(database, accountId),
     sum(databases.count),
     sum(storage.storedBytes),
     deployments.ofAccount.countBuilding(database, accountId),
     countUnfinished(database, accountId),
     countSchedules(database, accountId),
+    countDomains(database, { account_id: accountId }),
     createKeys({ database }).countValid(database, accountId),
   ])
   return [
@@ -94,12 +96,13 @@ async function countUsage(
     ['building', building],
     ['runs', runs],
     ['schedules', schedules],
+    ['domains', domains],
     ['api_keys', keys],
   ]
 }
 
 function planView(name: string, plan: Plan | undefined): ResponseBody<'account.plans'>['plans'] {
   if (plan === undefined) return []
-  const { memory_mb, cpus, instances, app_gb, apps, databases, database_gb, storage_gb, file_mb } = plan
-  return [{ name, memory_mb, cpus, instances, app_gb, apps, databases, database_gb, storage_gb, file_mb }]
+  const { memory_mb, cpus, instances, app_gb, domains, apps, databases, database_gb, storage_gb, file_mb } = plan
+  return [{ name, memory_mb, cpus, instances, app_gb, domains, apps, databases, database_gb, storage_gb, file_mb }]
 }

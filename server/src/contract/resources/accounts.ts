@@ -115,6 +115,7 @@ const usageLimits = [
   'building',
   'runs',
   'schedules',
+  'domains',
   'api_keys',
 ] as const
 
@@ -132,6 +133,7 @@ const planView = z.object({
   app_gb: z
     .number()
     .describe('The most that an app may have on the disk, in 10⁹ bytes: its release, its own folders and its volumes.'),
+  domains: z.int().describe('The most domains of an app.'),
   apps: z.int().describe('The most apps of a project.'),
   databases: z.int().describe('The most databases of a project.'),
   database_gb: z.number().describe('The size of one database, in 10⁹ bytes.'),

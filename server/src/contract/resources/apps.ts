@@ -38,6 +38,7 @@ const app = z.object({
   id: z.string().describe('`app_…`.'),
   name: z.string(),
   url: z.string().describe('The same for all its releases.'),
+  domains: z.array(z.string()).describe('The verified domains that lead to it, the primary one first.'),
   serving: release.nullable().describe('The release that answers at the address; `null` when none does.'),
   latest: release.describe('The release that was created, rolled back to or restarted last, whatever became of it.'),
   created_at: timestamp,

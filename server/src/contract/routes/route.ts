@@ -18,6 +18,11 @@ export interface Route {
    * transaction meanwhile.
    */
   readonly upload?: 'multipart/form-data' | 'application/x-git-bundle'
+  /**
+   * Waits for other machines, which takes too long to hold a transaction meanwhile. It makes its changes in transactions of
+   * its own.
+   */
+  readonly waits?: true
   /** Refuses keys that are bound to projects. */
   readonly wholeAccount?: true
 }

@@ -1,6 +1,6 @@
 import type { ClusterAccess } from '../../platform/postgres/access.ts'
 import type { LoginLimits } from '../../platform/postgres/unauthenticated.ts'
-import type { Certificates } from './certificates/certificates.ts'
+import type { Certificates } from './tls/certificates.ts'
 
 /** The clusters listen on loopback alone: these binaries bundle an old OpenSSL, which no network should reach. */
 export const listenAddress = '127.0.0.1'

@@ -7,10 +7,10 @@ import type { BinariesStore } from '../../platform/postgres/install.ts'
 import { findPostmaster } from '../../platform/postgres/running.ts'
 import { endUnauthenticated } from '../../platform/postgres/unauthenticated.ts'
 import type { OsUser } from '../../platform/users.ts'
-import type { Certificates } from './certificates/certificates.ts'
 import { databaseClusterAccess, loginLimits, sessionPlaces } from './cluster-access.ts'
 import { EngineError, type InstanceKey } from './engine.ts'
 import { createInstance, type Instance } from './instance.ts'
+import type { Certificates } from './tls/certificates.ts'
 
 export interface ClustersOptions {
   /** Holds one folder for each version. */

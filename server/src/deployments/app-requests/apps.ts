@@ -36,7 +36,14 @@ export interface AppRequestDependencies {
   readonly store: Pick<DeploymentStore, 'releases' | 'requests'>
   readonly apps: OwnedApps & Pick<AppRows, 'lock'>
   readonly urlOf: UrlOf
+  /** Returns the names that lead to apps, by the ids of the apps. */
+  readonly domainsOf: DomainsOf
 }
+
+export type DomainsOf = (
+  on: Database | Transaction,
+  appIds: readonly string[],
+) => Promise<ReadonlyMap<string, readonly string[]>>
 
 export function createAppRequests(dependencies: AppRequestDependencies): AppRequests {
   const { database, store, apps } = dependencies
@@ -88,18 +95,20 @@ export function createAppRequests(dependencies: AppRequestDependencies): AppRequ
   }
 }
 
-/** Shows apps with their releases, by two reads for all of them. */
+/** Shows apps with their releases and domains, by three reads for all of them. */
 async function viewsOf(
-  { store, urlOf }: AppRequestDependencies,
+  { store, urlOf, domainsOf }: AppRequestDependencies,
   on: Database | Transaction,
   apps: readonly OwnedApp[],
 ): Promise<ResponseBody<'apps.get'>[]> {
   const ids = apps.map(({ id }) => id)
   const serving = new Map((await store.releases.serving(on, ids)).map((row) => [row.app_id, row]))
   const latest = new Map((await store.releases.latest(on, ids)).map((row) => [row.app_id, row]))
+  const domains = await domainsOf(on, ids)
   return apps.flatMap((app) => {
     const newest = latest.get(app.id)
     // Deleted between the reads.
-    return newest === undefined ? [] : [appView(app, { serving: serving.get(app.id), latest: newest }, urlOf)]
+    if (newest === undefined) return []
+    return [appView(app, { serving: serving.get(app.id), latest: newest, domains: domains.get(app.id) ?? [] }, urlOf)]
   })
 }

@@ -45,18 +45,23 @@ function triggerOf(row: DeploymentRow): Release['trigger'] {
   return row.triggered_by && { ...row.triggered_by, by: row.triggered_by.kind }
 }
 
-/** Shows an app with its releases; there is always a latest one, because an app is deleted with its last deployment. */
+/** Shows an app with its releases and domains; there is always a latest one, because an app is deleted with its last deployment. */
 export function appView(
   app: OwnedApp,
-  releases: { readonly serving: DeploymentRow | undefined; readonly latest: DeploymentRow },
+  its: {
+    readonly serving: DeploymentRow | undefined
+    readonly latest: DeploymentRow
+    readonly domains: readonly string[]
+  },
   urlOf: UrlOf,
 ): ResponseBody<'apps.get'> {
   return {
     id: app.id,
     name: app.name,
     url: urlOf(app),
-    serving: releases.serving === undefined ? null : releaseOf(releases.serving),
-    latest: releaseOf(releases.latest),
+    domains: [...its.domains],
+    serving: its.serving === undefined ? null : releaseOf(its.serving),
+    latest: releaseOf(its.latest),
     created_at: app.createdAt.toISOString(),
   }
 }

@@ -1,4 +1,6 @@
+import { dirname, join } from 'node:path'
 import type { AppAddresses } from './addresses.ts'
+import type { EdgeOptions, EdgeState, Uncertified } from './edge-calls.ts'
 import type { AppTraffic, CallError, OpenApp, Refusal, Settlement, ToEngine } from './protocol.ts'
 
 /** The settings of a gateway. */
@@ -14,6 +16,8 @@ export interface ProgramOptions {
   readonly uid?: number
   /** The number of processes that answer requests. */
   readonly workers: number
+  /** Set when an edge ends TLS in front of the gateway and reaches it by Unix sockets. */
+  readonly edge: EdgeOptions | null
 }
 
 /** The place at which a gateway is found. All paths are absolute. */
@@ -22,6 +26,17 @@ export interface GatewayHome {
   readonly folder: string
   /** The Unix socket on which it takes calls. */
   readonly socket: string
+}
+
+/** The Unix sockets on which a gateway is reached by an edge: for public traffic, and for questions about certificates. */
+export interface EdgeSockets {
+  readonly edge: string
+  readonly questions: string
+}
+
+export function edgeSocketsOf({ socket }: GatewayHome): EdgeSockets {
+  const folder = dirname(socket)
+  return { edge: join(folder, 'edge.sock'), questions: join(folder, 'questions.sock') }
 }
 
 /** A message to a gateway on its socket. The first one of a connection is `hello` or `status`. */
@@ -53,6 +68,8 @@ export interface Welcome {
   readonly apps: readonly OpenApp[]
   /** The version of the calls that it answers; missing in gateways from before version 2. */
   readonly protocol?: number
+  /** Missing in gateways from before version 3. */
+  readonly edge?: EdgeState
 }
 
 /** The connection is closed after it: another server has taken the gateway. */
@@ -60,6 +77,9 @@ export interface Dismissal {
   readonly type: 'dismissed'
   readonly message: string
 }
+
+/** The listener that has accepted a connection: that of an app's own port, of the port that all apps share, or of the edge. */
+export type Entrance = { readonly appId: string } | 'shared' | 'edge'
 
 /** The first message to a new process of a gateway, over its IPC channel. */
 export type Assignment =
@@ -83,12 +103,12 @@ export type Notice =
   | { readonly type: 'taken' }
   /** The predecessor is done: the last of its counts. */
   | { readonly type: 'left'; readonly traffic: readonly AppTraffic[] }
-  /** A connection of an app, or for null of the port that all apps share; its socket travels with it. */
-  | { readonly type: 'connection'; readonly id: number; readonly appId: string | null }
+  /** A connection; its socket travels with it. */
+  | { readonly type: 'connection'; readonly id: number; readonly entrance: Entrance }
   /** The connection of that id is answered by the worker that says so. */
   | { readonly type: 'taken connection'; readonly id: number }
   /** A line for the log. */
   | { readonly type: 'log'; readonly line: string }
 
 /** A message from a gateway to a server. */
-export type FromGateway = Settlement | Welcome | Dismissal | Refusal
+export type FromGateway = Settlement | Welcome | Dismissal | Refusal | Uncertified

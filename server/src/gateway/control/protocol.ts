@@ -1,3 +1,4 @@
+import type { EdgeCalls } from './edge-calls.ts'
 import { addCounts } from './times.ts'
 
 /** The address on which one instance of a release accepts connections. */
@@ -16,10 +17,10 @@ export interface SiteEndpoint {
 export type Endpoint = AddressEndpoint | SiteEndpoint
 
 /**
- * The version of the calls. Gateways from before static sites name none, and break off a connection on which they are asked
- * to route to a folder.
+ * The version of the calls. Gateways break off a connection on which they are asked for something that they do not know.
+ * Those from before static sites name no version, and those of version 2 know nothing of an edge.
  */
-export const protocolVersion = 2
+export const protocolVersion = 3
 
 /** The release that answers for an app. */
 export interface Upstream {
@@ -70,7 +71,7 @@ export interface OpenApp {
  * The calls that a gateway answers: for each its parameters and its result. All of it is plain data that survives JSON,
  * so `null` stands for "nothing". `client.ts` says what each call does.
  */
-export interface Calls {
+export interface Calls extends EdgeCalls {
   readonly listen: { readonly parameters: null; readonly result: null }
   readonly open: {
     readonly parameters: { readonly appId: string; readonly address: PublicAddress }

@@ -1,7 +1,9 @@
 import type { Server as NetServer, Socket } from 'node:net'
 import { createGates } from '../../platform/slots/gates.ts'
 import type { AppAddresses } from '../control/addresses.ts'
+import type { EdgeOptions } from '../control/edge-calls.ts'
 import type { Log } from '../control/log.ts'
+import type { Entrance } from '../control/program.ts'
 import {
   type AppTraffic,
   type Calls,
@@ -11,14 +13,14 @@ import {
   type RefusedEndpoint,
 } from '../control/protocol.ts'
 import type { Handlers } from '../control/serve-calls.ts'
-import { createProxy } from '../exchange/proxy.ts'
+import { createProxy, edgeAlone, peersByAddress } from '../exchange/proxy.ts'
 import { takeTraffic } from '../exchange/traffic.ts'
-import { answerUnknownHost } from '../http1/answers.ts'
-import { parseTarget } from '../http1/target.ts'
 import { probeSite } from '../sites/site.ts'
 import { createRetiredBackends, type RetiredBackends } from '../upstream/backend.ts'
 import { mostConnections } from './admission.ts'
 import { type App, type AppTable, createApp, createAppTable, routeApp } from './app-table.ts'
+import { createEdge, type Edge } from './edge.ts'
+import { createHostHandler } from './edge-requests.ts'
 import { createListener, type Listener, type Share } from './listener.ts'
 
 export interface EngineOptions {
@@ -29,11 +31,12 @@ export interface EngineOptions {
   /** True for peers whose X-Forwarded-* headers are believed. */
   readonly isTrustedProxy: (address: string) => boolean
   readonly onRefused: (refused: RefusedEndpoint) => void
-  /**
-   * Makes what gives the connections of an app to other processes; for null those of the port that all apps share. Absent
-   * when this process answers all of them.
-   */
-  readonly newShare?: (appId: string | null) => Share
+  /** Makes what gives the connections of a listener to other processes. Absent when this process answers all of them. */
+  readonly newShare?: (entrance: Entrance) => Share
+  /** Absent without an edge in front. */
+  readonly edge?: EdgeOptions | null
+  /** Called when there are other host names or certificates than before. */
+  readonly onEdgeChanged?: () => void
 }
 
 /** The part of a gateway that listens, routes, counts and drains, in one process. */
@@ -41,8 +44,9 @@ export interface Engine {
   readonly handlers: Handlers<NetServer>
   apps(): OpenApp[]
   isOpen(appId: string): boolean
-  /** Answers on a connection of an app, or for null of the port that all apps share, that another process has accepted. */
-  take(appId: string | null, socket: Socket): void
+  readonly edge: Edge
+  /** Answers on a connection that another process has accepted. */
+  take(entrance: Entrance, socket: Socket): void
   /** The listening socket of an app; null when it has none of its own. */
   socketOf(appId: string): NetServer | null
   /** The listening socket that all apps share; null when there is none. */
@@ -52,32 +56,39 @@ export interface Engine {
 export function createEngine(options: EngineOptions): Engine {
   const { log, host, apps: addresses } = options
   const scheme = addresses.mode === 'hostnames' ? addresses.scheme : 'http'
-  const proxy = createProxy({ log, scheme, isTrustedProxy: options.isTrustedProxy })
+  const proxy = createProxy({ log, peerOf: peersByAddress({ scheme, isTrustedProxy: options.isTrustedProxy }) })
   const table = createAppTable()
   const retired = createRetiredBackends()
   const closedTraffic: AppTraffic[] = []
 
-  // The port that all apps share has no others to leave half of the connections to.
-  const newGate = createGates(mostConnections() * (addresses.mode === 'hostnames' ? 2 : 1))
+  // The port that all apps share has no others to leave half of the connections to, but for an edge.
+  const newGate = createGates(mostConnections() * (addresses.mode === 'hostnames' && !options.edge ? 2 : 1))
   const shared = createListener({
     log,
     gate: newGate(),
-    share: options.newShare?.(null),
-    handle: (req, res, upgradeHead) => {
-      const authority = parseTarget(req.url ?? '')?.authority ?? req.headers.host ?? ''
-      const app = table.byAuthority(authority)
-      if (app === undefined) answerUnknownHost(res)
-      else proxy(app, req, res, upgradeHead)
-    },
+    share: options.newShare?.('shared'),
+    handle: createHostHandler({ find: (authority) => edge.findAtPort(authority), proxy, scheme }),
   })
+  const edge = createEdge({
+    options: options.edge ?? null,
+    log,
+    table,
+    proxy: createProxy({ log, peerOf: edgeAlone }),
+    gate: newGate({ shared: true }),
+    share: options.newShare?.('edge'),
+    onChanged: options.onEdgeChanged ?? (() => {}),
+  })
+  const listeners = edge.listener === null ? [shared] : [shared, edge.listener]
 
   const newApp = (appId: string, address: PublicAddress) =>
-    createApp(address, { proxy, log, newGate, newShare: () => options.newShare?.(appId) })
+    createApp(address, { proxy, log, newGate, newShare: () => options.newShare?.({ appId }) })
   const routing = { retired, onRefused: options.onRefused }
-  const closing = createClosing(table, retired, closedTraffic)
+  const closing = createClosing({ table, retired, closedTraffic, onClosed: edge.forget })
 
   return {
     handlers: {
+      ...edge.handlers,
+
       async listen() {
         if (addresses.mode === 'hostnames' && shared.socket() === null)
           await shared.listen({ host, port: addresses.port })
@@ -129,23 +140,22 @@ export function createEngine(options: EngineOptions): Engine {
       },
 
       async stop({ timeoutMs }) {
-        await closing.closeAll(shared, timeoutMs)
+        await closing.closeAll(listeners, timeoutMs)
         return closedTraffic.splice(0)
       },
 
       async retire({ timeoutMs }) {
-        const listeners = [shared]
-        for (const [, app] of table.all()) {
-          app.leaving = true
-          if (app.listener !== null) listeners.push(app.listener)
-        }
-        await Promise.all(listeners.map((listener) => listener.retire(timeoutMs)))
+        for (const [, app] of table.all()) app.leaving = true
+        const ofApps = [...table.all()].map(([, { listener }]) => listener)
+        await Promise.all([...listeners, ...ofApps].map((listener) => listener?.retire(timeoutMs)))
         return null
       },
     },
     apps: () => [...table.all()].map(([appId, app]) => stateOf(appId, app)),
-    take(appId, socket) {
-      const listener = appId === null ? shared : table.get(appId)?.listener
+    edge,
+    take(entrance, socket) {
+      const ofApp = typeof entrance === 'object' && table.get(entrance.appId)?.listener
+      const listener = entrance === 'shared' ? shared : entrance === 'edge' ? edge.listener : ofApp
       // The app may have been closed in the meantime.
       if (listener) listener.take(socket)
       else socket.destroy()
@@ -189,15 +199,26 @@ async function openApp(table: AppTable, appId: string, app: App, host: string): 
 interface Closing {
   /** Stops answering for an app at once; running requests get `timeoutMs` to finish. */
   close(appId: string, timeoutMs: number): Promise<void>
-  closeAll(shared: Listener, timeoutMs: number): Promise<void>
+  closeAll(listeners: readonly Listener[], timeoutMs: number): Promise<void>
 }
 
 /** Creates the ways to close apps. Their last counts go to `closedTraffic`. */
-function createClosing(table: AppTable, retired: RetiredBackends, closedTraffic: AppTraffic[]): Closing {
+function createClosing({
+  table,
+  retired,
+  closedTraffic,
+  onClosed,
+}: {
+  readonly table: AppTable
+  readonly retired: RetiredBackends
+  readonly closedTraffic: AppTraffic[]
+  readonly onClosed: (appId: string) => void
+}): Closing {
   const close: Closing['close'] = async (appId, timeoutMs) => {
     const app = table.get(appId)
     if (app === undefined) return
     table.remove(appId)
+    onClosed(appId)
     stopRouting(app, retired)
     const finish = () => app.running.finish({ timeoutMs })
     await (app.listener === null ? finish() : app.listener.close(finish))
@@ -205,13 +226,14 @@ function createClosing(table: AppTable, retired: RetiredBackends, closedTraffic:
   }
   return {
     close,
-    async closeAll(shared, timeoutMs) {
+    async closeAll(listeners, timeoutMs) {
       const all = [...table.all()]
       for (const [, app] of all) stopRouting(app, retired)
-      const connections = shared.close(async () => {
+      const finish = async () => {
         await Promise.all(all.map(([, app]) => app.running.finish({ timeoutMs })))
-      })
-      await Promise.all([connections, ...all.map(([appId]) => close(appId, timeoutMs))])
+      }
+      const closed = listeners.map((listener) => listener.close(finish))
+      await Promise.all([...closed, ...all.map(([appId]) => close(appId, timeoutMs))])
     },
   }
 }

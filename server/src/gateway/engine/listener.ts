@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer as createAcceptor, Server as NetServer, type Socket } from 'node:net'
+import { createServer as createAcceptor, type Server as NetServer, type Socket } from 'node:net'
 import { createServer, ServerResponse as Response } from '../../platform/machine/http.ts'
 import type { Gate } from '../../platform/slots/gates.ts'
 import type { Log } from '../control/log.ts'
 import { faultOf } from '../exchange/faults.ts'
 import { createOpenSockets } from './open-sockets.ts'
+import { stopAccepting } from './stop-accepting.ts'
 
 /** Handles a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
@@ -15,10 +16,10 @@ export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgrade
  */
 export type Share = (socket: Socket, takeBack: () => void) => boolean
 
-/** One listening port. */
+/** One listening port, or Unix socket. */
 export interface Listener {
   /** Rejects with `code: 'EADDRINUSE'` when the port is taken. */
-  listen(address: { host: string; port: number }): Promise<void>
+  listen(address: { host: string; port: number } | { path: string }): Promise<void>
   /**
    * Accepts on a socket that listens already, from another process: at once, because it is accepting connections from
    * the moment in which it arrives.
@@ -30,12 +31,17 @@ export interface Listener {
   socket(): NetServer | null
   /** Accepts nothing more, closes unused connections, and all others as soon as `finish` has resolved. */
   close(finish: () => Promise<void>): Promise<void>
-  /** Accepts nothing more, and waits until the clients have ended their connections; cuts the rest after `timeoutMs`. */
+  /**
+   * Accepts nothing more, and waits until the clients have ended their connections; cuts the rest after `timeoutMs`. At a
+   * path, another process has taken it: what waits at the socket is still accepted.
+   */
   retire(timeoutMs: number): Promise<void>
 }
 
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** An edge makes many connections at once; a Unix socket refuses those beyond it, where a port would let them wait. */
+const QUEUE_LENGTH = 4_096
 const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
 export function createListener({
@@ -85,11 +91,12 @@ export function createListener({
   if (share !== undefined) {
     acceptor.on('connection', (socket) => {
       socket.on('error', ignore)
-      if (share(socket, () => take(socket))) sockets.add(socket)
+      if (!isRetiring && share(socket, () => take(socket))) sockets.add(socket)
       else take(socket)
     })
   }
 
+  let isRetiring = false
   let isTaking = false
   function take(socket: Socket): void {
     // Node begins to look for clients that never finish a head when the server listens, and this one may never listen.
@@ -128,6 +135,7 @@ export function createListener({
 
   /** A request that cannot be handled costs its own connection and nothing else. */
   function begin(req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null): void {
+    if (isRetiring) res.shouldKeepAlive = false
     try {
       handle(req, res, upgradeHead)
     } catch (error) {
@@ -137,12 +145,12 @@ export function createListener({
   }
 
   return {
-    listen: ({ host, port }) =>
+    listen: (address) =>
       new Promise((resolve, reject) => {
         acceptor.once('error', reject)
-        acceptor.listen({ host, port }, () => {
+        acceptor.listen({ ...address, ...('path' in address && { backlog: QUEUE_LENGTH }) }, () => {
           acceptor.off('error', reject)
-          acceptor.on('error', (error) => log.error({ fault: faultOf(error), port }, 'a listener failed'))
+          acceptor.on('error', (error) => log.error({ fault: faultOf(error), ...address }, 'a listener failed'))
           resolve()
         })
       }),
@@ -153,8 +161,8 @@ export function createListener({
     take,
     socket: () => (acceptor.listening ? acceptor : null),
     async retire(timeoutMs) {
-      // The method of HTTP servers would also close connections whose first request has not been read yet.
-      if (acceptor.listening) NetServer.prototype.close.call(acceptor)
+      isRetiring = true
+      await stopAccepting(acceptor)
       const cut = setTimeout(sockets.destroyAll, timeoutMs)
       await sockets.none()
       clearTimeout(cut)

@@ -12,19 +12,20 @@ import { countAnswer } from './traffic.ts'
 
 export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
-export interface ProxyOptions {
-  readonly log: Log
+/** Returns who is at the other end of a connection; null when it is gone. */
+export type PeerOf = (socket: Socket) => Peer | null
+
+/** Tells peers by their addresses. `isTrustedProxy` is true for those whose X-Forwarded-* headers are believed. */
+export function peersByAddress({
+  scheme,
+  isTrustedProxy,
+}: {
   readonly scheme: 'http' | 'https'
-  /** True for peers whose X-Forwarded-* headers are believed. */
   readonly isTrustedProxy: (address: string) => boolean
-}
-
-/** Answers a request itself, from the folder of a static site perhaps, or begins an exchange with the app of its route. */
-export function createProxy({ log, scheme, isTrustedProxy }: ProxyOptions): AppProxy {
+}): PeerOf {
   const peers = new WeakMap<Socket, Peer>()
-
-  /** Looked up once for each connection: searching the list of proxies takes as long as everything else here. */
-  const peerOf = (socket: Socket): Peer | null => {
+  // Looked up once for each connection: searching the list of proxies takes as long as everything else here.
+  return (socket) => {
     const known = peers.get(socket)
     if (known !== undefined) return known
     const { remoteAddress } = socket
@@ -34,7 +35,15 @@ export function createProxy({ log, scheme, isTrustedProxy }: ProxyOptions): AppP
     peers.set(socket, peer)
     return peer
   }
+}
 
+const edge: Peer = { address: null, trusted: true, scheme: 'https' }
+
+/** The peer of all connections of a listener that the edge alone can reach. */
+export const edgeAlone: PeerOf = () => edge
+
+/** Answers a request itself, from the folder of a static site perhaps, or begins an exchange with the app of its route. */
+export function createProxy({ log, peerOf }: { readonly log: Log; readonly peerOf: PeerOf }): AppProxy {
   return (route, req, res, upgradeHead) => {
     const peer = peerOf(req.socket)
     if (peer === null) {

@@ -3,7 +3,8 @@ import { connectionOptions, HOP_BY_HOP, isForwarded, type RawHeaders } from './r
 
 /** The connection on which a request came in. */
 export interface Peer {
-  readonly address: string
+  /** Null for the edge: it names the client, and is none of the proxies on the way that an app has to know of. */
+  readonly address: string | null
   /** True for a proxy of the operator's: its X-Forwarded-* headers are believed. */
   readonly trusted: boolean
   /** The scheme that the public uses on this connection. */
@@ -62,7 +63,8 @@ interface Reading {
 
 /**
  * Returns the head that goes to the app: hop-by-hop headers removed, exactly one framing, and X-Forwarded-For, -Proto and
- * -Host describing the client. Those that a client sends itself are believed, and appended to, only from a trusted proxy.
+ * -Host describing the client. Those that a client sends itself are believed, and appended to, only from a trusted proxy. Of
+ * the edge these three are believed and nothing else: it passes all others on as the client has sent them.
  */
 export function requestHead(request: IncomingHead): RequestHead | Refusal {
   const { rawHeaders, peer } = request
@@ -79,7 +81,7 @@ export function requestHead(request: IncomingHead): RequestHead | Refusal {
     forwarded: { for: '', proto: '', host: '' },
   }
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const refusal = readHeader(reading, rawHeaders[i] as string, rawHeaders[i + 1] as string, options, peer.trusted)
+    const refusal = readHeader(reading, rawHeaders[i] as string, rawHeaders[i + 1] as string, options, peer)
     if (refusal !== null) return refusal
   }
   const { host, hosts, chunked, contentLength } = reading
@@ -100,7 +102,7 @@ function readHeader(
   name: string,
   value: string,
   options: ReadonlySet<string> | null,
-  trusted: boolean,
+  peer: Peer,
 ): Refusal | null {
   const lower = name.toLowerCase()
   if (lower === 'host') {
@@ -118,7 +120,7 @@ function readHeader(
   } else if (lower === 'trailer') {
     reading.trailer = reading.trailer === '' ? value : `${reading.trailer}, ${value}`
   } else if (isForwarded(lower)) {
-    if (trusted && !lower.includes('_')) readForwarded(reading, lower, name, value)
+    if (peer.trusted && !lower.includes('_')) readForwarded(reading, lower, name, value, peer.address === null)
   } else if (lower === 'cookie') {
     const cookies = appCookies(value)
     if (cookies !== null) reading.headers.push(name, cookies)
@@ -137,11 +139,17 @@ function readHopByHop(reading: Reading, lower: string, value: string): Refusal |
   return null
 }
 
-function readForwarded({ headers, forwarded }: Reading, lower: string, name: string, value: string): void {
+function readForwarded(
+  { headers, forwarded }: Reading,
+  lower: string,
+  name: string,
+  value: string,
+  isEdge: boolean,
+): void {
   if (lower === 'x-forwarded-for') forwarded.for += `${value}, `
   else if (lower === 'x-forwarded-proto') forwarded.proto ||= value
   else if (lower === 'x-forwarded-host') forwarded.host ||= value
-  else headers.push(name, value)
+  else if (!isEdge) headers.push(name, value)
 }
 
 /** Adds the headers that the gateway sets itself: a missing Host, the framing, the client and the connection. */
@@ -157,12 +165,19 @@ function addOwnHeaders(reading: Reading, { method, defaultHost, upgrade, peer }:
   } else if (reading.contentLength === null && !USUALLY_BODILESS.has(method)) {
     headers.push('Content-Length', '0')
   }
-  headers.push('X-Forwarded-For', forwarded.for + peer.address)
+  const client = peer.address === null ? forwarded.for.slice(0, -2) : forwarded.for + peer.address
+  if (client !== '') headers.push('X-Forwarded-For', client)
   headers.push('X-Forwarded-Proto', forwarded.proto || peer.scheme)
   headers.push('X-Forwarded-Host', forwarded.host || (reading.host ?? ''))
   if (upgrade && reading.upgrade !== null) headers.push('Connection', 'Upgrade', 'Upgrade', reading.upgrade)
   else if (reading.acceptsTrailers) headers.push('Connection', 'keep-alive, TE', 'TE', 'trailers')
   else headers.push('Connection', 'keep-alive')
+}
+
+/** True when a request names one host, and a valid one. */
+export function hasOneHost(rawHeaders: RawHeaders): boolean {
+  const hosts = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'host')
+  return hosts.length === 1 && HOST.test(hosts[0] ?? '')
 }
 
 function refuse(status: Refusal['status'], message: string): Refusal {

@@ -1,8 +1,9 @@
 import { createServer, type Server as NetServer, type Socket } from 'node:net'
 import { isAbsolute } from 'node:path'
+import { assertEdgeCall, type EdgeCallName, type Uncertified } from '../control/edge-calls.ts'
 import { carryLines } from '../control/lines.ts'
 import type { FromGateway, Replace, ToGateway, Welcome } from '../control/program.ts'
-import type { CallName, Calls, Endpoint, RefusedEndpoint, Sticky, ToEngine } from '../control/protocol.ts'
+import type { CallName, Calls, Endpoint, Refusal, Sticky, ToEngine } from '../control/protocol.ts'
 import { errorOf, type Handlers, serveCalls } from '../control/serve-calls.ts'
 
 /** A connection that says nothing of use in this time is closed. */
@@ -18,11 +19,16 @@ const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
   'probe',
   'takeTraffic',
   'stop',
+  'name',
+  'certify',
+  'answerAt',
 ])
 
 export interface ControlOptions {
   readonly handlers: Handlers<NetServer>
   readonly describe: () => Omit<Welcome, 'type'>
+  /** Called when a server begins to lead the gateway. */
+  readonly onWelcomed: () => void
   readonly replace: (request: Replace) => Promise<void>
   /** Called when the reply to `stop` is on its way. */
   readonly onStopped: () => void
@@ -37,7 +43,8 @@ export interface ControlServer {
   readonly server: NetServer
   /** The newest epoch that was seen. */
   epoch(): number
-  notify(refused: RefusedEndpoint): void
+  /** Tells the server that leads the gateway; returns false when there is none at the moment. */
+  notify(notice: Refusal | Uncertified): boolean
   /** Ends all connections, when what was said on them has been sent. */
   close(): Promise<void>
 }
@@ -66,6 +73,7 @@ export function createControlServer(options: ControlOptions): ControlServer {
     if (current !== null) dismiss(current, `another server leads this gateway now, of epoch ${epoch}`)
     current = connection
     connection.post({ type: 'welcome', ...options.describe() })
+    options.onWelcomed()
     return true
   }
 
@@ -117,7 +125,10 @@ export function createControlServer(options: ControlOptions): ControlServer {
   return {
     server,
     epoch: () => newest,
-    notify: (refused) => current?.post({ type: 'refused', ...refused }),
+    notify(notice) {
+      current?.post(notice)
+      return current !== null
+    },
     async close() {
       server.close()
       await Promise.all(
@@ -141,6 +152,7 @@ function assertCall(message: ToEngine): void {
   if (message.name === 'takeTraffic' || message.name === 'listen') return
   const { parameters } = message
   if (typeof parameters !== 'object' || parameters === null) throw new Error('a call lacks its parameters')
+  if (message.name in assertEdgeCall) assertEdgeCall[message.name as EdgeCallName](parameters as never)
   if (!('upstream' in parameters) || parameters.upstream === null) return
   const { deploymentId, endpoints, sticky } = parameters.upstream
   const isUpstream = typeof deploymentId === 'string' && Array.isArray(endpoints) && endpoints.length > 0

@@ -58,6 +58,8 @@ export function createFleet(
     },
     join(worker) {
       for (const app of engine.apps()) void adoptAt(worker, app)
+      for (const { name, parameters } of engine.edge.calls({ withCertificates: false }))
+        void worker.call(name, parameters).catch(worker.failed)
       workers.add(worker)
     },
     leave: (worker) => void workers.delete(worker),
@@ -163,6 +165,10 @@ function createHandlers(
       if (opening.has(parameters.appId)) await opening.get(parameters.appId)?.catch(() => {})
       return (await everywhere('close', parameters, signal))[0]
     },
+    name: async (parameters, signal) => (await everywhere('name', parameters, signal))[0],
+    answerAt: async (parameters, signal) => (await everywhere('answerAt', parameters, signal))[0],
+    // The main process alone is asked for certificates.
+    certify: engine.handlers.certify,
     // All processes have the same rights.
     probe: engine.handlers.probe,
     retire: async (parameters, signal) => (await everywhere('retire', parameters, signal))[0],

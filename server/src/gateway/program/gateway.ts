@@ -1,15 +1,17 @@
 import type { Log } from '../control/log.ts'
-import type { Assignment } from '../control/program.ts'
+import { type Assignment, edgeSocketsOf } from '../control/program.ts'
 import { protocolVersion } from '../control/protocol.ts'
 import { logOf } from '../control/spawn.ts'
-import { createEngine } from '../engine/engine.ts'
+import { createEngine, type Engine } from '../engine/engine.ts'
 import { type ControlServer, createControlServer } from './control-server.ts'
 import { createFleet, type Fleet } from './fleet.ts'
 import { createHome, type Home } from './home.ts'
 import { createLog, openLogFile } from './log.ts'
 import type { Peer } from './peer.ts'
+import { createQuestions, type Questions } from './questions.ts'
 import { engineOptions } from './settings.ts'
 import { createSharing } from './sharing.ts'
+import { listenAt } from './socket-file.ts'
 import { handOver } from './succession.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
@@ -24,25 +26,31 @@ const FLUSH_MS = 1_000
 export async function runGateway(starter: Peer, start: Start): Promise<void> {
   const { home: place, options } = start
   const startedAt = new Date().toISOString()
-  const write = openLogFile(logOf(place))
-  const log = createLog(write)
   const home = createHome(place)
-  const sharing = createSharing()
-  const engine = createEngine({
-    ...engineOptions(options),
-    log,
-    onRefused: (refused) => fleet.refused(refused),
-    // One process alone does without the detour.
-    ...(options.workers > 1 && { newShare: sharing.newShare }),
-  })
-  const fleet: Fleet = createFleet(engine, { log, onRefused: (refused) => control.notify(refused) })
-  const workers = startWorkers(options.workers - 1, { options, fleet, sharing, log, write })
-  const ending = createEnding({ home, fleet, workers, log })
+  const { log, engine, fleet, questions, workers } = startAnswering(start, (notice) => control.notify(notice))
+  const listenForEdge = edgeListening(home, engine, questions)
+  const leaveQuestions = () => questions.retire(edgeSocketsOf(place).questions)
+  const ending = createEnding({ home, fleet, workers, log, leaveQuestions })
 
   let successor: { readonly peer: Peer; readonly retireMs: number } | null = null
   const control: ControlServer = createControlServer({
-    handlers: fleet.handlers,
-    describe: () => ({ pid: process.pid, startedAt, options, apps: engine.apps(), protocol: protocolVersion }),
+    handlers: {
+      ...fleet.handlers,
+      async listen(parameters, signal) {
+        await listenForEdge()
+        home.takeEdge()
+        return fleet.handlers.listen(parameters, signal)
+      },
+    },
+    describe: () => ({
+      pid: process.pid,
+      startedAt,
+      options,
+      apps: engine.apps(),
+      protocol: protocolVersion,
+      edge: engine.edge.state(),
+    }),
+    onWelcomed: questions.retell,
     async replace(request) {
       const peer = await handOver(request, { home: place, engine, fleet, epoch: control.epoch() }).catch((error) => {
         log.error({ err: error.message }, 'the gateway was not replaced')
@@ -57,16 +65,48 @@ export async function runGateway(starter: Peer, start: Start): Promise<void> {
     },
     epoch: start.type === 'succeed' ? start.epoch : 0,
   })
-  await home.listen(control.server)
+  await home.listen((path) => listenAt(control.server, path))
+  if (start.type === 'succeed') await listenForEdge()
   await workers.ready
   if (start.type === 'succeed') await succeed(starter, fleet, () => home.take({ ...options, startedAt }))
   else home.take({ ...options, startedAt })
-  home.watch(() => void ending.finish(control, 'its socket was removed, or is that of another gateway'))
+  home.watch(() => void ending.finish(control, 'a socket of it was removed, or is that of another gateway'))
   process.once('SIGTERM', () => void ending.finish(control, 'it was asked to by a signal'))
   log.info({ version: options.version, workers: options.workers }, 'the gateway is ready')
   if (start.type === 'succeed') return
   starter.post({ type: 'ready' })
   process.disconnect()
+}
+
+/** Makes everything that answers requests and questions, and starts the workers. `notify` tells the server. */
+function startAnswering({ home, options }: Start, notify: ControlServer['notify']) {
+  const write = openLogFile(logOf(home))
+  const log = createLog(write)
+  const sharing = createSharing()
+  const engine = createEngine({
+    ...engineOptions(options),
+    log,
+    onRefused: (refused) => fleet.refused(refused),
+    onEdgeChanged: () => questions.recheck(),
+    // One process alone does without the detour.
+    ...(options.workers > 1 && { newShare: sharing.newShare }),
+  })
+  const fleet: Fleet = createFleet(engine, { log, onRefused: (refused) => notify({ type: 'refused', ...refused }) })
+  const questions: Questions = createQuestions({
+    edge: engine.edge,
+    tell: (hostname) => notify({ type: 'uncertified', hostname }),
+    log,
+  })
+  const workers = startWorkers(options.workers - 1, { options, fleet, sharing, log, write })
+  return { log, engine, fleet, questions, workers }
+}
+
+/** Returns a function that listens for an edge, if there is one, beside the paths of its sockets. */
+function edgeListening(home: Home, { edge: { listener } }: Engine, questions: Questions): () => Promise<void> {
+  return async () => {
+    if (listener === null) return
+    await home.listenForEdge({ edge: (path) => listener.listen({ path }), questions: questions.listen })
+  }
 }
 
 /** Receives the listening sockets of the predecessor, and takes its place. */
@@ -100,11 +140,14 @@ function createEnding({
   fleet,
   workers,
   log,
+  leaveQuestions,
 }: {
   readonly home: Home
   readonly fleet: Fleet
   readonly workers: Workers
   readonly log: Log
+  /** Resolves when the successor answers all questions. */
+  readonly leaveQuestions: () => Promise<void>
 }): Ending {
   const { signal } = new AbortController()
 
@@ -129,7 +172,7 @@ function createEnding({
       workers.stop()
       home.leave()
       void control.close()
-      await fleet.handlers.retire({ timeoutMs }, signal)
+      await Promise.all([fleet.handlers.retire({ timeoutMs }, signal), leaveQuestions()])
       successor.post({ type: 'left', traffic: await fleet.handlers.takeTraffic(null, signal) })
       log.info({}, 'the gateway that was replaced has nothing left to finish and ends')
       setTimeout(() => process.exit(), FLUSH_MS)

@@ -1,14 +1,12 @@
 import type { Socket } from 'node:net'
+import type { Entrance } from '../control/program.ts'
 import type { Share } from '../engine/listener.ts'
 
 /** A worker that has not taken this many connections gets no further ones: it is busy, or has stopped. */
 const MOST_UNTAKEN = 16
 
 /** Sends a connection to a worker, under an id by which the worker says that it has taken it. */
-export type SendConnection = (
-  connection: { readonly id: number; readonly appId: string | null },
-  socket: Socket,
-) => void
+export type SendConnection = (connection: { readonly id: number; readonly entrance: Entrance }, socket: Socket) => void
 
 /** A worker as the main process sees it: the connections that it was sent and has not taken yet. */
 export interface Receiver {
@@ -19,11 +17,11 @@ export interface Receiver {
 }
 
 /**
- * Divides the connections of each port among the main process and the workers, in turns. A listening socket that all
+ * Divides the connections of each listener among the main process and the workers, in turns. A listening socket that all
  * processes accept on would leave it to chance: a whole burst of connections often goes to one of them.
  */
 export interface Sharing {
-  readonly newShare: (appId: string | null) => Share
+  readonly newShare: (entrance: Entrance) => Share
   join(send: SendConnection): Receiver
 }
 
@@ -43,7 +41,7 @@ export function createSharing(): Sharing {
   let shares = 0
 
   return {
-    newShare(appId) {
+    newShare(entrance) {
       // The ports begin with different processes: many have no more than one connection.
       let turn = shares
       shares += 1
@@ -53,7 +51,7 @@ export function createSharing(): Sharing {
         if (worker === undefined || worker.untaken.size >= MOST_UNTAKEN) return false
         lastId += 1
         worker.untaken.set(lastId, { socket, takeBack })
-        worker.send({ id: lastId, appId }, socket)
+        worker.send({ id: lastId, entrance }, socket)
         return true
       }
     },

@@ -41,6 +41,11 @@ export async function handOver(
     const adopted = engine
       .apps()
       .map((app) => peer.call('adopt', { app }, undefined, engine.socketOf(app.appId) ?? undefined))
+    // One that has no edge may be of an older version, which knows nothing of these.
+    if (options.edge) {
+      for (const { name, parameters } of engine.edge.calls({ withCertificates: true }))
+        adopted.push(peer.call(name, parameters))
+    }
     // Last, because from then on requests for all apps arrive.
     const shared = engine.sharedSocket()
     if (shared !== null) adopted.push(peer.call('adopt', { app: null }, undefined, shared))

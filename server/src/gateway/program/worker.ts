@@ -24,7 +24,7 @@ export function runWorker(peer: Peer, options: ProgramOptions): Worker {
   return {
     onNotice(notice, socket) {
       if (notice.type !== 'connection') return
-      if (socket !== undefined) engine.take(notice.appId, socket)
+      if (socket !== undefined) engine.take(notice.entrance, socket)
       peer.post({ type: 'taken connection', id: notice.id })
     },
   }

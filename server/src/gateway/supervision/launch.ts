@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { giveUpRights } from '../../platform/machine/rights.ts'
 import { tryStartLock } from '../../platform/machine/start-lock.ts'
 import type { Assignment, GatewayHome, Notice, ProgramOptions } from '../control/program.ts'
 import { logOf, spawnGateway } from '../control/spawn.ts'
 import { makeHome } from './place.ts'
-import { giveUpRights, type RunAs } from './run-as.ts'
+import type { RunAs } from './run-as.ts'
 
 const readyMs = 20_000
 const lockRetryMs = 20

@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { userOf } from '../../platform/processes.ts'
 import type { Call } from '../control/calls.ts'
+import type { Known } from '../control/known.ts'
+import { createListeners, type Listeners } from '../control/listeners.ts'
 import type { Log } from '../control/log.ts'
-import type { GatewayHome, ProgramOptions } from '../control/program.ts'
-import type { CallName, InnerCalls, OpenApp } from '../control/protocol.ts'
-import { createRefusals, type Refusals } from '../control/refusals.ts'
-import { type Connection, connect, connectionLost, gatewayDismissed } from './connection.ts'
+import type { GatewayHome, ProgramOptions, Welcome } from '../control/program.ts'
+import type { CallName, InnerCalls, RefusedEndpoint } from '../control/protocol.ts'
+import { type Connection, connect, connectionLost, gatewayDismissed, type OnNotice } from './connection.ts'
 import { gatewayCommand, launchGateway } from './launch.ts'
 import { makeHome } from './place.ts'
 import { restore } from './restore.ts'
@@ -26,12 +27,14 @@ export interface LinkOptions {
   /** How long a gateway that is replaced may finish what it has. */
   readonly retireMs: number
   readonly log: Log
-  /** The apps that should be open, with their routes: filled with those of the gateway that is found at first. */
-  readonly known: Map<string, OpenApp>
+  /** Everything that the gateway should have: filled with what that one has which is found at first. */
+  readonly known: Known
 }
 
 /** A connection to the gateway that is kept up: a gateway that has ended is started again, with its listeners and routes. */
-export interface Link extends Pick<Refusals, 'onRefused'> {
+export interface Link {
+  readonly onRefused: Listeners<RefusedEndpoint>['add']
+  readonly onUncertified: Listeners<string>['add']
   /**
    * Makes a call. Starts the gateway when the call needs one. A call whose connection breaks is made again; rejects when
    * another server has taken the gateway.
@@ -45,7 +48,9 @@ export interface Link extends Pick<Refusals, 'onRefused'> {
 
 export function createLink(options: LinkOptions): Link {
   const { home, log, epoch } = options
-  const { emit, onRefused } = createRefusals()
+  const refusals = createListeners<RefusedEndpoint>()
+  const uncertified = createListeners<string>()
+  const on: OnNotice = { refused: refusals.emit, uncertified: uncertified.emit }
   /** True when a gateway is needed, or was found. */
   let wanted = false
   let isFirst = true
@@ -69,7 +74,7 @@ export function createLink(options: LinkOptions): Link {
     for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
       if (ended !== null) throw ended
       try {
-        const next = await begin(options, emit, isFirst)
+        const next = await begin(options, on, isFirst)
         await restore(next, { known: options.known, isListening }, log)
         if (ended !== null) next.end()
         else return keep(next)
@@ -121,9 +126,10 @@ export function createLink(options: LinkOptions): Link {
       }
       return result
     },
-    onRefused,
+    onRefused: refusals.add,
+    onUncertified: uncertified.add,
     async adopt() {
-      const look = () => connect(home, { epoch, onRefused: emit, user: options.runAs?.user ?? null })
+      const look = () => connect(home, { epoch, on, user: options.runAs?.user ?? null })
       // One that was just killed may still accept: its socket goes a moment later.
       const found = await look().catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== connectionLost) throw error
@@ -157,9 +163,9 @@ function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['re
 }
 
 /** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
-async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: boolean): Promise<Connection> {
+async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Promise<Connection> {
   const { home, known, epoch, runAs } = options
-  const find = () => connect(home, { epoch, onRefused: emit, user: runAs?.user ?? null })
+  const find = () => connect(home, { epoch, on, user: runAs?.user ?? null })
   let connection = await find()
   if (connection === null) {
     await launchGateway(home, options, async () => {
@@ -169,10 +175,19 @@ async function begin(options: LinkOptions, emit: Refusals['emit'], isFirst: bool
     connection ??= await find()
   }
   if (connection === null) throw new Error('the gateway ended right after its start')
-  if (isFirst) for (const app of connection.welcome.apps) known.set(app.appId, app)
+  if (isFirst) remember(connection.welcome, known)
   if (!isDeepStrictEqual(connection.welcome.options, options.options))
     connection = await replace(options, connection, find)
   return connection
+}
+
+/** Fills in what a gateway has. What the server has said itself in the meantime stays. */
+function remember({ apps, edge }: Welcome, known: Known): void {
+  for (const app of apps) known.apps.set(app.appId, app)
+  const has = new Set(known.names.all().map(({ appId }) => appId))
+  for (const { appId, names } of edge?.names ?? []) if (!has.has(appId)) known.names.set(appId, names)
+  for (const name of edge?.certificates ?? []) if (!known.certificates.has(name)) known.certificates.set(name, null)
+  for (const path of edge?.answers ?? []) if (!known.answers.has(path)) known.answers.set(path, null)
 }
 
 /** Puts a gateway of this version and these options in the place of another one. */

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { chooseSocketFolder, makePrivateDirectory } from '../../platform/machine/socket-folder.ts'
 import type { OsUser } from '../../platform/users.ts'
-import type { GatewayHome } from '../control/program.ts'
+import { type EdgeSockets, edgeSocketsOf, type GatewayHome } from '../control/program.ts'
 import { logOf } from '../control/spawn.ts'
 
 const socketName = 'gateway.sock'
@@ -14,6 +14,11 @@ const longestName = `${socketName}.4194304`
 export function gatewayHome(dataDirectory: string): GatewayHome {
   const folder = join(dataDirectory, 'gateway')
   return { folder, socket: join(chooseSocketFolder({ folder, name: longestName, owner: folder }), socketName) }
+}
+
+/** Returns where an edge reaches the gateway of a data directory. The folder is private to the gateway's user. */
+export function edgeSockets(dataDirectory: string): EdgeSockets {
+  return edgeSocketsOf(gatewayHome(dataDirectory))
 }
 
 /**

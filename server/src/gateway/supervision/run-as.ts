@@ -2,15 +2,11 @@ import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { copyOnce, isReachable, reachableCopy } from '../../platform/machine/reach.ts'
+import type { LesserUser } from '../../platform/machine/rights.ts'
 import type { OsUser } from '../../platform/users.ts'
 
 /** The unprivileged user of a gateway whose server is root, with what it needs to run as that user. */
-export interface RunAs {
-  readonly user: OsUser
-  /** util-linux's program that gives up the rights of root. */
-  readonly setpriv: string
-  /** True when the gateway must listen on ports below 1024: it keeps that one right. */
-  readonly hasLowPorts: boolean
+export interface RunAs extends LesserUser {
   /** Node and the gateway's `main`, where the user can read them. */
   readonly node: string
   readonly program: string
@@ -51,11 +47,4 @@ function partsOfProgram(): readonly { readonly source: string; readonly name: st
     { source: dirname(types), name: join('node_modules', 'mrmime') },
     { source: manifest, name: 'package.json' },
   ]
-}
-
-/** Returns the command line before a program that gives up all rights of root but those that the gateway needs. */
-export function giveUpRights({ user, setpriv, hasLowPorts }: RunAs): string[] {
-  const kept = hasLowPorts ? '-all,+net_bind_service' : '-all'
-  const sets = ['inh-caps', 'ambient-caps', 'bounding-set'].map((set) => `--${set}=${kept}`)
-  return [setpriv, `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups', ...sets, '--no-new-privs', '--']
 }

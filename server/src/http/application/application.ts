@@ -15,6 +15,7 @@ import { reference } from '../reference/reference.ts'
 import { securityHeaders } from '../security-headers.ts'
 import { answerBrokenRequests } from './broken-requests.ts'
 import { limitConnections } from './connections.ts'
+import { createEdgeListener, type EdgeListener } from './edge-listener.ts'
 import { healthChecks, type KnownProblems, type ReadinessCheck } from './health.ts'
 import { answerMetrics, type ProtectedMetrics } from './metrics.ts'
 import { accessLog, errorAnswers, requestId } from './middleware.ts'
@@ -45,8 +46,10 @@ export interface Application {
   mount(api: Api): void
   /** Sets the check behind `/readyz`. Its reason is shown to everybody. */
   setReadiness(check: ReadinessCheck): void
-  /** Sets the source of the `problems` in the answer of `/readyz`. */
-  setProblems(problems: KnownProblems): void
+  /** Adds a source of the `problems` in the answer of `/readyz`. */
+  addProblems(problems: KnownProblems): void
+  /** The socket by which the edge reaches it. */
+  readonly edge: EdgeListener
 }
 
 export interface ApplicationOptions {
@@ -67,7 +70,7 @@ const timeoutCheckMs = 5_000
 export function createApplication(options: ApplicationOptions): Application {
   let mounted: MountedApi | undefined
   let readiness: ReadinessCheck = async () => 'the server is starting'
-  let problems: KnownProblems = () => []
+  const problems: KnownProblems[] = []
 
   const koa = new Koa()
   koa.silent = true
@@ -81,7 +84,7 @@ export function createApplication(options: ApplicationOptions): Application {
   koa.use(
     healthChecks(
       () => readiness(),
-      () => problems(),
+      () => problems.flatMap((known) => known()),
     ),
   )
   koa.use(accessLog(options.logger, options.metrics))
@@ -108,9 +111,10 @@ export function createApplication(options: ApplicationOptions): Application {
     setReadiness(check) {
       readiness = check
     },
-    setProblems(known) {
-      problems = known
+    addProblems(known) {
+      problems.push(known)
     },
+    edge: createEdgeListener(server),
   }
 }
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer } from 'node:net'
+import type { EdgeListener } from './edge-listener.ts'
 import { createTransfers } from './transfers.ts'
 
 /** How a server ends: one that another server has replaced on its socket, and one that stops. */
@@ -19,8 +20,14 @@ export interface Retirement {
   finish(limits: { readonly requestsMs: number; readonly transfersMs: number }): Promise<void>
 }
 
-/** @param server one that has had no request yet */
-export function createRetirement(server: Server): Retirement {
+/** Another server that takes over listens for the edge, too, as soon as it leads. */
+const edgeTakenMs = 30_000
+
+/**
+ * @param server one that has had no request yet
+ * @param edge the other socket on which it is reached
+ */
+export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'retire' | 'close'>): Retirement {
   const retiring = new AbortController()
   const unanswered = new Set<ServerResponse>()
   let isEnding = false
@@ -47,14 +54,14 @@ export function createRetirement(server: Server): Retirement {
       // That of http also closes connections that it takes for idle, whose next request may be in the socket's queue.
       NetServer.prototype.close.call(server, () => resolve())
       const cut = setTimeout(() => server.closeAllConnections(), deadlineMs)
-      await promise
+      await Promise.all([promise, edge?.retire(Math.min(deadlineMs, edgeTakenMs))])
       clearTimeout(cut)
     },
 
     async finish({ requestsMs, transfersMs }) {
       if (!server.listening) return
       const deadline = performance.now() + transfersMs
-      const closed = once(server, 'close')
+      const closed = Promise.all([once(server, 'close'), edge?.close()])
       server.close()
       answerLast()
       const transfers = createTransfers()

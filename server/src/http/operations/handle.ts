@@ -85,7 +85,7 @@ export async function handleOperation(
       params: ctx.params,
       ...input,
       transaction,
-      audit: operation.upload && record,
+      audit: operation.method !== 'GET' && transaction === undefined ? record : undefined,
       note,
       afterCommit: (callback: () => void | Promise<void>) => void afterCommit.push(callback),
       request: requestFacts(ctx, operation),
@@ -133,9 +133,9 @@ function resourceIdOf(params: Readonly<Record<string, string>>, result: unknown)
   return (result as { id?: string } | undefined)?.id ?? Object.values(params).at(-1) ?? null
 }
 
-/** True for operations that run in a transaction: all but reads and uploads. */
+/** True for operations that run in a transaction: all but reads, uploads and those that wait. */
 function isChange(operation: Operation): boolean {
-  return operation.method !== 'GET' && operation.upload === undefined
+  return operation.method !== 'GET' && operation.upload === undefined && !operation.waits
 }
 
 /** Throws `not_found` on a malformed id, before the database is queried with it: PostgreSQL rejects some strings. */

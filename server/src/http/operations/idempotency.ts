@@ -18,8 +18,8 @@ export interface Claim extends KeyId {
 }
 
 /** True for operations that accept an `Idempotency-Key`: creations and actions that answer with JSON. */
-export function takesIdempotencyKey(operation: Pick<Operation, 'method' | 'upload' | 'text'>): boolean {
-  return operation.method === 'POST' && !operation.upload && !operation.text
+export function takesIdempotencyKey(operation: Pick<Operation, 'method' | 'upload' | 'waits' | 'text'>): boolean {
+  return operation.method === 'POST' && !operation.upload && !operation.waits && !operation.text
 }
 
 /** Returns the claim of a request, or `undefined` without the header. Throws `invalid_request` on a malformed header. */

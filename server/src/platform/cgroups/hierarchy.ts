@@ -7,8 +7,16 @@ export type Controller = (typeof controllers)[number]
 /** The folders in which groups can be made: in version 1 one for each controller, in version 2 the same for all. */
 export interface Hierarchy {
   readonly version: 1 | 2
-  readonly folders: Readonly<Partial<Record<Controller, string>>>
+  readonly folders: GroupFolders
+  /** The folder in which version 1 counts the CPU time of groups. In version 2 every group counts its own. */
+  readonly cpuTime?: string
 }
+
+/** A folder for each controller. */
+export type GroupFolders = Readonly<Partial<Record<Controller, string>>>
+
+/** The controller of version 1 that counts CPU time. It limits nothing. */
+const counting = 'cpuacct'
 
 /**
  * Returns where this process may make groups, by `/proc/self/cgroup` and `/proc/self/mountinfo` (proc(5)); `null` when
@@ -31,6 +39,7 @@ export function parseHierarchy(
   const own = groupPaths(cgroup)
   const paths = place === 'delegated' ? withoutOwnGroups(own) : place === 'top' ? own : pathsOfUnit(own, place)
   const first: Partial<Record<Controller, string>> = {}
+  let cpuTime: string | undefined
   let second: string | undefined
   for (const line of mountinfo.split('\n')) {
     const { root, point, type, options } = parseMount(line)
@@ -45,8 +54,11 @@ export function parseHierarchy(
       const folder = options.includes(controller) ? folderFor(paths.get(controller)) : undefined
       if (folder !== undefined) first[controller] ??= folder
     }
+    if (options.includes(counting)) cpuTime ??= folderFor(paths.get(counting))
   }
-  if (Object.keys(first).length > 0) return { version: 1, folders: first }
+  if (Object.keys(first).length > 0) {
+    return { version: 1, folders: first, ...(cpuTime === undefined ? {} : { cpuTime }) }
+  }
   if (second === undefined) return null
   return { version: 2, folders: { memory: second, cpu: second, pids: second, freezer: second } }
 }
@@ -92,7 +104,7 @@ function pathsOfUnit(own: ReadonlyMap<string, string>, unit: string): ReadonlyMa
   // Version 1 has a hierarchy for systemd's own records; in the others the server may be at the top.
   const path = own.get('name=systemd') ?? own.get('')
   if (path === undefined || path === '/') return new Map()
-  return new Map(['', ...controllers].map((name) => [name, join(dirname(path), unit)]))
+  return new Map(['', ...controllers, counting].map((name) => [name, join(dirname(path), unit)]))
 }
 
 function parseMount(line: string): { root: string; point: string; type: string | undefined; options: string[] } {

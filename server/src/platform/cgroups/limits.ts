@@ -5,8 +5,6 @@ export interface GroupLimits {
   readonly cpus: number
   /** Threads count, too. */
   readonly processes: number
-  /** True to give the group a quarter of the CPU share of others when the CPU is contended. */
-  readonly givesWay: boolean
 }
 
 /** The limit that a group has exceeded. */
@@ -24,7 +22,7 @@ interface LimitFile {
 
 /** Returns the files that set the limits of a new group and their values, in the order in which they must be written. */
 export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
-  const { memoryBytes, cpus, processes, givesWay } = limits
+  const { memoryBytes, cpus, processes } = limits
   const memory = String(memoryBytes)
   const quota = String(Math.max(1_000, Math.round(cpus * periodMicroseconds)))
   if (version === 1) {
@@ -34,7 +32,6 @@ export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
       { controller: 'memory', file: 'memory.memsw.limit_in_bytes', value: memory, optional: true },
       { controller: 'cpu', file: 'cpu.cfs_period_us', value: String(periodMicroseconds) },
       { controller: 'cpu', file: 'cpu.cfs_quota_us', value: quota },
-      { controller: 'cpu', file: 'cpu.shares', value: givesWay ? '256' : '1024' },
       { controller: 'pids', file: 'pids.max', value: String(processes) },
     ]
   }
@@ -42,7 +39,6 @@ export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
     { controller: 'memory', file: 'memory.max', value: memory },
     { controller: 'memory', file: 'memory.swap.max', value: '0', optional: true },
     { controller: 'cpu', file: 'cpu.max', value: `${quota} ${periodMicroseconds}` },
-    { controller: 'cpu', file: 'cpu.weight', value: givesWay ? '25' : '100' },
     { controller: 'pids', file: 'pids.max', value: String(processes) },
   ]
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
+import { type EdgeSet, httpsPort } from './edge.ts'
 import { configError } from './errors.ts'
 import type { NetworkSet } from './network.ts'
 import { domain, port, type Range, range } from './values.ts'
@@ -20,7 +21,7 @@ export type AppsConfig =
 export const appsSettings = {
   FAIRLEAD_APP_PORTS: range.default({ from: 20000, to: 29999 }),
   FAIRLEAD_APPS_DOMAIN: domain.optional(),
-  FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).default('https'),
+  FAIRLEAD_APPS_SCHEME: z.enum(['http', 'https']).optional(),
   FAIRLEAD_APPS_PORT: port.optional(),
   FAIRLEAD_GATEWAY_PORT: port.default(8080),
   FAIRLEAD_GATEWAY_WORKERS: z
@@ -33,20 +34,20 @@ export const appsSettings = {
 
 export type AppsSet = z.output<z.ZodObject<typeof appsSettings>>
 
-export function appsConfig(set: AppsSet & NetworkSet): AppsConfig {
+export function appsConfig(set: AppsSet & NetworkSet & EdgeSet): AppsConfig {
+  const gatewayPort = set.FAIRLEAD_GATEWAY_PORT
+  if (set.FAIRLEAD_DOMAIN !== undefined) {
+    return { mode: 'hostnames', domain: set.FAIRLEAD_DOMAIN, scheme: 'https', publicPort: httpsPort(set), gatewayPort }
+  }
   if (set.FAIRLEAD_APPS_DOMAIN !== undefined) {
-    return {
-      mode: 'hostnames',
-      domain: set.FAIRLEAD_APPS_DOMAIN,
-      scheme: set.FAIRLEAD_APPS_SCHEME,
-      publicPort: set.FAIRLEAD_APPS_PORT ?? (set.FAIRLEAD_APPS_SCHEME === 'https' ? 443 : 80),
-      gatewayPort: set.FAIRLEAD_GATEWAY_PORT,
-    }
+    const scheme = set.FAIRLEAD_APPS_SCHEME ?? 'https'
+    const publicPort = set.FAIRLEAD_APPS_PORT ?? (scheme === 'https' ? 443 : 80)
+    return { mode: 'hostnames', domain: set.FAIRLEAD_APPS_DOMAIN, scheme, publicPort, gatewayPort }
   }
   const publicHost = set.FAIRLEAD_PUBLIC_HOST ?? set.FAIRLEAD_HOST
   if (publicHost === '0.0.0.0' || publicHost === '::') {
     throw configError([
-      'FAIRLEAD_PUBLIC_HOST or FAIRLEAD_APPS_DOMAIN must be set when the server listens on every address, so that apps have addresses that others can use',
+      'FAIRLEAD_PUBLIC_HOST, FAIRLEAD_DOMAIN or FAIRLEAD_APPS_DOMAIN must be set when the server listens on every address, so that apps have addresses that others can use',
     ])
   }
   return { mode: 'ports', publicHost, ports: set.FAIRLEAD_APP_PORTS }

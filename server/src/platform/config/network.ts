@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { type EdgeSet, edgeOrigin } from './edge.ts'
 import { hostname, networks, origin, port, text } from './values.ts'
 
 /** The origin that others reach the server by, such as `https://fairlead.example.com`, or only its host if not set. */
@@ -17,17 +18,20 @@ export type NetworkSet = z.output<z.ZodObject<typeof networkSettings>>
 type AppsDomain = { readonly FAIRLEAD_APPS_DOMAIN?: string | undefined }
 
 /** True when the server listens on loopback alone and nothing public is configured. */
-export function isLocalMode(set: NetworkSet & AppsDomain): boolean {
+export function isLocalMode(set: NetworkSet & AppsDomain & EdgeSet): boolean {
   return (
     isLoopback(set.FAIRLEAD_HOST) &&
     set.FAIRLEAD_PUBLIC_URL === undefined &&
     set.FAIRLEAD_PUBLIC_HOST === undefined &&
     set.FAIRLEAD_APPS_DOMAIN === undefined &&
+    set.FAIRLEAD_DOMAIN === undefined &&
     set.FAIRLEAD_TRUSTED_PROXIES.length === 0
   )
 }
 
-export function publicAddress(set: NetworkSet & AppsDomain): PublicAddress {
+export function publicAddress(set: NetworkSet & AppsDomain & EdgeSet): PublicAddress {
+  const origin = edgeOrigin(set)
+  if (origin !== null) return { origin }
   if (set.FAIRLEAD_PUBLIC_URL !== undefined) return { origin: set.FAIRLEAD_PUBLIC_URL }
   if (set.FAIRLEAD_PUBLIC_HOST !== undefined) return { host: set.FAIRLEAD_PUBLIC_HOST }
   const listensEverywhere = set.FAIRLEAD_HOST === '0.0.0.0' || set.FAIRLEAD_HOST === '::'

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { readOptional } from '../files.ts'
@@ -42,15 +44,30 @@ export async function removeRecord(folder: string, record: ServerRecord): Promis
 
 /**
  * True when exactly this process lives. After a power failure another process may have the same pid and the same start time,
- * because a system starts its services alike each time.
+ * because a system starts its services alike each time. Its boot id alone does not tell: systemd-nspawn shows one of its own,
+ * except to services with a `/proc` of theirs. So a server with another one is asked whether it accepts connections.
  */
 export async function livesAs({
   pid,
   processStart,
   boot,
-}: Pick<ServerRecord, 'pid' | 'processStart' | 'boot'>): Promise<boolean> {
-  if (boot && boot !== bootId()) return false
-  return (await inspectProcess(pid))?.startedAt === processStart
+  socket,
+}: Pick<ServerRecord, 'pid' | 'processStart' | 'boot' | 'socket'>): Promise<boolean> {
+  if ((await inspectProcess(pid))?.startedAt !== processStart) return false
+  return !boot || boot === bootId() || accepts(socket)
+}
+
+/** True when a process listens on a Unix socket. */
+async function accepts(path: string): Promise<boolean> {
+  const connection = connect(path)
+  try {
+    await once(connection, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    connection.destroy()
+  }
 }
 
 /** Reads the records of the servers that live, the oldest first, and removes the files of those that are gone. */

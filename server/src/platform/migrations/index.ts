@@ -30,6 +30,8 @@ import { gitCredentials } from './steps/0020-0039/0028-git-credentials.ts'
 import { metrics } from './steps/0020-0039/0029-metrics.ts'
 import { images } from './steps/0020-0039/0030-images.ts'
 import { volumes } from './steps/0020-0039/0031-volumes.ts'
+import { domains } from './steps/0020-0039/0032-domains.ts'
+import { certificates } from './steps/0020-0039/0033-certificates.ts'
 
 /**
  * All steps of the schema, applied in the order of their names. A released one is never edited. `oldestServer` of a step says
@@ -69,4 +71,6 @@ export const migrations: Migrations = {
   '0029-metrics': metrics,
   '0030-images': images,
   '0031-volumes': volumes,
+  '0032-domains': domains,
+  '0033-certificates': certificates,
 }

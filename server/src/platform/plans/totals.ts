@@ -4,7 +4,7 @@ import { type Database, lockByName, type Transaction } from '../database.ts'
 import { type AccountLimits, accountLimits, type Plans, type Tier } from '../plans.ts'
 
 /** Things that an account may have so many of at once, over all of its projects. */
-export type Counted = 'projects' | 'apps' | 'building' | 'api_keys' | 'runs' | 'schedules'
+export type Counted = 'projects' | 'apps' | 'building' | 'api_keys' | 'runs' | 'schedules' | 'domains'
 /** Things that an account may do so many times in an hour. */
 export type Hourly = 'deployments_per_hour' | 'webhook_tests_per_hour'
 
@@ -40,6 +40,7 @@ const remedies: Readonly<Record<Counted | Hourly, (most: number) => string>> = {
     'or end one.',
   schedules: (most) =>
     `The account has ${most} schedules, as many as it may have. Delete one that is not needed any more.`,
+  domains: (most) => `The account has ${most} domains, as many as it may have. Remove one that is not needed any more.`,
   deployments_per_hour: (most) =>
     `The account has begun ${most} deployments within an hour, as many as it may. Try again later.`,
   webhook_tests_per_hour: (most) =>

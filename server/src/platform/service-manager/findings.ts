@@ -117,7 +117,9 @@ async function openFiles(pid: string): Promise<Finding> {
 /** Folders of sockets that only their owner may enter: whoever can open a socket in them acts for the server. */
 async function sockets(dataDirectory: string): Promise<Finding[]> {
   const subject = 'sockets'
-  const folders = ['run', 'gateway', join('postgres', 'socket')].map((folder) => join(dataDirectory, folder))
+  const folders = ['run', 'gateway', join('edge', 'caddy'), join('postgres', 'socket')].map((folder) =>
+    join(dataDirectory, folder),
+  )
   const modes = await Promise.all(
     folders.map((folder) =>
       stat(folder).then(

@@ -3,6 +3,8 @@ import { currentLink, programOf } from '../versions/installed.ts'
 /** The unit of the server, and of what systemd must not end with it. */
 export const serverUnitName = 'fairlead.service'
 export const appsUnitName = 'fairlead-apps.service'
+export const buildsUnitName = 'fairlead-builds.service'
+const groupUnits = `${appsUnitName} ${buildsUnitName}`
 export const unitFolder = '/etc/systemd/system'
 export const environmentFile = '/etc/fairlead/fairlead.env'
 
@@ -12,6 +14,8 @@ export interface UnitSettings {
   readonly dataDirectory: string
   /** An ordinary account of this machine; `null` for root. */
   readonly user: string | null
+  /** True for a server of an ordinary account that is to listen on ports below 1024, as the edge does. Root may anyway. */
+  readonly hasLowPorts: boolean
 }
 
 /**
@@ -22,7 +26,7 @@ export interface UnitSettings {
 export function unitsFor(settings: UnitSettings): Readonly<Record<string, string>> {
   for (const value of [settings.node, settings.dataDirectory, settings.user ?? '']) assertPlain(value)
   return settings.user === null
-    ? { [serverUnitName]: serverUnit(settings), [appsUnitName]: appsUnit }
+    ? { [serverUnitName]: serverUnit(settings), [appsUnitName]: appsUnit, [buildsUnitName]: buildsUnit }
     : { [serverUnitName]: serverUnit(settings) }
 }
 
@@ -30,7 +34,8 @@ export function unitsFor(settings: UnitSettings): Readonly<Record<string, string
 export function settingsOf(unit: string): UnitSettings | null {
   const [, node, dataDirectory] = /^ExecStart=(\S+) .*serve --data-dir (\S+)$/m.exec(unit) ?? []
   if (node === undefined || dataDirectory === undefined) return null
-  return { node, dataDirectory, user: /^User=(\S+)$/m.exec(unit)?.[1] ?? null }
+  const user = /^User=(\S+)$/m.exec(unit)?.[1] ?? null
+  return { node, dataDirectory, user, hasLowPorts: user !== null && /^AmbientCapabilities=/m.test(unit) }
 }
 
 function assertPlain(value: string): void {
@@ -45,7 +50,7 @@ const serverUnit = (settings: UnitSettings): string => `# Written by: fairlead s
 [Unit]
 Description=Fairlead, a cloud platform that you run yourself
 Wants=network-online.target
-After=network-online.target${settings.user === null ? ` ${appsUnitName}\nRequires=${appsUnitName}` : ''}
+After=network-online.target${settings.user === null ? ` ${groupUnits}\nRequires=${groupUnits}` : ''}
 # A server that cannot start is tried again for as long as it takes, for example until its database is back.
 StartLimitIntervalSec=0
 
@@ -82,25 +87,45 @@ WantedBy=multi-user.target
  * Apps are no part of the server's unit: systemd cannot start a process in a control group whose children have limits, and
  * apps keep running in such children while the server restarts.
  */
-const appsUnit = `# Written by: fairlead service install
+const appsUnit = unitOfGroups(
+  "The control group of Fairlead's apps",
+  `# The group exists as long as it has a process; the server makes a group of its own in it for each app.
+# Stopping this unit stops the server and its apps.`,
+)
+
+/** Builds have a unit beside the one of the server and that of apps, since the kernel lets a group give way to those beside it. */
+const buildsUnit = unitOfGroups(
+  "The control group of Fairlead's builds, which gives way to those beside it",
+  `# The server makes a group of its own in this one for each build and git, and sets the share of the CPU that all of them have.
+# Stopping this unit stops the server.`,
+)
+
+function unitOfGroups(description: string, comment: string): string {
+  return `# Written by: fairlead service install
 [Unit]
-Description=The control group of Fairlead's apps and builds
+Description=${description}
 
 [Service]
-# The group exists as long as it has a process; the server makes a group of its own in it for each app and build.
-# Stopping this unit stops the server and its apps.
+${comment}
 Type=exec
 ExecStart=/bin/sleep infinity
 Delegate=yes
 Restart=always
 TasksMax=infinity
-# An app that exceeds its memory ends alone.
+# What exceeds its memory ends alone.
 OOMPolicy=continue
 OOMScoreAdjust=-900
 `
+}
+
+/** Caddy inherits it from the server. So do apps and builds, except in a sandbox, whose rights end with it. */
+const lowPorts = `# The edge listens on the ports of the web.
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+`
 
 /** Apps and builds inherit most of this. So nothing here may break programs that the server does not know. */
-function hardening({ dataDirectory, user }: UnitSettings): string {
+function hardening({ dataDirectory, user, hasLowPorts }: UnitSettings): string {
   const common = `# Apps and builds inherit all of this.
 NoNewPrivileges=yes
 # All that is written belongs to the data directory; the temporary folders are shared with apps that an earlier server
@@ -137,8 +162,7 @@ ProtectProc=invisible
 # Left out: ProtectControlGroups= (the server writes to the groups of its apps), ProtectKernelTunables= (it sets those of
 # its networks), User= and PrivateUsers= (each app has a user of its own; see --user).
 `
-    : `${common}CapabilityBoundingSet=
-ProtectControlGroups=yes
+    : `${common}${hasLowPorts ? lowPorts : 'CapabilityBoundingSet=\n'}ProtectControlGroups=yes
 # Left out: ProtectProc=, ProtectKernelLogs= and ProtectKernelTunables=, which cover parts of /proc: bubblewrap could then
 # show no /proc to apps.
 `

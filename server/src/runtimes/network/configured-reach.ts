@@ -15,7 +15,10 @@ const packageSettings = [
 
 /** Returns the services that apps and builds reach with this configuration, at the addresses that users are told. */
 export async function configuredReach(
-  config: Pick<Config, 'host' | 'port' | 'apps' | 'databases' | 'deploys' | 'outbound' | 'publicAddress' | 'localMode'>,
+  config: Pick<
+    Config,
+    'host' | 'port' | 'apps' | 'edge' | 'databases' | 'deploys' | 'outbound' | 'publicAddress' | 'localMode'
+  >,
 ): Promise<Reach> {
   const { apps, databases, deploys, outbound } = config
   const own = [one(config.port), ...(apps.mode === 'ports' ? [] : [one(apps.gatewayPort)])]
@@ -40,9 +43,10 @@ function appPorts(ports: PortRange, localMode: boolean, listensOnLoopback: boole
 }
 
 /** The ports in the addresses of the API and of apps, where a proxy on this machine may listen. */
-function publicPorts({ publicAddress, apps }: Pick<Config, 'publicAddress' | 'apps'>): PortRange[] {
+function publicPorts({ publicAddress, apps, edge }: Pick<Config, 'publicAddress' | 'apps' | 'edge'>): PortRange[] {
   const api = 'origin' in publicAddress ? servicesIn([publicAddress.origin]).map(({ port }) => one(port)) : []
-  return [...api, ...(apps.mode === 'hostnames' ? [one(apps.publicPort)] : [])]
+  const plain = edge === null ? [] : [one(edge.httpPort)]
+  return [...api, ...plain, ...(apps.mode === 'hostnames' ? [one(apps.publicPort)] : [])]
 }
 
 function databaseService(url: string): Service {

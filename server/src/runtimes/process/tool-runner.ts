@@ -37,7 +37,7 @@ export interface ToolRunnerOptions {
 }
 
 /** All processes of one command together. */
-const limits = { memoryBytes: 768_000_000, cpus: 1, processes: 128, givesWay: true }
+const limits = { memoryBytes: 768_000_000, cpus: 1, processes: 128 }
 const mostOpenFiles = 1_024
 const mostOutput = 64 * 1024
 

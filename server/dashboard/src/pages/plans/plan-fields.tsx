@@ -40,9 +40,18 @@ const number = new Intl.NumberFormat('en')
 const counted = (count: number, one: string) => `${number.format(count)} ${one}${count === 1 ? '' : 's'}`
 
 /** The limits of a plan for a project. */
-export const projectLimits = ({ memory_mb, cpus, instances, app_gb, apps, databases, storage_gb }: Plan): string =>
-  `${counted(apps, 'app')} of up to ${counted(instances, 'instance')} (${number.format(memory_mb)} MB, ${cpus} CPU) and ` +
-  `${number.format(app_gb)} GB on the disk; ${counted(databases, 'database')}; ${number.format(storage_gb)} GB of files.`
+export const projectLimits = ({
+  memory_mb,
+  cpus,
+  instances,
+  app_gb,
+  domains,
+  apps,
+  databases,
+  storage_gb,
+}: Plan): string =>
+  `${counted(apps, 'app')} of up to ${counted(instances, 'instance')} (${number.format(memory_mb)} MB, ${cpus} CPU), ` +
+  `${counted(domains, 'domain')} and ${number.format(app_gb)} GB on the disk; ${counted(databases, 'database')}; ${number.format(storage_gb)} GB of files.`
 
 /** The limits of a plan for a database. */
 export const databaseLimits = ({ database_gb }: Plan): string => `Up to ${number.format(database_gb)} GB.`

@@ -4,6 +4,7 @@ import { Tabs } from '../../ui/page/tabs.tsx'
 
 const tabs = [
   { to: '/settings/api-keys', label: 'API Keys' },
+  { to: '/settings/certificates', label: 'Certificates' },
   { to: '/settings/sessions', label: 'Sessions' },
   { to: '/settings/account', label: 'Account' },
   { to: '/settings/audit-log', label: 'Audit log' },

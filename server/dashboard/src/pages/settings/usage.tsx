@@ -15,6 +15,7 @@ const labels: Readonly<Record<Usage['limit'], string>> = {
   building: 'Deployments that wait or are built',
   runs: 'Commands that run',
   schedules: 'Schedules',
+  domains: 'Domains',
   api_keys: 'API keys',
 }
 

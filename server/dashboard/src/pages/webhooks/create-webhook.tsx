@@ -11,6 +11,8 @@ const eventChoices = [
   { value: 'deployment.failed', label: 'Deployments that failed' },
   { value: 'database.*', label: 'All events of databases' },
   { value: 'file.*', label: 'All events of files' },
+  { value: 'certificate.*', label: 'All events of certificates' },
+  { value: 'certificate.failed', label: 'Certificates that are in danger' },
 ] as const
 type EventChoice = (typeof eventChoices)[number]['value']
 

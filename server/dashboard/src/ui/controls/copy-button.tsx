@@ -2,8 +2,15 @@ import { Check, Copy } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { Button } from './button.tsx'
 
+interface CopyButtonProps {
+  readonly text: string
+  readonly label?: string
+  /** The label of a button that shows its icon alone. */
+  readonly compact?: string
+}
+
 /** Copies a text to the clipboard and shows "Copied" for two seconds. */
-export function CopyButton({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
+export function CopyButton({ text, label = 'Copy', compact }: CopyButtonProps) {
   const [copied, setCopied] = useState(false)
   useEffect(() => {
     if (!copied) return
@@ -13,10 +20,13 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: string; re
   return (
     <Button
       size="small"
+      {...(compact !== undefined && { variant: 'quiet', title: compact })}
       icon={copied ? <Check size={14} /> : <Copy size={14} />}
       onClick={() => void copyText(text).then(setCopied)}
     >
-      <span aria-live="polite">{copied ? 'Copied' : label}</span>
+      <span aria-live="polite" className={compact === undefined ? undefined : 'sr-only'}>
+        {copied ? 'Copied' : (compact ?? label)}
+      </span>
     </Button>
   )
 }

@@ -11,6 +11,7 @@ type Tone = keyof typeof tones
 /** The tone of every state of every resource. */
 const toneOf: Readonly<Record<string, Tone>> = {
   active: 'good',
+  valid: 'good',
   running: 'good',
   available: 'good',
   enabled: 'good',
@@ -23,6 +24,9 @@ const toneOf: Readonly<Record<string, Tone>> = {
   failed: 'bad',
   ended: 'bad',
   deleting: 'warn',
+  failing: 'warn',
+  expired: 'bad',
+  revoked: 'quiet',
   disabled: 'warn',
   canceled: 'quiet',
   stopped: 'quiet',

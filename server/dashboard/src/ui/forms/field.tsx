@@ -4,6 +4,9 @@ import { useFieldErrors } from './field-errors.ts'
 export const inputClass =
   'h-8 w-full rounded-md border border-line-strong/60 bg-panel px-2.5 text-ink placeholder:text-muted/70 hover:border-line-strong aria-invalid:border-bad'
 
+/** Fields in the type of code. Phones zoom into fields with small text, so theirs is as large as elsewhere. */
+export const codeInputClass = `${inputClass} font-mono md:pointer-fine:text-[13px]`
+
 interface FieldProps {
   readonly label: string
   readonly hint?: ReactNode
@@ -67,6 +70,26 @@ export function SelectField({ label, hint, children, ...select }: SelectFieldPro
         <select {...ids} {...select} className={inputClass}>
           {children}
         </select>
+      )}
+    </Field>
+  )
+}
+
+type TextAreaFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProps<'textarea'>
+
+/** A field for a text of several lines, in the type of code. */
+export function TextAreaField({ label, hint, className = '', ...area }: TextAreaFieldProps) {
+  const serverError = useFieldErrors()(area.name)
+  return (
+    <Field label={label} hint={hint} error={serverError}>
+      {(ids) => (
+        <textarea
+          {...ids}
+          spellCheck={false}
+          autoComplete="off"
+          {...area}
+          className={`${codeInputClass} py-2 ${className}`}
+        />
       )}
     </Field>
   )

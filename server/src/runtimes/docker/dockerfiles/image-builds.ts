@@ -234,7 +234,6 @@ const groupLimits = ({ limits }: Pick<Parts, 'limits'>, release: Release) => ({
   memoryBytes: limits.memoryBytes + ownMemoryBytes,
   cpus: Math.max(leastBuildCpus, release.limits.cpus),
   processes: mostProcesses + ownProcesses,
-  givesWay: true,
 })
 
 async function exceeded(

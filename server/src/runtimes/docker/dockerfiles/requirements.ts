@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { z } from 'zod'
-import type { Hierarchy } from '../../../platform/cgroups.ts'
+import type { Hierarchy, Yielding } from '../../../platform/cgroups.ts'
 import type { Finding } from '../../../platform/machine/finding.ts'
 import { findProgram } from '../../../platform/machine/programs.ts'
 import type { BuildNetworks, DaemonParts } from './daemon/daemon.ts'
@@ -20,8 +20,8 @@ export interface MachineParts {
   readonly networks: BuildNetworks | null
   /** The place where the server may make control groups; null when nowhere. */
   readonly hierarchy: Hierarchy | null
-  /** The name of the folder of the daemons' control groups, which tells the servers of a machine apart. */
-  readonly groupName: string
+  /** The folder in it with the control groups of daemons; null where none can be made. */
+  readonly yielding: Yielding | null
   /** The operator's variables for builds. */
   readonly environment: Readonly<Record<string, string>>
   readonly fence: () => void
@@ -38,9 +38,9 @@ export const proxiesIn = (environment: Readonly<Record<string, string>>): Record
 
 /** Finds the programs and capabilities of this machine that builds of Dockerfiles need. Starts no daemon. */
 export async function findParts(machine: MachineParts): Promise<FoundParts> {
-  const { isRoot, networks, hierarchy, fence, environment } = machine
+  const { isRoot, networks, hierarchy, yielding, fence, environment } = machine
   const reason = await missingForBuilds({ isRoot, hasNetworks: networks !== null, hierarchy })
-  const groups = reason === null ? await openBuildGroups(hierarchy, machine.groupName) : null
+  const groups = reason === null ? await openBuildGroups(yielding?.hierarchy ?? null, daemonsFolder, yielding) : null
   if (reason !== null || groups === null || networks === null) {
     const why = reason ?? noGroups
     return {
@@ -57,6 +57,9 @@ export async function findParts(machine: MachineParts): Promise<FoundParts> {
 
 const find = async (program: string): Promise<string | undefined> =>
   (await findProgram(program, searchPath)) ?? undefined
+
+/** The name of the folder of the groups of all daemons. */
+const daemonsFolder = 'dockerfiles'
 
 const noGroups = 'no control groups limit memory, CPU and processes here'
 

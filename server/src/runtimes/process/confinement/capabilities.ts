@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Cgroups, openCgroups } from '../../../platform/cgroups.ts'
+import { type Cgroups, openCgroups, openYielding, type Yielding } from '../../../platform/cgroups.ts'
 import type { Config } from '../../../platform/config.ts'
 import { SYSTEM_FOLDERS } from '../../../platform/disk/folders.ts'
 import type { Logger } from '../../../platform/logger.ts'
@@ -12,14 +12,16 @@ import { type NetworksAhead, openAhead } from '../network/ahead.ts'
 import { type Networks, type NetworksOptions, tryNetworks } from '../network/networks.ts'
 import type { PastaTools } from '../network/pasta.ts'
 import { type PastaNetworksOptions, tryPastaNetworks } from '../network/pasta-networks.ts'
-import type { GroupFolders } from './group-usage.ts'
-import { groupFolders, groupName, readHierarchy } from './groups.ts'
+import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } from './groups.ts'
 
 /** The features of this machine that confine builds and apps; `null` for those that it lacks. */
 export interface HostCapabilities {
+  /** Of apps, and of builds that an older version has started. */
   readonly cgroups: Cgroups | null
-  /** The folders below which the groups lie. */
-  readonly groupFolders: GroupFolders
+  /** Of builds. */
+  readonly builds: Cgroups | null
+  /** The place for groups that give way to apps and to the server, in which the groups of builds are. */
+  readonly yielding: Yielding | null
   /** util-linux's program. */
   readonly prlimit: string | null
   /** Bubblewrap; `null` where it cannot be used. */
@@ -35,7 +37,8 @@ export interface HostCapabilities {
 /** A machine that can confine nothing. */
 export const noCapabilities: HostCapabilities = {
   cgroups: null,
-  groupFolders: {},
+  builds: null,
+  yielding: null,
   prlimit: null,
   sandbox: null,
   networks: null,
@@ -59,22 +62,32 @@ export async function detectCapabilities(options: {
   readonly programs: readonly string[]
   /** `null` to let apps and builds share the machine's network. */
   readonly network: NetworkSettings | null
-  readonly logger: Pick<Logger, 'warn'>
+  readonly logger: Pick<Logger, 'warn' | 'error'>
 }): Promise<HostCapabilities> {
-  const hierarchy = await readHierarchy(options.cgroups)
-  const name = groupName(options.directory)
-  const cgroups = await openCgroups(hierarchy, name)
-  const copies = createFileCopies(join(options.directory, 'runtime', 'etc'))
+  const { directory, logger } = options
+  const cgroups = await openCgroups(await readHierarchy(options.cgroups), groupName(directory))
+  const yielding = await openYielding(await placeOfBuilds(options.cgroups), yieldingName(directory), logger)
+  const copies = createFileCopies(join(directory, 'runtime', 'etc'))
   const sandbox = await findSandbox(options.path, options.isRoot, copies)
   return {
     cgroups,
-    groupFolders: cgroups === null || hierarchy === null ? {} : groupFolders(cgroups, hierarchy, name),
+    builds: await openCgroups(yielding?.hierarchy ?? null, buildsFolder, yielding),
+    yielding,
     prlimit: await findProgram('prlimit', options.path),
     sandbox,
     networks: options.network === null ? null : await networksOf(options, options.network, sandbox),
     programs: options.programs,
-    dataDirectory: options.directory,
+    dataDirectory: directory,
   }
+}
+
+/** Deletes the control groups in which nothing runs. */
+export async function closeGroups({
+  cgroups,
+  builds,
+  yielding,
+}: Pick<HostCapabilities, 'cgroups' | 'builds' | 'yielding'>): Promise<void> {
+  for (const groups of [cgroups, builds, yielding]) await groups?.close()
 }
 
 async function networksOf(

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Cgroups, Exceeded } from '../../../platform/cgroups.ts'
 import type { SandboxView } from '../../../platform/machine/sandbox/arguments.ts'
 import type { Sandbox } from '../../../platform/machine/sandbox/find.ts'
@@ -10,8 +9,9 @@ import type { LocalRelease } from '../release/layout.ts'
 import { releaseOfUnit } from '../release/local-instance.ts'
 import type { HostCapabilities } from './capabilities.ts'
 import { type GroupUsage, groupUsage, peakMemory } from './group-usage.ts'
-import { exceededLimit, groupLimits, type Kind, prlimitArguments } from './limits.ts'
+import { exceededLimit, groupLimits, type Kind, kinds, prlimitArguments } from './limits.ts'
 import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
+import { filesToJoin, groupOf, groupsFor, groupsWith, processesIn, releasesIn, unitsIn } from './release-groups.ts'
 import { viewOf } from './sandbox.ts'
 
 /** Says how a command is started: it enters a network, joins groups and a sandbox, and gives up the server's rights. */
@@ -77,11 +77,7 @@ export interface Confinement {
 /** `command` is a one-off command beside the app. */
 export type Part = Kind | 'command'
 
-const kinds: readonly Kind[] = ['build', 'app']
 const codes: Readonly<Record<Exceeded, LimitCode>> = { memory: 'out_of_memory', processes: 'too_many_processes' }
-const groupOf = (releaseId: string, kind: Kind): string => `${releaseId}.${kind}`
-/** Returns the name of the instance or the release in that of a group. */
-const unitIn = (group: string): string => group.replace(/\.(build|app)$/, '')
 
 export interface ConfinementOptions {
   /** The memory of each build. */
@@ -91,7 +87,7 @@ export interface ConfinementOptions {
 
 export function createConfinement(host: HostCapabilities, options: ConfinementOptions): Confinement {
   const { buildMemoryBytes, fence } = options
-  const { cgroups, networks } = host
+  const { networks } = host
   const memory = createMemoryWatch()
   const limitsOf = (release: Pick<Release, 'limits'>, kind: Kind) => groupLimits(release.limits, kind, buildMemoryBytes)
 
@@ -104,7 +100,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       const name = groupOf(release.id, kind)
       memory.forget(name)
       fence()
-      const groups = (await cgroups?.make(name, limitsOf(release, kind))) ?? []
+      const groups = (await groupsFor(host, kind)?.make(name, limitsOf(release, kind))) ?? []
       const opened = (await networks?.open({ id: release.id, kind })) ?? sharedNetwork
       const project = { projectId: release.projectId, name: release.internalName }
       const network = kind === 'app' ? ((await networks?.introduce(opened, project)) ?? opened) : opened
@@ -117,7 +113,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
     },
 
     join(release, leader) {
-      const groups = groupFiles(host, groupOf(release.id, 'app'))
+      const groups = filesToJoin(host, release.id)
       const network = { ...sharedNetwork, enter: networks?.enterThatOf(leader.pid) ?? [] }
       const { memoryBytes } = limitsOf(release, 'app')
       const entry = entryOf(host, release, { kind: 'app', groups, network, memoryBytes })
@@ -142,21 +138,26 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       }),
 
     exceeded: (releaseId, kind, planBytes) =>
-      exceededBy(memory, host, groupOf(releaseId, kind), kind === 'build' ? buildMemoryBytes : planBytes),
+      exceededBy(
+        memory,
+        groupsFor(host, kind),
+        groupOf(releaseId, kind),
+        kind === 'build' ? buildMemoryBytes : planBytes,
+      ),
 
-    usageOf: (releaseId) => groupUsage(host.groupFolders, cgroups?.version ?? 2, groupOf(releaseId, 'app')),
+    usageOf: (releaseId) =>
+      groupUsage(host.cgroups?.folders ?? {}, host.cgroups?.version ?? 2, groupOf(releaseId, 'app')),
 
     async unitsOf(releaseId) {
-      const units = ((await cgroups?.names()) ?? []).map(unitIn)
-      return [...new Set([releaseId, ...units.filter((unit) => releaseOfUnit(unit) === releaseId)])]
+      return [...new Set([releaseId, ...(await unitsIn(host)).filter((unit) => releaseOfUnit(unit) === releaseId)])]
     },
 
-    processesOf: (releaseId, only) => processesIn(cgroups, releaseId, selected(only)),
+    processesOf: (releaseId, only) => processesIn(host, releaseId, only),
 
     async kill(releaseId, only) {
-      for (const kind of selected(only)) {
+      for (const kind of only === undefined ? kinds : [only]) {
         fence()
-        await cgroups?.kill(groupOf(releaseId, kind))
+        for (const groups of groupsWith(host, kind)) await groups.kill(groupOf(releaseId, kind))
         await networks?.remove({ id: releaseId, kind })
       }
     },
@@ -165,18 +166,18 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       for (const kind of kinds) {
         memory.forget(groupOf(releaseId, kind))
         fence()
-        await cgroups?.remove(groupOf(releaseId, kind))
+        for (const groups of groupsWith(host, kind)) await groups.remove(groupOf(releaseId, kind))
       }
     },
 
-    occupied: () => releasesIn(cgroups),
+    occupied: () => releasesIn(host),
   }
 }
 
 /** Returns the limit that ended the processes of a group, of `allowed` bytes. */
 async function exceededBy(
   memory: Pick<MemoryWatch, 'exceeded'>,
-  { cgroups, groupFolders }: HostCapabilities,
+  cgroups: Cgroups | null,
   group: string,
   allowed: number,
 ): Promise<ExceededLimit | null> {
@@ -184,32 +185,8 @@ async function exceededBy(
   if (seen !== null) return exceededLimit('out_of_memory', { allowed, used: seen })
   const exceeded = (await cgroups?.exceeded(group)) ?? null
   if (cgroups === null || exceeded === null) return null
-  return exceededLimit(codes[exceeded], { allowed, used: await peakMemory(groupFolders, cgroups.version, group) })
+  return exceededLimit(codes[exceeded], { allowed, used: await peakMemory(cgroups.folders, cgroups.version, group) })
 }
-
-/** Returns the files to which a process writes its pid to join a group that is there. */
-function groupFiles({ cgroups, groupFolders }: HostCapabilities, group: string): string[] {
-  const folders = cgroups === null ? [] : new Set(Object.values(groupFolders))
-  return [...folders].map((folder) => join(folder, group, 'cgroup.procs'))
-}
-
-async function processesIn(cgroups: Cgroups | null, releaseId: string, parts: readonly Kind[]): Promise<number[]> {
-  return (await Promise.all(parts.map((kind) => cgroups?.processesOf(groupOf(releaseId, kind)) ?? []))).flat()
-}
-
-/** Returns the releases whose groups have processes. */
-async function releasesIn(cgroups: Cgroups | null): Promise<string[]> {
-  const found: string[] = []
-  for (const name of (await cgroups?.names()) ?? []) {
-    if (((await cgroups?.processesOf(name)) ?? []).length > 0) found.push(releaseOfUnit(unitIn(name)))
-  }
-  return found
-}
-
-const selected = (only: Kind | undefined): readonly Kind[] => (only === undefined ? kinds : [only])
-
-const limitsMemory = ({ cgroups }: Pick<HostCapabilities, 'cgroups'>): boolean =>
-  cgroups?.controllers.has('memory') === true
 
 /** The machine's own, which nothing has to be done to enter. */
 const sharedNetwork: Network = { address: null, forward: null, enter: [], ready: Promise.resolve() }
@@ -263,13 +240,14 @@ function watchMemory(
     readonly memoryOf: (kind: Kind) => number
   },
 ): () => void {
-  if (limitsMemory(host)) return () => undefined
   const { id, part, leader } = target
   const kind = part === 'command' ? 'app' : part
+  const groups = groupsFor(host, kind)
+  if (groups?.controllers.has('memory') === true) return () => undefined
   const [group, memoryBytes] = [groupOf(id, kind), target.memoryOf(kind)]
   // The group of the app lists a one-off command with the app; without groups the command is measured by itself.
   const name = part === 'command' ? `${group}.${leader.pid}` : group
-  const listed = () => (part === 'command' ? [] : (host.cgroups?.processesOf(group) ?? []))
+  const listed = () => (part === 'command' ? [] : (groups?.processesOf(group) ?? []))
   const stop = memory.watch(name, { leader, memoryBytes, listed })
   return () => {
     stop()

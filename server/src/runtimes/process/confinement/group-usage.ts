@@ -1,9 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Controller, counterIn } from '../../../platform/cgroups.ts'
-
-/** The folder of the server's groups by the controller (in version 2 they are all the same). */
-export type GroupFolders = Readonly<Partial<Record<Controller, string>>>
+import { counterIn, type GroupFolders } from '../../../platform/cgroups.ts'
 
 /** Measures of a control group; `null` where the kernel does not count them. */
 export interface GroupUsage {

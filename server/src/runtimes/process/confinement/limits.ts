@@ -9,7 +9,8 @@ import {
 } from '../../limits.ts'
 
 /** The two parts of a release that run. Each has a resource group of its own. */
-export type Kind = 'build' | 'app'
+export const kinds = ['build', 'app'] as const
+export type Kind = (typeof kinds)[number]
 
 /**
  * Returns the limits of all processes of a build, or of an app, together.
@@ -17,9 +18,9 @@ export type Kind = 'build' | 'app'
  * @param buildBytes the memory of each build: its tools need what they need, whatever the plan allows the app
  */
 export function groupLimits(limits: Limits, kind: Kind, buildBytes: number): GroupLimits {
-  if (kind === 'app') return { ...limits, processes: mostProcesses, givesWay: false }
+  if (kind === 'app') return { ...limits, processes: mostProcesses }
   const cpus = Math.max(leastBuildCpus, limits.cpus)
-  return { memoryBytes: buildBytes, cpus, processes: mostProcesses, givesWay: true }
+  return { memoryBytes: buildBytes, cpus, processes: mostProcesses }
 }
 
 /**

@@ -21,12 +21,13 @@ export function viewOf(
   release: Pick<LocalRelease, 'paths' | 'user' | 'origins' | 'volumes' | 'projectId'>,
   kind: Kind,
   group: string,
-  host: Pick<HostCapabilities, 'cgroups' | 'groupFolders' | 'programs' | 'dataDirectory' | 'networks'>,
+  host: Pick<HostCapabilities, 'cgroups' | 'builds' | 'programs' | 'dataDirectory' | 'networks'>,
 ): SandboxView {
   const { paths, user, origins, volumes = {} } = release
-  const { cgroups, groupFolders, programs, dataDirectory } = host
+  const { programs, dataDirectory } = host
+  const cgroups = kind === 'build' ? host.builds : host.cgroups
   const own = [paths.directory, paths.home, paths.temporary]
-  const groups = Object.entries(groupFolders).map(([controller, folder]) => ({
+  const groups = Object.entries(cgroups?.folders ?? {}).map(([controller, folder]) => ({
     from: join(folder, group),
     at: cgroups?.version === 2 ? groupsFolder : join(groupsFolder, controller),
   }))

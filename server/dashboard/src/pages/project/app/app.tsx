@@ -50,6 +50,7 @@ export function App() {
               { to: '/projects/$projectId/apps/$appId/logs', params, label: 'Logs' },
               { to: '/projects/$projectId/apps/$appId/metrics', params, label: 'Metrics' },
               { to: '/projects/$projectId/apps/$appId/variables', params, label: 'Variables' },
+              { to: '/projects/$projectId/apps/$appId/domains', params, label: 'Domains' },
               { to: '/projects/$projectId/apps/$appId/processes', params, label: 'Processes' },
               { to: '/projects/$projectId/apps/$appId/schedules', params, label: 'Schedules' },
               { to: '/projects/$projectId/apps/$appId/run', params, label: 'Run' },

@@ -45,17 +45,32 @@ function Facts({ projectId, app }: { readonly projectId: string; readonly app: A
   return (
     <DescriptionList
       items={[
-        [
-          'Address',
-          <a key="url" href={url} target="_blank" rel="noreferrer" className="break-all text-accent hover:underline">
-            {url}
-          </a>,
-        ],
+        ['Address', <Address key="url" url={url} />],
+        ...(app.domains.length === 0 ? [] : [['Domains', <DomainLinks key="domains" app={app} />] as const]),
         ['State', <AppStatus key="state" projectId={projectId} app={app} />],
         ...(serving === null ? [] : servingFacts(projectId, serving)),
         ['Created', <Time key="created" at={app.created_at} />],
       ]}
     />
+  )
+}
+
+const Address = ({ url }: { readonly url: string }) => (
+  <a href={url} target="_blank" rel="noreferrer" className="break-all text-accent hover:underline">
+    {url}
+  </a>
+)
+
+/** The verified domains, at the scheme and the port of the app's own address. */
+function DomainLinks({ app: { url, domains } }: { readonly app: App }) {
+  return (
+    <ul>
+      {domains.map((name) => {
+        const address = new URL(url)
+        address.hostname = name
+        return <li key={name}>{name.startsWith('*.') ? name : <Address url={address.href.replace(/\/$/, '')} />}</li>
+      })}
+    </ul>
   )
 }
 

@@ -5,6 +5,7 @@ import { api } from '../../../data/client.ts'
 import { type VariableRow, variablesOf } from '../../../data/variable-rows.ts'
 import { TextField } from '../../../ui/forms/field.tsx'
 import { Form, textOf } from '../../../ui/forms/form.tsx'
+import type { Pair } from '../../../ui/forms/pair-row.tsx'
 import { type Source, SourceFields, sourceOf } from './source-fields.tsx'
 import { VariablesEditor } from './variables-editor.tsx'
 
@@ -16,11 +17,14 @@ interface CreateDeploymentProps {
 
 export function CreateDeployment({ projectId, source, onCancel }: CreateDeploymentProps) {
   const [variables, setVariables] = useState<readonly VariableRow[]>([])
-  const create = useCreateDeployment(projectId, variables, source?.source_id ?? null)
+  const [volumes, setVolumes] = useState<readonly Pair[]>([])
+  const create = useCreateDeployment(projectId, variables, (values) =>
+    sourceOf(values, source?.source_id ?? null, volumes),
+  )
   return (
     <Form mutation={create} submit="Deploy" onCancel={onCancel}>
       <AppField source={source} />
-      <SourceFields source={source} />
+      <SourceFields source={source} volumes={volumes} onVolumes={setVolumes} />
       <VariablesEditor variables={variables} onChange={setVariables} field="env_vars" />
       <p className="text-muted text-[13px]">The app keeps the variables that it has, and gets these.</p>
     </Form>
@@ -28,7 +32,11 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
 }
 
 /** Returns the mutation that creates a deployment from the form's values and opens its page. */
-function useCreateDeployment(projectId: string, variables: readonly VariableRow[], source_id: string | null) {
+function useCreateDeployment(
+  projectId: string,
+  variables: readonly VariableRow[],
+  source: (values: FormData) => ReturnType<typeof sourceOf>,
+) {
   const queryClient = useQueryClient()
   const navigate = useNavigate()
   return useMutation({
@@ -37,7 +45,7 @@ function useCreateDeployment(projectId: string, variables: readonly VariableRow[
         params: { project_id: projectId },
         body: {
           name: textOf(values, 'name'),
-          ...sourceOf(values, source_id),
+          ...source(values),
           env_vars: variablesOf(variables),
           env_vars_for: 'app',
         },

@@ -1,6 +1,8 @@
 import { useState } from 'react'
 import { SelectField, TextField } from '../../../ui/forms/field.tsx'
 import { textOf } from '../../../ui/forms/form.tsx'
+import type { Pair } from '../../../ui/forms/pair-row.tsx'
+import { VolumesEditor } from './volumes-editor.tsx'
 
 /** The values with which the form of a new release of an existing app starts. */
 export interface Source {
@@ -16,11 +18,18 @@ export interface Source {
 }
 
 /** Returns the source that the fields describe, as a request has it. */
-export function sourceOf(values: FormData, source_id: string | null) {
-  const image = textOf(values, 'image')
-  if (image !== '') return { image }
+export function sourceOf(values: FormData, source_id: string | null, volumes: readonly Pair[]) {
+  if (values.has('image')) return { image: textOf(values, 'image'), ...volumesOf(volumes) }
   const root = textOf(values, 'root')
   return { ...(source_id === null ? repositoryOf(values) : { source_id }), ...(root !== '' && { root }) }
+}
+
+/** Lines with neither a name nor a path count as none. */
+function volumesOf(rows: readonly Pair[]) {
+  const given = rows
+    .map(({ name, value }) => [name.trim(), value.trim()] as const)
+    .filter(([name, path]) => name !== '' || path !== '')
+  return given.length === 0 ? {} : { volumes: Object.fromEntries(given) }
 }
 
 function repositoryOf(values: FormData) {
@@ -32,8 +41,15 @@ function repositoryOf(values: FormData) {
   }
 }
 
+interface SourceFieldsProps {
+  readonly source: Source | undefined
+  /** The volumes of an image. */
+  readonly volumes: readonly Pair[]
+  readonly onVolumes: (volumes: readonly Pair[]) => void
+}
+
 /** The fields for the source of a release. A new app chooses between a repository and an image. */
-export function SourceFields({ source }: { readonly source: Source | undefined }) {
+export function SourceFields({ source, volumes, onVolumes }: SourceFieldsProps) {
   const [isImage, setImage] = useState(source?.image != null)
   return (
     <>
@@ -48,7 +64,14 @@ export function SourceFields({ source }: { readonly source: Source | undefined }
           <option value="image">A container image</option>
         </SelectField>
       )}
-      {isImage ? <ImageField source={source} /> : <TreeFields source={source} />}
+      {isImage ? (
+        <>
+          <ImageField source={source} />
+          <VolumesEditor volumes={volumes} onChange={onVolumes} />
+        </>
+      ) : (
+        <TreeFields source={source} />
+      )}
     </>
   )
 }

@@ -1,10 +1,10 @@
 import { parseDotenv } from '@fairlead/server/dotenv'
-import { Plus, X } from 'lucide-react'
+import { Plus } from 'lucide-react'
 import { useId, useState } from 'react'
 import { type VariableRow, withPasted } from '../../../data/variable-rows.ts'
 import { Button } from '../../../ui/controls/button.tsx'
-import { FieldError, inputClass } from '../../../ui/forms/field.tsx'
-import { useFieldErrors } from '../../../ui/forms/field-errors.ts'
+import { codeInputClass } from '../../../ui/forms/field.tsx'
+import { PairRow } from '../../../ui/forms/pair-row.tsx'
 
 interface VariablesEditorProps {
   readonly variables: readonly VariableRow[]
@@ -20,10 +20,12 @@ export function VariablesEditor({ variables, onChange, field }: VariablesEditorP
     <fieldset className="grid gap-2">
       <legend className="mb-1 font-medium">Variables</legend>
       {variables.map((row, index) => (
-        <Row
+        <PairRow
           // biome-ignore lint/suspicious/noArrayIndexKey: the name changes while it is typed, so it is no key.
           key={index}
-          number={index + 1}
+          label={`variable ${index + 1}`}
+          valueLabel="Value"
+          placeholders={{ name: 'NAME', value: 'value' }}
           row={row}
           field={field}
           onChange={(changed) => onChange(variables.with(index, changed))}
@@ -44,49 +46,6 @@ export function VariablesEditor({ variables, onChange, field }: VariablesEditorP
         </Button>
       </div>
     </fieldset>
-  )
-}
-
-interface RowProps {
-  /** The position of the row, from 1. */
-  readonly number: number
-  readonly row: VariableRow
-  readonly field: string
-  readonly onChange: (row: VariableRow) => void
-  readonly onRemove: () => void
-}
-
-function Row({ number, row, field, onChange, onRemove }: RowProps) {
-  const { name, value } = row
-  const error = useFieldErrors()(`${field}.${name.trim()}`)
-  return (
-    <div className="grid gap-1">
-      <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,3fr)_auto] gap-2">
-        <input
-          aria-label={`Name of variable ${number}`}
-          aria-invalid={error === undefined ? undefined : true}
-          className={`${inputClass} font-mono text-[13px]`}
-          placeholder="NAME"
-          autoComplete="off"
-          spellCheck={false}
-          value={name}
-          onChange={(event) => onChange({ ...row, name: event.target.value })}
-        />
-        <input
-          aria-label={`Value of variable ${number}`}
-          className={`${inputClass} font-mono text-[13px]`}
-          placeholder="value"
-          autoComplete="off"
-          spellCheck={false}
-          value={value}
-          onChange={(event) => onChange({ ...row, value: event.target.value })}
-        />
-        <Button variant="quiet" size="icon" aria-label={`Remove variable ${number}`} onClick={onRemove}>
-          <X size={14} />
-        </Button>
-      </div>
-      {error !== undefined && <FieldError>{error}</FieldError>}
-    </div>
   )
 }
 
@@ -111,7 +70,7 @@ function DotenvInput({ onVariables }: { readonly onVariables: (variables: Record
         aria-label="Text of a dotenv file"
         aria-invalid={error === undefined ? undefined : true}
         aria-describedby={error === undefined ? undefined : id}
-        className={`${inputClass} h-28 py-2 font-mono text-[13px]`}
+        className={`${codeInputClass} h-28 py-2`}
         placeholder={'# paste the text of a .env file\nNAME=value'}
         spellCheck={false}
         onChange={(event) => read(event.target.value)}

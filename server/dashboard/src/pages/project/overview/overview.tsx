@@ -7,6 +7,7 @@ import { Time } from '../../../ui/display/time.tsx'
 import { Panel } from '../../../ui/page/page.tsx'
 import { QueryView } from '../../../ui/page/query-view.tsx'
 import { AppsTable } from './apps-table.tsx'
+import { CertificateProblems } from './certificate-problems.tsx'
 import { DeploymentsChart } from './deployments-chart.tsx'
 import { DurationsChart } from './durations-chart.tsx'
 import { TrafficChart } from './traffic-chart.tsx'
@@ -14,8 +15,10 @@ import { TrafficChart } from './traffic-chart.tsx'
 export function Overview() {
   const { projectId } = useParams({ from: '/layout/projects/$projectId' })
   const apps = useQuery(appsQuery(projectId))
+  const project = useQuery(projectQuery(projectId))
   return (
     <>
+      <CertificateProblems projectId={projectId} problems={project.data?.certificate_problems ?? []} />
       <div className="grid gap-5 lg:grid-cols-3">
         <div className="lg:col-span-2">
           <Panel title="Apps" flush>

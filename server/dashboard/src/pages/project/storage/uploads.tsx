@@ -1,8 +1,8 @@
 import { X } from 'lucide-react'
 import { Button } from '../../../ui/controls/button.tsx'
 import { Meter } from '../../../ui/display/meter.tsx'
+import { FileDropZone } from '../../../ui/forms/file-drop-zone.tsx'
 import { ErrorAlert } from '../../../ui/page/states.tsx'
-import { FileDropZone } from './file-drop-zone.tsx'
 import { type Upload, useUploads } from './use-uploads.ts'
 
 /** Uploads files to a project and shows their progress. */

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import {
   type Controller,
@@ -10,6 +10,7 @@ import {
   openCgroups,
   removeGroup,
   usableControllers,
+  type Yielding,
 } from '../../../../platform/cgroups.ts'
 
 /*
@@ -52,11 +53,16 @@ const needed = ['memory', 'cpu', 'pids'] as const satisfies readonly Controller[
  *
  * @param hierarchy in which the server may make groups
  * @param name of the folder of all groups; the same for the same server after a restart
+ * @param yielding the place of which the hierarchy is; null for groups that do not give way
  */
-export async function openBuildGroups(hierarchy: Hierarchy | null, name: string): Promise<BuildGroups | null> {
+export async function openBuildGroups(
+  hierarchy: Hierarchy | null,
+  name: string,
+  yielding: Yielding | null,
+): Promise<BuildGroups | null> {
   const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''))
   const everywhere = hierarchy === null ? null : samePath(hierarchy, mounts)
-  const cgroups = await openCgroups(everywhere, name)
+  const cgroups = await openCgroups(everywhere, name, yielding)
   if (cgroups === null || needed.some((each) => !cgroups.controllers.has(each))) return null
   const pathOf = (folder: string) => `/${relative(mountOf(mounts, folder)?.point ?? '/', folder)}`
 
@@ -90,7 +96,12 @@ export async function openBuildGroups(hierarchy: Hierarchy | null, name: string)
 
     async close() {
       await cgroups.close()
-      for (const { point } of mounts) await removeGroup(join(point, pathOf(join(root, name)))).catch(() => undefined)
+      for (const { point } of mounts) {
+        const own = join(point, pathOf(join(root, name)))
+        await removeGroup(own).catch(() => undefined)
+        // The engine has made it everywhere. It stays, as it should, where it has other groups.
+        if (yielding !== null) await rmdir(dirname(own)).catch(() => undefined)
+      }
     },
   }
 }

@@ -1,0 +1,42 @@
+import { Plus } from 'lucide-react'
+import { Button } from '../../../ui/controls/button.tsx'
+import { FieldError } from '../../../ui/forms/field.tsx'
+import { useFieldErrors } from '../../../ui/forms/field-errors.ts'
+import { type Pair, PairRow } from '../../../ui/forms/pair-row.tsx'
+
+interface VolumesEditorProps {
+  readonly volumes: readonly Pair[]
+  readonly onChange: (volumes: readonly Pair[]) => void
+}
+
+/** The volumes of an image: a name and the path in the container on each line. */
+export function VolumesEditor({ volumes, onChange }: VolumesEditorProps) {
+  const error = useFieldErrors()('volumes')
+  return (
+    <fieldset className="grid gap-2">
+      <legend className="mb-1 font-medium">Volumes</legend>
+      {volumes.map((row, index) => (
+        <PairRow
+          // biome-ignore lint/suspicious/noArrayIndexKey: the name changes while it is typed, so it is no key.
+          key={index}
+          label={`volume ${index + 1}`}
+          valueLabel="Path"
+          placeholders={{ name: 'uploads', value: '/var/lib/uploads' }}
+          row={row}
+          field="volumes"
+          onChange={(changed) => onChange(volumes.with(index, changed))}
+          onRemove={() => onChange(volumes.toSpliced(index, 1))}
+        />
+      ))}
+      {error !== undefined && <FieldError>{error}</FieldError>}
+      <div>
+        <Button size="small" icon={<Plus size={14} />} onClick={() => onChange([...volumes, { name: '', value: '' }])}>
+          Add a volume
+        </Button>
+      </div>
+      <p className="text-[13px] text-muted">
+        Folders of the container that are kept over releases. Without any here, an app keeps those that it has.
+      </p>
+    </fieldset>
+  )
+}

@@ -1,0 +1,59 @@
+import type { ResponseBody } from '@fairlead/server/client'
+import { Link } from '@tanstack/react-router'
+import { TriangleAlert } from 'lucide-react'
+import { buttonClass } from '../../../ui/controls/button.tsx'
+import { Expiry } from '../../../ui/display/expiry.tsx'
+import { Panel } from '../../../ui/page/page.tsx'
+
+type Problem = ResponseBody<'projects.get'>['certificate_problems'][number]
+
+interface CertificateProblemsProps {
+  readonly projectId: string
+  readonly problems: readonly Problem[]
+}
+
+/** The certificates of a project that are in danger, with the reason. Nothing while all is well. */
+export function CertificateProblems({ projectId, problems }: CertificateProblemsProps) {
+  if (problems.length === 0) return null
+  return (
+    <Panel
+      title="Certificates in danger"
+      actions={
+        <Link to="/settings/certificates" className={buttonClass({ size: 'small' })}>
+          All certificates
+        </Link>
+      }
+    >
+      <ul className="grid gap-3">
+        {problems.map((problem) => (
+          <li key={problem.id} className="flex items-start gap-2">
+            <TriangleAlert size={16} className="mt-0.5 shrink-0 text-warn" aria-hidden="true" />
+            <div className="wrap-anywhere min-w-0">
+              <p className="flex flex-wrap gap-x-3">
+                <Names projectId={projectId} problem={problem} />
+                {problem.expires_at !== null && <Expiry at={problem.expires_at} />}
+              </p>
+              {problem.failure !== null && <p className="text-muted">{problem.failure.message}</p>}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
+
+function Names({
+  projectId,
+  problem: { names, app_id: appId },
+}: {
+  readonly projectId: string
+  readonly problem: Problem
+}) {
+  const text = <span className="font-medium">{names.join(', ')}</span>
+  if (appId === null) return text
+  return (
+    <Link to="/projects/$projectId/apps/$appId/domains" params={{ projectId, appId }} className="hover:text-accent">
+      {text}
+    </Link>
+  )
+}

@@ -1,0 +1,17 @@
+import { CopyButton } from './copy-button.tsx'
+
+interface CopyTextProps {
+  readonly text: string
+  /** Names the text for screen readers, such as `the value of the TXT record`. */
+  readonly label: string
+}
+
+/** A value that is typed elsewhere, with a button that copies it. Long ones break anywhere. */
+export function CopyText({ text, label }: CopyTextProps) {
+  return (
+    <span className="flex items-start gap-1">
+      <code className="wrap-anywhere min-w-0 py-1">{text}</code>
+      <CopyButton text={text} compact={`Copy ${label}`} />
+    </span>
+  )
+}

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto'
+import { sleepUntilAborted } from '../../platform/abort.ts'
+import type { Database } from '../../platform/database.ts'
+import { DnsError } from '../../platform/dns/exchange.ts'
+import type { Resolver } from '../../platform/dns/resolver.ts'
+import { createKeyedLock } from '../../platform/keyed-lock.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { tablesOf } from '../tables.ts'
+import { AttemptError } from './attempt-error.ts'
+import type { ChallengeKind } from './challenges.ts'
+import type { ChangeDns, TxtRecord } from './dns-updates.ts'
+
+export interface Dns01Dependencies {
+  readonly database: Database
+  readonly updates: ChangeDns
+  readonly resolver: Resolver
+  /** The server's own domain, in whose zone it changes DNS. */
+  readonly domain: string
+  readonly logger: Pick<Logger, 'warn'>
+}
+
+/** The proof by a TXT record (RFC 8555, section 8.4), with the removal of records that an earlier server has left. */
+export interface Dns01 extends ChallengeKind {
+  /** Removes all records that are still there. Never rejects: what cannot be removed now is removed later. */
+  removeLeftovers(signal: AbortSignal): Promise<void>
+}
+
+/** For all servers of a zone to have a record, or for the program of an operator to bring it there. */
+const visibleWithinMs = 150_000
+const lookEveryMs = 2_000
+const removalTimeoutMs = 60_000
+const lastRemovalMs = 5_000
+
+/** Returns the name of the TXT record that proves a name. */
+const proofName = (name: string): string => `_acme-challenge.${name}`
+
+/**
+ * Returns the name below the server's own domain to which `_acme-challenge.<name>` of an app's domain must point by a CNAME record,
+ * so that the server can prove it without the right to change the DNS of its owner.
+ *
+ * @param domain the server's own
+ */
+export function challengeTarget(name: string, domain: string): string {
+  const of = createHash('sha256').update(name.replace(/^\*\./, '')).digest('hex').slice(0, 32)
+  return `${of}.${proofName(domain)}`
+}
+
+export function createDns01(dependencies: Dns01Dependencies): Dns01 {
+  const { database, updates, resolver, domain, logger } = dependencies
+  /** The records of the orders that are under way, by the tokens of their challenges. */
+  const inUse = new Map<string, TxtRecord>()
+  const keyOf = ({ name, value }: TxtRecord) => `${name} ${value}`
+  const isUsed = (record: TxtRecord) => [...inUse.values()].some((each) => keyOf(each) === keyOf(record))
+  const oneAtATime = createKeyedLock()
+
+  // An order that is gone on with has the record of the server before this one, which may just be removed.
+  const add = (record: TxtRecord, signal: AbortSignal): Promise<void> =>
+    oneAtATime(keyOf(record), async () => {
+      await remember(database, record)
+      await updates.add(record, signal)
+    })
+  const remove = (record: TxtRecord, signal: AbortSignal): Promise<void> =>
+    oneAtATime(keyOf(record), async () => {
+      if (isUsed(record)) return
+      try {
+        await updates.remove(record, signal)
+        await forget(database, record)
+      } catch (error) {
+        logger.warn({ err: error, name: record.name }, 'a TXT record could not be removed from DNS yet')
+      }
+    })
+
+  return {
+    type: 'dns-01',
+    async prepare({ name, token, value }, signal) {
+      const record = { name: await placeOf(resolver, name, domain, signal), value }
+      inUse.set(token, record)
+      await add(record, signal)
+      await untilVisible(resolver, record, signal)
+    },
+    async clean({ token }, signal) {
+      const record = inUse.get(token)
+      inUse.delete(token)
+      // A server that stops does not wait long: the next one removes it as well.
+      const timeoutMs = signal.aborted ? lastRemovalMs : removalTimeoutMs
+      if (record !== undefined) await remove(record, AbortSignal.timeout(timeoutMs))
+    },
+    async removeLeftovers(signal) {
+      for (const record of await tablesOf(database).selectFrom('acme_records').select(['name', 'value']).execute()) {
+        if (!signal.aborted) await remove(record, signal)
+      }
+    },
+  }
+}
+
+async function remember(database: Database, record: TxtRecord): Promise<void> {
+  await tablesOf(database)
+    .insertInto('acme_records')
+    .values(record)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
+
+async function forget(database: Database, { name, value }: TxtRecord): Promise<void> {
+  await tablesOf(database).deleteFrom('acme_records').where('name', '=', name).where('value', '=', value).execute()
+}
+
+/**
+ * Returns the name at which the record is set. The operator's own name may be an alias of any other one. Names of others are proved
+ * at a name of their own below the server's domain alone: an alias of theirs changes nothing else in the operator's DNS.
+ */
+async function placeOf(resolver: Resolver, name: string, domain: string, signal: AbortSignal): Promise<string> {
+  const own = proofName(name)
+  const { names } = await resolver.resolve(own, 'TXT', signal)
+  if (name === domain) return names.at(-1) ?? own
+  const target = challengeTarget(name, domain)
+  if (names.slice(1).includes(target)) return target
+  throw new AttemptError(
+    'dns_not_delegated',
+    `The certificate of a wildcard needs a CNAME record: ${own} must be an alias of ${target}.`,
+  )
+}
+
+/** Resolves when all servers of the zone that answer have the record, as the authority may ask any of them. */
+async function untilVisible(resolver: Resolver, record: TxtRecord, signal: AbortSignal): Promise<void> {
+  const end = performance.now() + visibleWithinMs
+  let missing = 'no server of its zone answers'
+  while (performance.now() < end) {
+    const found = await lookAt(resolver, record, signal)
+    if (found === null) return
+    missing = found
+    await sleepUntilAborted(lookEveryMs, signal)
+    signal.throwIfAborted()
+  }
+  throw new AttemptError(
+    'dns_not_visible',
+    `The TXT record ${record.name} was set, but is not in DNS after ${visibleWithinMs / 1000} seconds: ${missing}.`,
+  )
+}
+
+/** Returns null when the record can be seen; otherwise why not. */
+async function lookAt(resolver: Resolver, record: TxtRecord, signal: AbortSignal): Promise<string | null> {
+  const zone = await resolver.zoneOf(record.name, signal)
+  const addresses = zone?.servers.flatMap((server) => server.addresses) ?? []
+  const looks = await Promise.all(addresses.map((address) => hasRecord(resolver, address, record, signal)))
+  const without = addresses.filter((_, index) => looks[index] === false)
+  if (without.length > 0) return `${without.join(', ')} does not have it`
+  if (looks.includes(true)) return null
+  // Servers that only others reach are asked through the resolver.
+  const { records } = await resolver.resolve(record.name, 'TXT', signal)
+  return has(records, record) ? null : 'no server of its zone has it'
+}
+
+/** Returns null for a server that does not answer. */
+async function hasRecord(
+  resolver: Resolver,
+  address: string,
+  record: TxtRecord,
+  signal: AbortSignal,
+): Promise<boolean | null> {
+  try {
+    const { answers } = await resolver.askAuthority(address, { name: record.name, type: 'TXT' }, signal)
+    return has(answers, record)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof DnsError) return null
+    throw error
+  }
+}
+
+type Records = Awaited<ReturnType<Resolver['askAuthority']>>['answers']
+
+const has = (records: Records, { name, value }: TxtRecord): boolean =>
+  records.some((each) => each.type === 'TXT' && each.name === name && each.text === value)

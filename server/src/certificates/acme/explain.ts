@@ -1,0 +1,124 @@
+import { AttemptError } from './attempt-error.ts'
+import { AcmeError, type AcmeProblem } from './problem.ts'
+
+/** Without a `Retry-After`, the time to leave an authority alone that has had enough. */
+const usualPauseMs = 60 * 60_000
+
+/** Says in words why an attempt has failed: what the authority said, and what helps. Errors of our own code stay as they are. */
+export function explain(error: unknown): AttemptError {
+  if (error instanceof AttemptError) return error
+  if (error instanceof AcmeError)
+    return error.problem === null ? unanswered(error) : explainProblem(error, error.problem)
+  return new AttemptError(
+    'server_error',
+    'The server failed at this by itself; its log has the reason. It tries again.',
+    {},
+    { cause: error },
+  )
+}
+
+/** Says in words why the authority could not confirm a name: the problem of a challenge. */
+export const explainChallenge = (problem: AcmeProblem): AttemptError =>
+  explainProblem(new AcmeError(problem.detail, { problem }), problem)
+
+function unanswered(error: AcmeError): AttemptError {
+  const { status, retryAfterMs } = error
+  const facts = { retryAfterMs, pauses: 'all', keepsOrder: true } as const
+  const options = { cause: error }
+  if (status === null) {
+    const { cause } = error
+    const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? 'no answer'
+    const hint = isTrustProblem(code)
+      ? 'Its certificate is not trusted: FAIRLEAD_ACME_CA names the file with that of its authority.'
+      : 'It is tried again by itself.'
+    return new AttemptError(
+      'authority_unreachable',
+      `The certificate authority cannot be reached (${code}). ${hint}`,
+      facts,
+      options,
+    )
+  }
+  if (status === 429) return rateLimited('It has had too many requests.', { retryAfterMs, pauses: 'all' }, options)
+  const message = `The certificate authority answered with ${status}. It is tried again by itself.`
+  return new AttemptError('authority_error', message, facts, options)
+}
+
+/** The codes with which Node refuses a certificate. */
+const isTrustProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
+
+function rateLimited(
+  said: string,
+  facts: { readonly retryAfterMs: number; readonly pauses: 'domain' | 'all' },
+  options: ErrorOptions,
+): AttemptError {
+  const retryAfterMs = facts.retryAfterMs === 0 ? usualPauseMs : facts.retryAfterMs
+  const message = `The certificate authority has issued too many certificates lately: ${said} It is tried again when it allows it.`
+  return new AttemptError('rate_limited', message, { ...facts, retryAfterMs }, options)
+}
+
+/** The types of RFC 8555, section 6.7, with what they mean for the owner of a name. */
+const meanings: Readonly<Record<string, readonly [code: string, message: string]>> = {
+  rejectedIdentifier: ['rejected_identifier', 'The certificate authority does not issue certificates for this name.'],
+  unsupportedIdentifier: [
+    'rejected_identifier',
+    'The certificate authority does not issue certificates for names like this.',
+  ],
+  caa: ['caa', 'A CAA record of the name allows other certificate authorities alone: change it, or remove it.'],
+  dns: ['dns_problem', 'The certificate authority cannot resolve the name: check its DNS records, and DNSSEC.'],
+  unauthorized: [
+    'unauthorized',
+    'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+  ],
+  incorrectResponse: [
+    'unauthorized',
+    'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+  ],
+  connection: [
+    'connection_refused',
+    'The certificate authority cannot connect to the name on port 80: check its DNS records, the firewall and the router.',
+  ],
+  tls: ['tls_problem', 'The certificate authority met another TLS server under the name: it leads elsewhere.'],
+  accountDoesNotExist: ['account_problem', 'The certificate authority does not know the account of this server.'],
+  externalAccountRequired: [
+    'account_problem',
+    'The certificate authority wants an account made by hand, which this server cannot have: set another FAIRLEAD_ACME_URL.',
+  ],
+  userActionRequired: ['account_problem', 'The certificate authority wants its new terms to be agreed to.'],
+  invalidContact: ['account_problem', 'The certificate authority does not accept FAIRLEAD_ACME_EMAIL.'],
+  unsupportedContact: ['account_problem', 'The certificate authority does not accept FAIRLEAD_ACME_EMAIL.'],
+  badPublicKey: ['account_problem', 'The certificate authority does not accept a key of this server.'],
+  badSignatureAlgorithm: ['account_problem', 'The certificate authority does not accept a key of this server.'],
+  orderNotReady: [
+    'authority_error',
+    'The certificate authority is not ready with the order. It is tried again by itself.',
+  ],
+  badCSR: ['server_error', 'The certificate authority did not understand the server.'],
+  malformed: ['server_error', 'The certificate authority did not understand the server.'],
+  badNonce: ['authority_error', 'The certificate authority refuses the numbers that it has given out itself.'],
+}
+
+const unknown = [
+  'authority_error',
+  'The certificate authority refused the request. It is tried again by itself.',
+] as const
+
+function explainProblem(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
+  const { status, retryAfterMs } = error
+  const options = { cause: error }
+  if (type === 'rateLimited') return rateLimited(quoted(detail), { retryAfterMs, pauses: scopeOf(detail) }, options)
+  const [code, meaning] = meanings[type] ?? unknown
+  const message = `${meaning} It said: ${quoted(detail)}`
+  const isItsOwn = type === 'serverInternal' || (status !== null && status >= 500)
+  return new AttemptError(
+    code,
+    message,
+    { retryAfterMs, ...(isItsOwn && { pauses: 'all' as const, keepsOrder: true }) },
+    options,
+  )
+}
+
+/** Limits of the whole account are told like this by the authorities that have them. */
+const scopeOf = (detail: string): 'domain' | 'all' =>
+  /new orders|this account|from this IP|requests/i.test(detail) ? 'all' : 'domain'
+
+const quoted = (detail: string): string => (detail === '' ? 'nothing more.' : `“${detail.replace(/\.$/, '')}”.`)

@@ -1,0 +1,69 @@
+import { sleepUntilAborted } from '../../platform/abort.ts'
+import type { Resolver } from '../../platform/dns/resolver.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { AttemptError } from './attempt-error.ts'
+import type { ChallengeAnswer, ChallengeKind } from './challenges.ts'
+
+/** Resolves with the text that this server's edge answers at a path of a host; null when it does not answer. */
+export type AskEdge = (host: string, path: string, signal: AbortSignal) => Promise<string | null>
+
+export interface Http01Dependencies {
+  /** Lets every edge of this server answer with a text at a path; null ends that. */
+  readonly answerAt: (path: string, body: string | null) => Promise<void>
+  readonly askEdge: AskEdge
+  readonly resolver: Pick<Resolver, 'resolve'>
+  readonly logger: Pick<Logger, 'warn'>
+}
+
+/** The folder of the answers (RFC 8555, section 8.3). */
+export const challengeFolder = '/.well-known/acme-challenge/'
+
+const lookEveryMs = 250
+const visibleWithinMs = 10_000
+
+/** The proof by a text at port 80. */
+export function createHttp01({ answerAt, askEdge, resolver, logger }: Http01Dependencies): ChallengeKind {
+  const pathOf = ({ token }: ChallengeAnswer) => `${challengeFolder}${token}`
+  return {
+    type: 'http-01',
+    async prepare(answer, signal) {
+      await assertInDns(resolver, answer.name, signal)
+      await answerAt(pathOf(answer), answer.value)
+      await untilVisible(askEdge, answer, pathOf(answer), signal)
+    },
+    async clean(answer) {
+      await answerAt(pathOf(answer), null).catch((error: unknown) => {
+        logger.warn({ err: error }, 'an answer to a challenge could not be removed from the gateway yet')
+      })
+    },
+  }
+}
+
+/** A name without an address cannot be proved. A resolver that fails tells nothing: the authority has another one. */
+async function assertInDns(resolver: Pick<Resolver, 'resolve'>, name: string, signal: AbortSignal): Promise<void> {
+  const found = await Promise.all((['A', 'AAAA'] as const).map((type) => resolver.resolve(name, type, signal)))
+  if (found.some(({ outcome }) => outcome === 'found' || outcome === 'failed')) return
+  throw new AttemptError('dns_missing', `${name} has no A or AAAA record in DNS, so nobody reaches this server by it.`)
+}
+
+async function untilVisible(
+  askEdge: AskEdge,
+  { name, value }: ChallengeAnswer,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = performance.now() + visibleWithinMs
+  let seen: string | null = null
+  while (performance.now() < end) {
+    seen = await askEdge(name, path, signal)
+    if (seen === value) return
+    await sleepUntilAborted(lookEveryMs, signal)
+    signal.throwIfAborted()
+  }
+  throw new AttemptError(
+    'challenge_not_visible',
+    seen === null
+      ? "The server's own port for HTTP does not answer, so the certificate authority would get no answer either."
+      : "Another program answers at the server's own port for HTTP, so the certificate authority would get its answer.",
+  )
+}

@@ -1,0 +1,151 @@
+import { sql, type UpdateObject } from 'kysely'
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
+import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import type { HandlersOf } from '../http/call.ts'
+import { mayUseProject, type Principal } from '../http/principal.ts'
+import { type AttemptLimit, createAttemptLimiter } from '../platform/attempts.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
+import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import { isProblem } from './pem/problem.ts'
+import { certificateView } from './presentation.ts'
+import { findCertificate, lockCertificate, pageOfCertificates, type ShownRow } from './rows.ts'
+import { type CertificateTables, tablesOf } from './tables.ts'
+import { checkUpload } from './uploads/check-upload.ts'
+import { countUploads, insertUpload, mostUploads } from './uploads/store.ts'
+
+export interface CertificateHandlerDependencies {
+  readonly database: Database
+  readonly secrets: SecretBox
+  /** True when the principal's account has this project; it is not deleted until the transaction ends then. */
+  readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
+}
+
+type Certificate = ResponseBody<'certificates.get'>
+
+/** Authorities allow a handful of certificates for the same names in a week. */
+const renewLimit: AttemptLimit = { name: 'certificates.renew', most: 5, windowMs: 60 * 60_000 }
+
+/** The certificates of an account as its users read and change them. */
+export function certificateHandlers(dependencies: CertificateHandlerDependencies): HandlersOf<'certificates'> {
+  const { database } = dependencies
+  const limiter = createAttemptLimiter(database, renewLimit)
+  return {
+    async 'certificates.list'({ principal, page }) {
+      const { rows, next } = await pageOfCertificates(database, principal, page)
+      const now = new Date()
+      return { body: { certificates: rows.map((row) => certificateView(row, now)) }, next }
+    },
+
+    'certificates.get': async ({ principal, params }) => view(await findCertificate(database, principal, params.id)),
+
+    async 'certificates.create'({ transaction, principal, body, note }) {
+      const id = await upload(dependencies, transaction, principal, body)
+      const row = await findCertificate(transaction, principal, id)
+      note({ names: row?.names, serial: row?.serial })
+      return view(row)
+    },
+
+    async 'certificates.renew'({ transaction, principal, params, note }) {
+      const row = found(await lockCertificate(transaction, principal, params.id))
+      assertAutomatic(row, 'Uploaded certificates are not renewed here: upload the next one.')
+      if (row.revocation_requested_at !== null) throw refused('The certificate is to be revoked, so it is not renewed.')
+      note({ names: row.names })
+      if (!row.is_under_way) await assertNotTooOften(limiter, row)
+      return view(
+        await change(transaction, principal, row, { next_attempt_at: row.is_under_way ? row.next_attempt_at : now }),
+      )
+    },
+
+    async 'certificates.revoke'({ transaction, principal, params, note }) {
+      const row = found(await lockCertificate(transaction, principal, params.id))
+      assertAutomatic(row, 'An uploaded certificate is revoked by its issuer. Delete it here.')
+      if (row.expires_at === null) throw refused('The certificate is not there yet, so there is nothing to revoke.')
+      note({ names: row.names, serial: row.serial })
+      if (row.revocation_requested_at !== null) return view(row)
+      // An order that is under way ends for a certificate that is not obtained any more.
+      const requested = { revocation_requested_at: now, attempts: 0, failure: null, alerted_at: null }
+      return view(await change(transaction, principal, row, { ...requested, next_attempt_at: now }))
+    },
+
+    async 'certificates.delete'({ transaction, principal, params, note }) {
+      const row = found(await lockCertificate(transaction, principal, params.id))
+      if (row.source !== 'uploaded')
+        throw refused('The server obtains this certificate by itself: only uploaded ones are deleted.')
+      note({ names: row.names, serial: row.serial })
+      await tablesOf(transaction).deleteFrom('certificates').where('id', '=', row.id).execute()
+      return undefined
+    },
+  }
+}
+
+/** The clock of the database, by which the leader looks for what is due. */
+const now = sql<Date>`now()`
+
+const refused = (message: string): ApiError => new ApiError('invalid_request', message)
+
+const view = (row: ShownRow | undefined): Certificate => certificateView(found(row), new Date())
+
+function found(row: ShownRow | undefined): ShownRow {
+  if (row === undefined) throw notFound()
+  return row
+}
+
+function assertAutomatic({ source, revoked_at }: ShownRow, message: string): void {
+  if (source !== 'automatic') throw refused(message)
+  if (revoked_at !== null) throw refused('The certificate is revoked already.')
+}
+
+async function assertNotTooOften(limiter: ReturnType<typeof createAttemptLimiter>, { id }: ShownRow): Promise<void> {
+  const retryAfter = await limiter.take(id)
+  if (retryAfter === undefined) return
+  const message = `The certificate was renewed by hand ${renewLimit.most} times within an hour. Try again in ${retryAfter} seconds.`
+  throw new ApiError('invalid_request', message, { most: renewLimit.most, retry_after: retryAfter })
+}
+
+type Changes = UpdateObject<CertificateTables, 'certificates'>
+
+async function change(
+  transaction: Transaction,
+  principal: Principal,
+  { id }: ShownRow,
+  changes: Changes,
+): Promise<ShownRow | undefined> {
+  await tablesOf(transaction).updateTable('certificates').set(changes).where('id', '=', id).execute()
+  return findCertificate(transaction, principal, id)
+}
+
+async function upload(
+  { secrets, ownsProject }: CertificateHandlerDependencies,
+  transaction: Transaction,
+  principal: Principal,
+  { certificate, private_key: privateKey, project_id }: BodyOutput<'certificates.create'>,
+): Promise<string> {
+  const { accountId } = principal
+  const projectId = project_id ?? null
+  await assertProject(ownsProject, transaction, principal, projectId)
+  const checked = checkUpload({ certificate, privateKey }, new Date())
+  if (isProblem(checked)) throw invalidRequest({ field: checked.field, message: checked.message })
+  await lockByName(transaction, `certificates of ${accountId}`)
+  if ((await countUploads(transaction, accountId)) >= mostUploads) {
+    const message = `The account has uploaded ${mostUploads} certificates, as many as it may have. Delete those that are over.`
+    throw new ApiError('invalid_request', message, { max_certificates: mostUploads })
+  }
+  return insertUpload(transaction, secrets, { accountId, projectId }, checked)
+}
+
+/** Throws unless the principal may have certificates for a project, or for the whole account. */
+async function assertProject(
+  ownsProject: CertificateHandlerDependencies['ownsProject'],
+  transaction: Transaction,
+  principal: Principal,
+  projectId: string | null,
+): Promise<void> {
+  if (projectId === null) {
+    if (principal.projectIds === null) return
+    throw new ApiError('forbidden', 'This API key is bound to its projects; name one of them as project_id.')
+  }
+  if (!mayUseProject(principal, projectId)) throw new ApiError('forbidden', 'This API key is bound to other projects.')
+  if (!(await ownsProject(transaction, principal, projectId))) {
+    throw invalidRequest({ field: 'project_id', message: 'there is no such project' })
+  }
+}

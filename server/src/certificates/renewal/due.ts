@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+
+/** The times between attempts that fail, one after the other; the last one holds from then on. */
+const waitsMs = [1, 5, 15, 60, 180, 360, 720].map((minutes) => minutes * minuteMs)
+/** So that certificates that failed together are not tried together. */
+const waitSpread = 0.1
+/** A longer `Retry-After` is not believed. */
+const longestPauseMs = 8 * dayMs
+
+/** Certificates are renewed within this last part before two thirds of their lifetime, each at a time of its own. */
+const renewalSpread = 1 / 30
+
+const dangerMs = 10 * dayMs
+
+export interface Lifetime {
+  readonly notBefore: Date
+  readonly expiresAt: Date
+}
+
+/**
+ * Returns the time at which a certificate is renewed: by two thirds of its lifetime at the latest, however short that is. The same
+ * certificate always has the same time.
+ *
+ * @param serial of the certificate
+ */
+export function renewalAt({ notBefore, expiresAt }: Lifetime, serial: string): Date {
+  const lifetime = expiresAt.getTime() - notBefore.getTime()
+  const share = 2 / 3 - renewalSpread * fractionOf(serial)
+  return new Date(notBefore.getTime() + lifetime * share)
+}
+
+/** Returns a number of 0 to 1, excluding 1, that follows from the text. */
+const fractionOf = (text: string): number => createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32
+
+/**
+ * Returns the time of the next attempt after one that has failed.
+ *
+ * @param failures those in a row, this one included
+ * @param retryAfterMs the time for which the authority has asked to wait; 0 for none
+ * @param random 0 to 1
+ */
+export function nextAttemptAt(failures: number, retryAfterMs: number, now: Date, random: number): Date {
+  const wait = waitsMs[Math.min(failures, waitsMs.length) - 1] ?? minuteMs
+  const spread = wait * (1 + waitSpread * (2 * random - 1))
+  return new Date(now.getTime() + Math.max(spread, Math.min(retryAfterMs, longestPauseMs)))
+}
+
+/** True when a certificate expires within 10 days, or within a third of its lifetime when that is shorter. */
+export function isInDanger({ notBefore, expiresAt }: Lifetime, now: Date): boolean {
+  const third = (expiresAt.getTime() - notBefore.getTime()) / 3
+  return expiresAt.getTime() - now.getTime() < Math.min(dangerMs, third)
+}
+
+/**
+ * True when its owner should be told about a certificate: a renewal has failed twice, or once when little time is left. For one
+ * that was never there, the second failure counts.
+ */
+export function isIncident(failures: number, lifetime: Lifetime | null, now: Date): boolean {
+  return failures >= 2 || (failures >= 1 && lifetime !== null && isInDanger(lifetime, now))
+}

@@ -1,0 +1,154 @@
+import { type Selectable, sql } from 'kysely'
+import { type PageRequest, readPage } from '../http/page.ts'
+import type { Principal } from '../http/principal.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { newId } from '../platform/ids.ts'
+import type { Candidate, ServedName } from './serving/selection.ts'
+import { type CertificateRow, type CertificateTables, tablesOf } from './tables.ts'
+
+/** The columns that are shown: no private keys. */
+const shown = [
+  ...(['id', 'account_id', 'project_id', 'app_id', 'domain_id', 'names', 'source'] as const),
+  ...(['issuer', 'serial', 'not_before', 'expires_at'] as const),
+  ...(['attempted_at', 'next_attempt_at', 'attempts', 'failure', 'is_under_way', 'alerted_at'] as const),
+  ...(['revocation_requested_at', 'revoked_at', 'created_at'] as const),
+] as const
+
+export type ShownRow = Pick<Selectable<CertificateTables['certificates']>, (typeof shown)[number]>
+
+/** The certificates of an account that a principal may see. */
+function visible(on: Database | Transaction, principal: Pick<Principal, 'accountId' | 'projectIds'>) {
+  const own = tablesOf(on).selectFrom('certificates').select(shown).where('account_id', '=', principal.accountId)
+  if (principal.projectIds === null) return own
+  return own.where('project_id', '=', sql<string>`any(${[...principal.projectIds]}::text[])`)
+}
+
+/** Newest first. */
+export const pageOfCertificates = (database: Database, principal: Principal, page: PageRequest) =>
+  readPage(visible(database, principal), page, 'id')
+
+export const findCertificate = (
+  on: Database | Transaction,
+  principal: Principal,
+  id: string,
+): Promise<ShownRow | undefined> => visible(on, principal).where('id', '=', id).executeTakeFirst()
+
+/** Locks a certificate until the transaction ends. */
+export const lockCertificate = (
+  transaction: Transaction,
+  principal: Principal,
+  id: string,
+): Promise<ShownRow | undefined> => visible(transaction, principal).where('id', '=', id).forUpdate().executeTakeFirst()
+
+/** Certificates that are there and not revoked, as candidates, with the failures of their renewals. */
+export type KnownCertificate = Candidate & Pick<CertificateRow, 'serial' | 'failure' | 'alerted_at'>
+
+/** Returns all certificates that may be shown for names, or the uploaded ones alone. */
+export async function knownCertificates(
+  on: Database | Transaction,
+  { isUploaded = false } = {},
+): Promise<readonly KnownCertificate[]> {
+  const rows = await tablesOf(on)
+    .selectFrom('certificates')
+    .select(shown)
+    .where('chain', 'is not', null)
+    .where('revoked_at', 'is', null)
+    .$if(isUploaded, (query) => query.where('source', '=', 'uploaded'))
+    .orderBy('id')
+    .execute()
+  return rows.flatMap((row) =>
+    row.not_before === null || row.expires_at === null
+      ? []
+      : [
+          {
+            id: row.id,
+            names: row.names,
+            source: row.source,
+            accountId: row.account_id,
+            projectId: row.project_id,
+            appId: row.app_id,
+            domainId: row.domain_id,
+            notBefore: row.not_before,
+            expiresAt: row.expires_at,
+            isBeingRevoked: row.revocation_requested_at !== null,
+            serial: row.serial,
+            failure: row.failure,
+            alerted_at: row.alerted_at,
+          },
+        ],
+  )
+}
+
+/** The certificates that the server obtains by itself, whether they are there or not. */
+export type AutomaticCertificate = Pick<
+  CertificateRow,
+  'id' | 'names' | 'app_id' | 'domain_id' | 'attempts' | 'expires_at'
+>
+
+export function automaticCertificates(on: Database | Transaction): Promise<AutomaticCertificate[]> {
+  return tablesOf(on)
+    .selectFrom('certificates')
+    .select(['id', 'names', 'app_id', 'domain_id', 'attempts', 'expires_at'])
+    .where('source', '=', 'automatic')
+    .where('revocation_requested_at', 'is', null)
+    .execute()
+}
+
+const foreignKeyViolation = '23503'
+
+/**
+ * Asks for a certificate. One that its owner has for the name already is not asked for again, unless it is of no use and rests.
+ * Does nothing when its app or domain has just been removed.
+ */
+export async function insertAutomatic(on: Database, name: ServedName): Promise<void> {
+  const columns = sql`(names, coalesce(domain_id, ''), coalesce(app_id, ''))`
+  try {
+    await sql`
+      insert into certificates as known
+        (id, account_id, project_id, app_id, domain_id, names, source, next_attempt_at)
+      values (${newId('certificate')}, ${name.accountId}, ${name.projectId}, ${name.appId}, ${name.domainId},
+        array[${name.name}], 'automatic', now())
+      on conflict ${columns} where source = 'automatic' and revocation_requested_at is null
+      do update set next_attempt_at = now()
+      where known.next_attempt_at > now() and known.attempts = 0 and known.failure is null and not known.is_under_way
+        and (known.chain is null or known.expires_at <= now())
+    `.execute(on)
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code !== foreignKeyViolation) throw error
+  }
+}
+
+/** True for a certificate that comes in the place of one that is to be revoked. */
+export async function isReplacement(on: Database, { id, account_id, names }: CertificateRow): Promise<boolean> {
+  const replaced = await tablesOf(on)
+    .selectFrom('certificates')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('names', '=', sql<string[]>`${names}::text[]`)
+    .where('id', '<>', id)
+    .where('revocation_requested_at', 'is not', null)
+    .limit(1)
+    .executeTakeFirst()
+  return replaced !== undefined
+}
+
+/** Returns what the owner of a row is called as a served name. */
+export const servedNameOf = (
+  row: Pick<CertificateRow, 'names' | 'account_id' | 'project_id' | 'app_id' | 'domain_id'>,
+): ServedName => ({
+  name: row.names[0] ?? '',
+  accountId: row.account_id,
+  projectId: row.project_id,
+  appId: row.app_id,
+  domainId: row.domain_id,
+})
+
+/** Returns a function that is true for names that are among some, for the same owner. */
+export function among(names: readonly Owned[]): (name: Owned) => boolean {
+  const keys = new Set(names.map(keyOf))
+  return (name) => keys.has(keyOf(name))
+}
+
+type Owned = Pick<ServedName, 'name' | 'appId' | 'domainId'>
+
+const keyOf = ({ name, appId, domainId }: Owned): string => `${name} ${appId} ${domainId}`

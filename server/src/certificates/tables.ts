@@ -1,0 +1,87 @@
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { CertificateFailure, CertificateSource } from '../contract/resources/hosts/certificates.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+
+export type CertificateTables = {
+  certificates: {
+    id: string
+    account_id: string
+    /** Null for the server's own, and for uploaded ones of the whole account. */
+    project_id: string | null
+    app_id: string | null
+    domain_id: string | null
+    /** In lower case, with A-labels; a wildcard begins with `*.`. */
+    names: string[]
+    source: CertificateSource
+    /** PEM: the certificate, then its issuers. Null before it is there, and with it the four that follow from it. */
+    chain: string | null
+    /** Encrypted. Null of a revoked certificate, too. */
+    private_key: Buffer | null
+    issuer: string | null
+    serial: string | null
+    not_before: Date | null
+    expires_at: Date | null
+    attempted_at: Date | null
+    /** Null for uploaded and revoked ones. */
+    next_attempt_at: Date | null
+    /** Those that failed since the last one that succeeded. */
+    attempts: Generated<number>
+    failure: ColumnType<CertificateFailure | null, string | null | undefined, string | null>
+    /** True while the leader works on it, and after a leader was killed at that. */
+    is_under_way: Generated<boolean>
+    /** The order at the authority that is not finished, and its key, encrypted: the next leader goes on with it. */
+    order_url: string | null
+    order_key: Buffer | null
+    /** The time at which its owner was told that it is in danger; null when it is not. */
+    alerted_at: Date | null
+    revocation_requested_at: Date | null
+    revoked_at: Date | null
+    created_at: Generated<Date>
+  }
+  /** The account of this server at each authority. */
+  acme_accounts: {
+    /** The address of the authority's directory. */
+    directory: string
+    /** Null until the authority knows the key. */
+    url: string | null
+    /** Encrypted. */
+    private_key: Buffer
+    email: string
+    created_at: Generated<Date>
+  }
+  /** The orders of some days. */
+  acme_orders: {
+    id: Generated<string>
+    account_id: string
+    registered_domain: string
+    is_renewal: boolean
+    created_at: Generated<Date>
+  }
+  acme_pauses: {
+    /** A registered domain, or `*` for all. */
+    scope: string
+    until: Date
+    failure: JSONColumnType<CertificateFailure, string, string>
+  }
+  /** TXT records that are in DNS, or may be. */
+  acme_records: {
+    name: string
+    value: string
+    created_at: Generated<Date>
+  }
+}
+
+export type CertificateRow = Selectable<CertificateTables['certificates']>
+
+/** This feature's tables, inside a transaction or outside of one. */
+export const tablesOf = (on: Database | Transaction) => on.withTables<CertificateTables>()
+
+/** The channel on which a trigger of the database tells of changes of certificates. */
+export const certificatesChannel = 'fairlead_certificates'
+
+/** Binds an encrypted private key to the row of its certificate. */
+export const keyContext = (id: string): string => `${id} private key`
+/** Binds the encrypted key of an order to the row of its certificate. */
+export const orderKeyContext = (id: string): string => `${id} key of an order`
+/** Binds the encrypted key of an account to its authority. */
+export const accountKeyContext = (directory: string): string => `key of the account at ${directory}`

@@ -1,0 +1,100 @@
+import { sql } from 'kysely'
+import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
+import type { Database } from '../../platform/database.ts'
+import { type CertificateRow, tablesOf } from '../tables.ts'
+
+/** A later time was stored while the clock was ahead. */
+const longestWait = sql`interval '2000 days'`
+
+/**
+ * Returns certificates to obtain, renew or revoke now. The server's own come first; then the accounts take turns, however many
+ * certificates each of them waits for.
+ */
+export function dueCertificates(
+  database: Database,
+  without: readonly string[],
+  limit: number,
+): Promise<CertificateRow[]> {
+  const isOwn = sql<boolean>`(app_id is null and domain_id is null)`
+  const turn = sql<number>`row_number() over (partition by account_id, ${isOwn} order by next_attempt_at, id)`
+  return tablesOf(database)
+    .selectFrom('certificates')
+    .selectAll()
+    .where(sql<boolean>`(next_attempt_at <= now() or next_attempt_at > now() + ${longestWait})`)
+    .where('id', '<>', sql<string>`all(${[...without]}::text[])`)
+    .orderBy(isOwn, 'desc')
+    .orderBy(turn)
+    .orderBy('next_attempt_at')
+    .limit(limit)
+    .execute()
+}
+
+/** Returns the milliseconds until the next one is due; null when none is. */
+export async function untilNextDue(database: Database): Promise<number | null> {
+  const { wait } = await tablesOf(database)
+    .selectFrom('certificates')
+    .select(sql<number | null>`extract(epoch from min(next_attempt_at) - now())::float8`.as('wait'))
+    .executeTakeFirstOrThrow()
+  return wait === null ? null : Math.max(0, wait * 1000)
+}
+
+/**
+ * Notes that an attempt begins. Returns false when the certificate is not due any more, or gone. A server that is killed during the
+ * attempt has at least not tried at once again.
+ */
+export async function claim(database: Database, id: string, now: Date, ifInterrupted: Date): Promise<boolean> {
+  const { numUpdatedRows } = await tablesOf(database)
+    .updateTable('certificates')
+    .set({ is_under_way: true, attempted_at: now, next_attempt_at: ifInterrupted })
+    .where('id', '=', id)
+    .where('is_under_way', '=', false)
+    .where(sql<boolean>`(next_attempt_at <= now() or next_attempt_at > now() + ${longestWait})`)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+/** Lets the attempts that a leader before this one has not finished go on at once: with their orders, where they have one. */
+export async function takeUpInterrupted(database: Database): Promise<void> {
+  await tablesOf(database)
+    .updateTable('certificates')
+    .set({ is_under_way: false, next_attempt_at: sql<Date>`now()` })
+    .where('is_under_way', '=', true)
+    .execute()
+}
+
+/** Puts an attempt off without counting it as one that failed. */
+export async function postpone(
+  database: Database,
+  ids: readonly string[],
+  until: Date,
+  failure: CertificateFailure | null,
+): Promise<void> {
+  await tablesOf(database)
+    .updateTable('certificates')
+    .set({ next_attempt_at: until, ...(failure === null ? {} : { failure: JSON.stringify(failure) }) })
+    .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
+    .where('is_under_way', '=', false)
+    .execute()
+}
+
+const restHours = 24
+/** One that is not needed is in no danger. */
+const calm = { attempts: 0, failure: null, alerted_at: null, order_url: null, order_key: null } as const
+
+/**
+ * Rests certificates that are not needed, because their names are not served here or have another certificate: they are not renewed,
+ * and removed once they are of no use. They come back when they are needed again.
+ */
+export async function rest(database: Database, ids: readonly string[]): Promise<void> {
+  const any = sql<string>`any(${[...ids]}::text[])`
+  await tablesOf(database)
+    .deleteFrom('certificates')
+    .where('id', '=', any)
+    .where(({ or, eb }) => or([eb('chain', 'is', null), eb('expires_at', '<=', sql<Date>`now()`)]))
+    .execute()
+  await tablesOf(database)
+    .updateTable('certificates')
+    .set({ next_attempt_at: sql<Date>`now() + make_interval(hours => ${restHours})`, ...calm })
+    .where('id', '=', any)
+    .execute()
+}

@@ -1,0 +1,144 @@
+import type { Logger } from '../../platform/logger.ts'
+import { type Repeated, startRepeated } from '../../platform/periodic.ts'
+import { nextAttemptAt } from '../renewal/due.ts'
+import type { AuthorityLimits } from '../renewal/limits.ts'
+import { among, insertAutomatic, isReplacement, servedNameOf } from '../rows.ts'
+import type { ServedName } from '../serving/selection.ts'
+import type { CertificateRow } from '../tables.ts'
+import { type AttemptDependencies, obtain, revoke } from './attempt.ts'
+import { claim, dueCertificates, postpone, rest, takeUpInterrupted, untilNextDue } from './due.ts'
+import { currentPauses, limitReached } from './history.ts'
+
+export interface WorkerDependencies extends AttemptDependencies {
+  /** Returns the names that get certificates from the authority: the server's own, those of domains, and those of these apps. */
+  readonly servedNames: (appIds: readonly string[]) => Promise<readonly ServedName[]>
+  /** True while the gateway shows a certificate for any name. */
+  readonly isShown: (certificateId: string) => boolean
+  readonly limits: AuthorityLimits
+  /** The operator's account. */
+  readonly operatorId: string
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+}
+
+/** The longest time between two looks, in case that a notification was missed. */
+const lookMs = 30_000
+/** Those that are due and under way are due for a moment longer. */
+const shortestMs = 50
+/** The orders under way at once: the authority is not ours alone. */
+const atOnce = 4
+/** The certificates that one look decides about. */
+const mostAtOnce = 100
+/** The time between two looks whether another certificate is shown in place of one that is to be revoked. */
+const replacementMs = 2_000
+/** After a pause, certificates are tried one after the other within this time. */
+const afterPauseMs = 10_000
+/** The time until a limit is looked at again. */
+const limitMs = 30 * 60_000
+
+type Begin = 'obtain' | 'renew' | 'revoke'
+
+/** Obtains, renews and revokes certificates when it is time, in the leader. */
+export function startWorker(dependencies: WorkerDependencies): Repeated {
+  const { database, logger } = dependencies
+  const stopping = new AbortController()
+  const underWay = new Map<string, Promise<void>>()
+
+  const begin = async (row: CertificateRow, how: Begin): Promise<void> => {
+    const now = new Date()
+    if (!(await claim(database, row.id, now, nextAttemptAt(row.attempts + 1, 0, now, Math.random())))) return
+    const ended = attempt(dependencies, row, how, stopping.signal).finally(() => {
+      underWay.delete(row.id)
+      repeated.wake()
+    })
+    underWay.set(row.id, ended)
+  }
+
+  const look = async (): Promise<number> => {
+    const due = await dueCertificates(database, [...underWay.keys()], mostAtOnce)
+    const decide = await createDecision(dependencies, due)
+    for (const row of due) {
+      if (underWay.size >= atOnce || stopping.signal.aborted) break
+      const how = await decide(row)
+      if (how !== null) await begin(row, how)
+    }
+    // The end of one that is under way is another reason to look.
+    if (underWay.size >= atOnce) return lookMs
+    return Math.min(Math.max((await untilNextDue(database)) ?? lookMs, shortestMs), lookMs)
+  }
+
+  let isFirst = true
+  const repeated = startRepeated(
+    async () => {
+      if (isFirst) await takeUpInterrupted(database)
+      isFirst = false
+      return look()
+    },
+    (error) => {
+      logger.error({ err: error }, 'certificates that are due cannot be looked for')
+      return lookMs
+    },
+  )
+  return {
+    wake: repeated.wake,
+    async stop() {
+      stopping.abort(new Error('the server is stopping'))
+      await repeated.stop()
+      await Promise.all(underWay.values())
+    },
+  }
+}
+
+/** Never rejects. */
+async function attempt(
+  dependencies: WorkerDependencies,
+  row: CertificateRow,
+  how: Begin,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    if (how === 'revoke') await revoke(dependencies, row, signal)
+    else await obtain(dependencies, row, how === 'renew', signal)
+  } catch (error) {
+    if (signal.aborted) return
+    dependencies.logger.error({ err: error, certificate: row.id }, 'an attempt could not be concluded')
+  }
+}
+
+/** Returns a function that tells what to begin for a certificate that is due; null when it is put off, which the function does. */
+async function createDecision(
+  dependencies: WorkerDependencies,
+  due: readonly CertificateRow[],
+): Promise<(row: CertificateRow) => Promise<Begin | null>> {
+  if (due.length === 0) return async () => null
+  const { database, limits, operatorId, isShown } = dependencies
+  const isServedName = among(await dependencies.servedNames(due.flatMap(({ app_id: appId }) => appId ?? [])))
+  const pauseOf = await currentPauses(database)
+  return async (row) => {
+    const isServed = isServedName(servedNameOf(row))
+    if (row.revocation_requested_at !== null) {
+      if (!isServed || !isShown(row.id)) return pauseOf(row) === undefined ? 'revoke' : putOff(row)
+      await insertAutomatic(database, servedNameOf(row))
+      await postpone(database, [row.id], new Date(Date.now() + replacementMs), null)
+      return null
+    }
+    if (!isServed) {
+      await rest(database, [row.id])
+      return null
+    }
+    if (pauseOf(row) !== undefined) return putOff(row)
+    const isRenewal = row.chain !== null || (await isReplacement(database, row))
+    // An order that is there already counts once.
+    const limit =
+      row.order_url === null ? await limitReached(database, limits, { ...row, isRenewal }, operatorId) : null
+    if (limit === null) return isRenewal ? 'renew' : 'obtain'
+    await postpone(database, [row.id], new Date(Date.now() + limitMs), limit)
+    return null
+  }
+
+  async function putOff(row: CertificateRow): Promise<null> {
+    const pause = pauseOf(row)
+    if (pause !== undefined)
+      await postpone(database, [row.id], new Date(pause.until.getTime() + Math.random() * afterPauseMs), pause.failure)
+    return null
+  }
+}

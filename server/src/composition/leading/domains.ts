@@ -1,0 +1,60 @@
+import { startChecker } from '../../domains/checker.ts'
+import { startNameSync } from '../../domains/name-sync.ts'
+import { forgetHolders } from '../../domains/ownership.ts'
+import { agreeOnProbeText, probePath } from '../../domains/probe.ts'
+import { servedDomains } from '../../domains/rows.ts'
+import { createRunCheck, type LookAtDns } from '../../domains/run-check.ts'
+import { domainsChannel } from '../../domains/tables.ts'
+import type { EdgeGateway } from '../../gateway/client.ts'
+import { listen } from '../../platform/database/notifications.ts'
+import { composeApps } from '../apps.ts'
+import type { Composition } from '../composition.ts'
+
+/** The work of the leader on domains. */
+export interface DomainsWork {
+  /** Forgets who had names long ago. */
+  readonly forget: () => Promise<void>
+}
+
+/**
+ * Lets the gateway serve the names of apps, and checks domains again by themselves. Resolves when the gateway has all names, or
+ * could not be told.
+ */
+export async function leadDomains(
+  composition: Pick<Composition, 'config' | 'state' | 'stack' | 'logger'>,
+  given: {
+    readonly gateway: Pick<EdgeGateway, 'name' | 'names' | 'answerAt'>
+    readonly look: LookAtDns
+  },
+): Promise<DomainsWork> {
+  const { config, state, stack, logger } = composition
+  const { gateway } = given
+  const database = state.db
+  const forget = () => forgetHolders(database)
+  // Apps with ports have no names; what rows say is kept for the day on which they have again.
+  if (config.apps.mode === 'ports') return { forget }
+  if (config.edge !== null) await gateway.answerAt(probePath, await agreeOnProbeText(database))
+  const sync = await startNameSync({
+    served: () => servedDomains(database),
+    name: gateway.name,
+    told: new Map(gateway.names().map(({ appId, names }) => [appId, names])),
+    logger,
+  })
+  stack.defer('names of apps', () => sync.stop())
+  const { apps } = composeApps(composition)
+  const runCheck = createRunCheck({ database, lockApp: apps.lock, look: given.look })
+  const checker = startChecker({ database, runCheck, logger })
+  stack.defer('checks of domains', () => checker.stop())
+  const wake = () => {
+    sync.wake()
+    checker.wake()
+  }
+  const listener = listen({
+    connection: state.connection,
+    logger,
+    channels: { [domainsChannel]: wake },
+    onListening: wake,
+  })
+  stack.defer('listening for changes of domains', () => listener.stop())
+  return { forget }
+}

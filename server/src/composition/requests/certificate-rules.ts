@@ -1,0 +1,17 @@
+import { createAuthorityFacts } from '../../certificates/acme/describe.ts'
+import { challengeTarget } from '../../certificates/acme/dns-01.ts'
+import type { Composition } from '../composition.ts'
+import { type CertificateRules, noCertificates } from './domain-checks.ts'
+
+/** Makes what of certificates decides if a domain is right. */
+export function composeCertificateRules({
+  config: { edge },
+  state,
+}: Pick<Composition, 'config' | 'state'>): CertificateRules {
+  if (edge === null) return noCertificates
+  return {
+    authority: createAuthorityFacts(state.db, edge.acme),
+    challengeTargetOf: (name) =>
+      edge.dnsUpdates === null || !name.startsWith('*.') ? null : challengeTarget(name, edge.domain),
+  }
+}

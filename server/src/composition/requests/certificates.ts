@@ -1,0 +1,35 @@
+import { certificateHandlers } from '../../certificates/handlers.ts'
+import { createCertificateHealth } from '../../certificates/health.ts'
+import type { HandlersOf } from '../../http/call.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
+import { createTenancy, type Tenancy } from '../../projects/tenancy.ts'
+import type { RequestComposition } from '../composition.ts'
+
+const healthEveryMs = 30_000
+
+/** Makes the operations of certificates. */
+export function composeCertificates(composition: RequestComposition, tenancy: Tenancy): HandlersOf<'certificates'> {
+  const { config, state, secrets } = composition
+  if (config.edge !== null) followHealth(composition)
+  return certificateHandlers({
+    database: state.db,
+    secrets,
+    ownsProject: async (transaction, { accountId }, id) =>
+      (await createTenancy({ database: transaction }).find(accountId, id)) !== undefined &&
+      (await tenancy.hold(transaction, id)),
+  })
+}
+
+/** Tells by `/readyz` and metrics which certificates are in danger. */
+function followHealth({ state, application, metrics, logger, stack }: RequestComposition): void {
+  const health = createCertificateHealth(state.db)
+  application.addProblems(health.problems)
+  metrics?.gauge({
+    name: 'fairlead_certificate_days_left',
+    help: 'Days until the first certificate expires, by source: automatic or uploaded.',
+    label: 'source',
+    read: async () => health.daysLeft(),
+  })
+  const check = startPeriodic({ name: 'looking at certificates', everyMs: healthEveryMs, work: health.check, logger })
+  stack.defer('the health of certificates', () => check.stop())
+}

@@ -1,0 +1,115 @@
+import { publicUrl } from '../../apps/addresses.ts'
+import { createDomainCheck } from '../../domains/checks/check.ts'
+import type { CertificateAuthority } from '../../domains/checks/facts.ts'
+import { recordsToSet } from '../../domains/checks/records.ts'
+import type { DomainNames } from '../../domains/handlers.ts'
+import { parseDomainName, unicodeName } from '../../domains/names/parse.ts'
+import { createOwnAddresses } from '../../domains/own-addresses.ts'
+import { contestedOf } from '../../domains/ownership.ts'
+import { agreeOnProbeText, createProbe } from '../../domains/probe.ts'
+import type { LookAtDns } from '../../domains/run-check.ts'
+import type { Config } from '../../platform/config.ts'
+import { createResolver } from '../../platform/dns/resolver.ts'
+import { createOutbound } from '../../platform/outbound.ts'
+import { composeApps } from '../apps.ts'
+import type { Composition } from '../composition.ts'
+
+/** The parts that requests and the work of the leader on domains share. */
+export interface DomainChecks {
+  readonly look: LookAtDns
+  readonly names: DomainNames
+}
+
+/** The part of certificates that decides if a domain is right. */
+export interface CertificateRules {
+  /** Returns null when no certificates are obtained here. */
+  readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
+  /** Returns the name to which `_acme-challenge` of a wildcard must point; null when none is needed. */
+  readonly challengeTargetOf: (name: string) => string | null
+}
+
+/** The rules of a server that obtains no certificates. */
+export const noCertificates: CertificateRules = { authority: async () => null, challengeTargetOf: () => null }
+
+/** Makes the checks of domains, and what this server makes of names. */
+export function composeDomainChecks(
+  { config, state }: Pick<Composition, 'config' | 'state'>,
+  { authority, challengeTargetOf }: CertificateRules,
+): DomainChecks {
+  const { apps } = composeApps({ config, state })
+  const database = state.db
+  const { allows } = createOutbound(config.outbound)
+  const resolver = createResolver({ servers: config.edge?.dnsServers ?? null, allows })
+  const serverHost = ownHost(config)
+  const ownAddresses = createOwnAddresses(resolver, serverHost)
+  const check = createDomainCheck({ resolver, allows, serverHost, probe: composeProbe({ config, state }), authority })
+
+  const targetsOf = async (appIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+    const found = await apps.byIds(database, appIds)
+    return new Map([...found].map(([id, { address }]) => [id, 'hostname' in address ? address.hostname : '']))
+  }
+
+  return {
+    async look({ id, app_id, name, status, token }, signal) {
+      const target = (await targetsOf([app_id])).get(app_id) ?? ''
+      const isContested = (await contestedOf(database, [{ id, status }])).has(id)
+      const challengeTarget = challengeTargetOf(name)
+      const { ok, isProven, problems } = await check(
+        { name, target, token: isContested ? token : null, challengeTarget },
+        signal,
+      )
+      return { isRight: ok, isProven, problems }
+    },
+    names: {
+      ...composeNames(config),
+      async recordsOf(domains) {
+        const targets = await targetsOf(domains.map(({ app_id }) => app_id))
+        const addresses = domains.length === 0 ? [] : await ownAddresses()
+        return new Map(
+          domains.map(({ id, app_id, name, token }) => {
+            const domain = { name, target: targets.get(app_id) ?? '', token, challengeTarget: challengeTargetOf(name) }
+            return [id, domain.target === '' ? [] : recordsToSet(domain, addresses)]
+          }),
+        )
+      },
+    },
+  }
+}
+
+/** Certificates and names are those of another proxy where this server has no edge: only names are looked at then. */
+function composeProbe({ config, state }: Pick<Composition, 'config' | 'state'>) {
+  if (config.edge === null) return null
+  let agreed: Promise<string> | undefined
+  const text = () => {
+    agreed ??= agreeOnProbeText(state.db).catch((error: unknown) => {
+      agreed = undefined
+      throw error
+    })
+    return agreed
+  }
+  // A router may lead port 80 of its own address to another port of this machine.
+  return createProbe({ text, ports: [...new Set([config.edge.httpPort, 80])] })
+}
+
+/** Returns a name of this server, which leads to its addresses. */
+function ownHost({ apps, edge }: Config): string {
+  if (edge !== null) return edge.dashboardHost
+  return apps.mode === 'hostnames' ? `fairlead.${apps.domain}` : 'localhost'
+}
+
+function composeNames({ apps, edge }: Config): Omit<DomainNames, 'recordsOf'> {
+  const own = {
+    domain: apps.mode === 'hostnames' ? apps.domain : null,
+    dashboardHost: edge?.dashboardHost ?? null,
+  }
+  return {
+    refusal:
+      apps.mode === 'hostnames'
+        ? null
+        : 'Domains need a server with a domain of its own: its operator sets FAIRLEAD_DOMAIN and FAIRLEAD_ACME_EMAIL, or ' +
+          'FAIRLEAD_APPS_DOMAIN behind another proxy.',
+    parse: (text) => parseDomainName(text, own),
+    unicodeOf: unicodeName,
+    urlOf: (hostname) => publicUrl({ hostname }, apps),
+  }
+}

@@ -1,0 +1,47 @@
+import { certificatesOfDomains } from '../../certificates/shown-for.ts'
+import { domainHandlers } from '../../domains/handlers.ts'
+import { removeOfProject } from '../../domains/rows.ts'
+import { createRunCheck } from '../../domains/run-check.ts'
+import type { HandlersOf } from '../../http/call.ts'
+import type { Totals } from '../../platform/plans/totals.ts'
+import { composeApps } from '../apps.ts'
+import type { Composition } from '../composition.ts'
+import { composeCertificateRules } from './certificate-rules.ts'
+import { composeDomainChecks } from './domain-checks.ts'
+
+/** The domains of apps, as other composers use them. */
+export interface DomainsFeature {
+  readonly handlers: HandlersOf<'domains'>
+  /** Returns the deletion of projects, which frees the names of their apps at once. */
+  readonly freeing: (projects: HandlersOf<'projects'>) => Pick<HandlersOf<'projects'>, 'projects.delete'>
+}
+
+export function composeDomains(
+  composition: Pick<Composition, 'config' | 'state'>,
+  totals: Pick<Totals, 'assertRoom'>,
+): DomainsFeature {
+  const { config, state } = composition
+  const { apps } = composeApps(composition)
+  const database = state.db
+  const { look, names } = composeDomainChecks(composition, composeCertificateRules(composition))
+  return {
+    handlers: domainHandlers({
+      database,
+      findApp: apps.find,
+      lockApp: apps.lock,
+      totals,
+      plans: config.plans,
+      names,
+      runCheck: createRunCheck({ database, lockApp: apps.lock, look }),
+      // Without an edge, another proxy has the certificates.
+      certificatesOf: async (domains) => (config.edge === null ? new Map() : certificatesOfDomains(database, domains)),
+    }),
+    freeing: (projects) => ({
+      async 'projects.delete'(call) {
+        await projects['projects.delete'](call)
+        await removeOfProject(call.transaction, apps.lock, call.project.id)
+        return undefined
+      },
+    }),
+  }
+}

@@ -1,0 +1,88 @@
+import { sleepUntilAborted } from '../platform/abort.ts'
+import type { Database } from '../platform/database.ts'
+import type { Logger } from '../platform/logger.ts'
+import { dueDomains, postponeCheck, untilNextCheck } from './rows.ts'
+import type { RunCheck } from './run-check.ts'
+import type { DomainRow } from './tables.ts'
+
+/** The longest time between two looks for checks that are due, in case that a notification was missed. */
+const lookMs = 30_000
+/** The checks that are begun together, of all accounts and of each; each waits for its turn. */
+const atOnce = { all: 50, each: 5 }
+
+/** Checks domains again by themselves, in the leader. */
+export interface Checker {
+  /** Looks at once for checks that are due. */
+  wake(): void
+  stop(): Promise<void>
+}
+
+export function startChecker(dependencies: {
+  readonly database: Database
+  readonly runCheck: RunCheck
+  readonly logger: Pick<Logger, 'warn' | 'error'>
+}): Checker {
+  const { database, logger } = dependencies
+  const stopping = new AbortController()
+  const underWay = new Map<string, { readonly accountId: string; readonly ended: Promise<void> }>()
+  let woken = new AbortController()
+
+  const begin = (domain: DomainRow): void => {
+    if (underWay.has(domain.id)) return
+    const ended = checkOne(dependencies, domain, stopping.signal).finally(() => underWay.delete(domain.id))
+    underWay.set(domain.id, { accountId: domain.account_id, ended })
+  }
+
+  const pass = async (): Promise<number> => {
+    const room = atOnce.all - underWay.size
+    const without = { ids: [...underWay.keys()], accounts: busyAccounts([...underWay.values()]) }
+    for (const domain of room > 0 ? await dueDomains(database, without, { ...atOnce, all: room }) : []) begin(domain)
+    // Those that are under way are due as well: their end is another reason to look.
+    if (underWay.size > 0) return Math.min(1000, lookMs)
+    return Math.min((await untilNextCheck(database)) ?? lookMs, lookMs)
+  }
+
+  const work = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const waitMs = await pass().catch((error: unknown) => {
+        if (!stopping.signal.aborted) logger.error({ err: error }, 'the checks of domains cannot be looked for')
+        return lookMs
+      })
+      await sleepUntilAborted(Math.max(waitMs, 10), AbortSignal.any([stopping.signal, woken.signal]))
+      if (woken.signal.aborted) woken = new AbortController()
+    }
+  }
+
+  const running = work()
+  return {
+    wake: () => woken.abort(),
+    async stop() {
+      stopping.abort(new Error('the server is stopping'))
+      await running
+      await Promise.all([...underWay.values()].map(({ ended }) => ended))
+    },
+  }
+}
+
+/** Returns the accounts that have as many checks under way as they may. */
+function busyAccounts(underWay: readonly { readonly accountId: string }[]): string[] {
+  const counts = Map.groupBy(underWay, ({ accountId }) => accountId)
+  return [...counts].flatMap(([accountId, checks]) => (checks.length >= atOnce.each ? [accountId] : []))
+}
+
+/** Never rejects. A check that could not be made is made later. */
+async function checkOne(
+  { database, runCheck, logger }: Parameters<typeof startChecker>[0],
+  domain: DomainRow,
+  stopping: AbortSignal,
+): Promise<void> {
+  try {
+    await runCheck(domain, { isAsked: false, signal: stopping })
+  } catch (error) {
+    if (stopping.aborted) return
+    logger.warn({ err: error, domain: domain.id }, 'a domain could not be checked')
+    await postponeCheck(database, domain.id).catch((cause: unknown) =>
+      logger.error({ err: cause, domain: domain.id }, 'the check of a domain could not be put off'),
+    )
+  }
+}

@@ -1,0 +1,40 @@
+import type { DomainProblem, DomainRecord } from '../tables.ts'
+import type { CheckedDomain } from './facts.ts'
+import { type GatherDependencies, gatherFacts } from './gather.ts'
+import { isProven } from './ownership-problems.ts'
+import { isInTheWay } from './problem.ts'
+import { findProblems } from './problems.ts'
+import { recordsToSet } from './records.ts'
+
+export type { CertificateAuthority, CheckedDomain, ProbeResult } from './facts.ts'
+export type { Probe } from './gather.ts'
+
+export interface DomainCheckResult {
+  /** True when no problem is an error: visitors arrive here, and the authority can be asked for a certificate. */
+  readonly ok: boolean
+  /** True when visitors of the name arrive here, even if no certificate can be obtained or nothing is proved. */
+  readonly reaches: boolean
+  /** True when the TXT record has the token. */
+  readonly isProven: boolean
+  /** The most telling one first. */
+  readonly problems: readonly DomainProblem[]
+  /** The records to set. */
+  readonly records: readonly DomainRecord[]
+}
+
+/** Checks the DNS of a domain, before an authority is asked. Rejects only when the signal aborts. */
+export type CheckDomain = (domain: CheckedDomain, signal: AbortSignal) => Promise<DomainCheckResult>
+
+export function createDomainCheck(dependencies: GatherDependencies): CheckDomain {
+  return async (domain, signal) => {
+    const facts = await gatherFacts(dependencies, domain, signal)
+    const problems = findProblems(facts)
+    return {
+      ok: problems.every(({ severity }) => severity !== 'error'),
+      reaches: !problems.some(isInTheWay),
+      isProven: isProven(facts),
+      problems: problems.map(({ code, message, severity }) => ({ code, message, severity })),
+      records: recordsToSet(domain, facts.own.addresses),
+    }
+  }
+}

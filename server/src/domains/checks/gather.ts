@@ -1,0 +1,214 @@
+import { randomBytes } from 'node:crypto'
+import type { DnsType } from '../../platform/dns/message.ts'
+import type { Resolution } from '../../platform/dns/resolve.ts'
+import type { Resolver } from '../../platform/dns/resolver.ts'
+import { registrableDomain } from '../names/suffixes.ts'
+import { askZone, typesBesideAlias } from './authorities.ts'
+import {
+  addressesIn,
+  baseOf,
+  type CaaFacts,
+  type CertificateAuthority,
+  type CheckedDomain,
+  type CheckFacts,
+  challengeName,
+  foundAddresses,
+  isWildcard,
+  type OwnFacts,
+  ownershipName,
+  type ProbeFacts,
+  type ProbeResult,
+  type ZoneFacts,
+} from './facts.ts'
+
+/** A request for a text that only this server gives, of a host but sent to one address. Rejects only when the signal aborts. */
+export type Probe = (host: string, address: string, signal: AbortSignal) => Promise<ProbeResult>
+
+export interface GatherDependencies {
+  readonly resolver: Resolver
+  /** Tells if a message may be sent to an address that a stranger has chosen. */
+  readonly allows: (address: string) => boolean
+  /** The host of the dashboard, whose addresses are those of this server. */
+  readonly serverHost: string
+  /** Null when names cannot be tried over HTTP. */
+  readonly probe: Probe | null
+  /** Returns null when no certificates are obtained here. */
+  readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
+}
+
+/** More addresses of a name than these are not tried. */
+const mostProbes = 4
+
+/** Looks up everything that tells if a domain is right. Rejects only when the signal aborts. */
+export async function gatherFacts(
+  dependencies: GatherDependencies,
+  domain: CheckedDomain,
+  signal: AbortSignal,
+): Promise<CheckFacts> {
+  const { resolver, serverHost } = dependencies
+  const resolve = (name: string, type: DnsType) => resolver.resolve(name, type, signal)
+  const base = baseOf(domain.name)
+  // A name that nobody has asked for before, so that no server has an old answer.
+  const host = isWildcard(domain.name) ? `fairlead-${randomBytes(4).toString('hex')}.${base}` : domain.name
+  const registrable = registrableDomain(base)
+  const [addresses, registration, zone, own, authority] = await Promise.all([
+    Promise.all([resolve(host, 'A'), resolve(host, 'AAAA')]),
+    registrable === null ? null : resolve(registrable, 'SOA'),
+    zoneWithin(resolver, host, registrable, signal),
+    ownAddresses(resolver, serverHost, domain.target, signal),
+    dependencies.authority(signal),
+  ])
+  const [ipv4, ipv6] = addresses
+  const found = foundAddresses({ ipv4, ipv6 })
+  // Its other records would be waited for as long, and tell nothing more.
+  const isDead = ipv4.outcome === 'failed' && ipv6.outcome === 'failed'
+  const known = await otherAddresses(resolver, { serverHost, target: domain.target, own, found }, signal)
+  const [caa, ownership, challenge, besideAlias, probes] = await Promise.all([
+    authority === null || authority.identities.length === 0 || isDead ? null : climbForCaa(resolver, base, signal),
+    domain.token === null ? null : readOwnership(resolver, domain, zone, signal),
+    authority === null ? null : readChallenge(resolver, domain, zone, signal),
+    ipv4.names.length > 1 || ipv6.names.length > 1 ? typesBesideAlias(resolver, host, zone, signal) : [],
+    tryAddresses(dependencies, host, found, known, signal),
+  ])
+  return {
+    ...{ domain, host, registrable, own: known, ipv4, ipv6, registration, zone },
+    ...{ besideAlias, probes, authority, caa, ownership, challenge },
+  }
+}
+
+/** Returns nothing about the servers of a top-level domain: they are nobody's to correct. */
+async function zoneWithin(
+  resolver: Resolver,
+  host: string,
+  registrable: string | null,
+  signal: AbortSignal,
+): Promise<ZoneFacts | null> {
+  const zone = await askZone(resolver, host, signal)
+  return zone === null || zone.name.length < (registrable ?? '').length ? null : zone
+}
+
+async function ownAddresses(resolver: Resolver, host: string, target: string, signal: AbortSignal): Promise<OwnFacts> {
+  const results = await Promise.all(
+    [host, target].flatMap((name) => [resolver.resolve(name, 'A', signal), resolver.resolve(name, 'AAAA', signal)]),
+  )
+  const addresses = [...new Set(results.flatMap(({ records }) => addressesIn(records)))].sort()
+  const isResolverSilent = results.every(({ failure }) => failure === 'timeout' || failure === 'unreachable')
+  return { host, addresses, isResolverSilent }
+}
+
+/** Looks again when a name has addresses that are not known: servers may give another part of them each time. */
+async function otherAddresses(
+  resolver: Resolver,
+  {
+    serverHost,
+    target,
+    own,
+    found,
+  }: Pick<GatherDependencies, 'serverHost'> & {
+    readonly target: string
+    readonly own: OwnFacts
+    readonly found: readonly string[]
+  },
+  signal: AbortSignal,
+): Promise<OwnFacts> {
+  let known = own
+  for (let round = 0; round < 2; round += 1) {
+    if (found.every((address) => known.addresses.includes(address)) || known.addresses.length === 0) return known
+    const again = await ownAddresses(resolver, serverHost, target, signal)
+    known = { ...known, addresses: [...new Set([...known.addresses, ...again.addresses])].sort() }
+  }
+  return known
+}
+
+/** Finds the CAA records that count for a name: its own, or else those of the closest parent (RFC 8659, section 3). */
+async function climbForCaa(resolver: Resolver, name: string, signal: AbortSignal): Promise<CaaFacts> {
+  const labels = name.split('.')
+  const names = labels.map((_, index) => labels.slice(index).join('.'))
+  // Several at once, because names can have more than a hundred labels.
+  for (let at = 0; at < names.length; at += 6) {
+    const some = names.slice(at, at + 6)
+    const results = await Promise.all(some.map((each) => resolver.resolve(each, 'CAA', signal)))
+    const deciding = results.findIndex(({ outcome }) => outcome === 'found' || !isEmpty(outcome))
+    const result = results[deciding]
+    const found = some[deciding]
+    if (result === undefined || found === undefined) continue
+    return { at: found, records: result.records, failure: result.outcome === 'found' ? null : failureOf(result) }
+  }
+  return { at: name, records: [], failure: null }
+}
+
+const isEmpty = (outcome: Resolution['outcome']): boolean => outcome === 'no_data' || outcome === 'no_name'
+
+const failureOf = ({ outcome, failure }: Resolution): string => failure ?? outcome
+
+/**
+ * Reads the TXT records that prove whose the name is. The authoritative servers are asked when the recursive ones have
+ * nothing that fits: those keep for a while that there was nothing.
+ */
+async function readOwnership(
+  resolver: Resolver,
+  { name, token }: CheckedDomain,
+  zone: ZoneFacts | null,
+  signal: AbortSignal,
+): Promise<CheckFacts['ownership']> {
+  const at = ownershipName(name)
+  const result = await resolver.resolve(at, 'TXT', signal)
+  const kept = result.records.flatMap((each) => (each.type === 'TXT' ? [each.text] : []))
+  if (kept.some((value) => isToken(value, token))) return { values: kept, failure: null }
+  const fresh = await askFresh(resolver, zone, at, 'TXT', signal)
+  const values = fresh?.flatMap((each) => (each.type === 'TXT' ? [each.text] : [])) ?? kept
+  return { values, failure: values.length > 0 || isEmpty(result.outcome) ? null : failureOf(result) }
+}
+
+/** Tells if a TXT record has a value; forms of providers add quotes and spaces to what people paste. */
+export const isToken = (value: string, token: string | null): boolean =>
+  value.replace(/^[\s"']+|[\s"']+$/g, '') === token
+
+async function readChallenge(
+  resolver: Resolver,
+  { name, challengeTarget }: CheckedDomain,
+  zone: ZoneFacts | null,
+  signal: AbortSignal,
+): Promise<CheckFacts['challenge']> {
+  if (challengeTarget === null || !isWildcard(name)) return null
+  const at = challengeName(name)
+  const result = await resolver.resolve(at, 'TXT', signal)
+  const targets = result.names.slice(1)
+  if (targets.includes(challengeTarget)) return { targets, failure: null }
+  const fresh = await askFresh(resolver, zone, at, 'CNAME', signal)
+  const aliases = fresh?.flatMap((each) => (each.type === 'CNAME' ? [each.target] : [])) ?? targets
+  const failed = aliases.length === 0 && !isEmpty(result.outcome) && result.outcome !== 'found'
+  return { targets: aliases, failure: failed ? failureOf(result) : null }
+}
+
+/** Returns the records of a name as an authoritative server has them now; null when none tells. */
+async function askFresh(resolver: Resolver, zone: ZoneFacts | null, name: string, type: DnsType, signal: AbortSignal) {
+  const server = zone?.answers.find(({ state }) => state === 'answers')
+  if (server === undefined) return null
+  try {
+    const answer = await resolver.askAuthority(server.address, { name, type }, signal)
+    return answer.isAuthoritative ? answer.answers.filter((each) => each.name === name) : null
+  } catch {
+    signal.throwIfAborted()
+    return null
+  }
+}
+
+/** Tries the addresses of a name over HTTP, and those at which another one answers for the server's own host, too. */
+async function tryAddresses(
+  { probe, allows }: GatherDependencies,
+  host: string,
+  found: readonly string[],
+  own: OwnFacts,
+  signal: AbortSignal,
+): Promise<ProbeFacts[]> {
+  if (probe === null) return []
+  const tried = found.filter((address) => own.addresses.includes(address) || allows(address)).slice(0, mostProbes)
+  return Promise.all(
+    tried.map(async (address): Promise<ProbeFacts> => {
+      const result = await probe(host, address, signal)
+      const isStrange = result.outcome !== 'reached' && own.addresses.includes(address)
+      return { address, result, ofServer: isStrange ? await probe(own.host, address, signal) : null }
+    }),
+  )
+}

@@ -1,0 +1,246 @@
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
+import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import type { HandlersOf } from '../http/call.ts'
+import type { TenantProject } from '../http/principal.ts'
+import { type AttemptLimit, createAttemptLimiter } from '../platform/attempts.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { newId } from '../platform/ids.ts'
+import type { Totals } from '../platform/plans/totals.ts'
+import { type Plans, planNamed } from '../platform/plans.ts'
+import type { ParsedName } from './names/parse.ts'
+import { registrableDomain } from './names/suffixes.ts'
+import { contestedOf, newDomainToken } from './ownership.ts'
+import { type DomainCertificate, domainView } from './presentation.ts'
+import { electPrimary, setPrimary } from './primary.ts'
+import { countDomains, findDomain, insertDomain, ofAccount, pageOfDomains } from './rows.ts'
+import type { RunCheck } from './run-check.ts'
+import type { LockApp } from './settle.ts'
+import { type DomainRecord, type DomainRow, tablesOf } from './tables.ts'
+
+export interface DomainHandlerDependencies {
+  readonly database: Database
+  readonly findApp: (on: Database | Transaction, projectId: string, appId: string) => Promise<object | undefined>
+  readonly lockApp: LockApp
+  readonly totals: Pick<Totals, 'assertRoom'>
+  readonly plans: Plans
+  readonly names: DomainNames
+  readonly runCheck: RunCheck
+  /** Returns the certificates of domains, by the ids of the domains. */
+  readonly certificatesOf: (domains: readonly DomainRow[]) => Promise<ReadonlyMap<string, DomainCertificate>>
+}
+
+/** The names of domains as this server reads and shows them. */
+export interface DomainNames {
+  /** Null when apps can have domains; otherwise why not. */
+  readonly refusal: string | null
+  readonly parse: (text: string) => ParsedName
+  readonly unicodeOf: (name: string) => string
+  readonly urlOf: (name: string) => string
+  /** Returns the DNS records to set, by the ids of the domains. */
+  readonly recordsOf: (domains: readonly DomainOfRecords[]) => Promise<ReadonlyMap<string, readonly DomainRecord[]>>
+}
+
+export interface DomainOfRecords extends Pick<DomainRow, 'id' | 'app_id' | 'name'> {
+  /** Null when nothing is to be proved. */
+  readonly token: string | null
+}
+
+type Domain = ResponseBody<'domains.get'>
+
+/** By account and name, so that a domain that is removed and added again has no further checks. */
+const checkLimit: AttemptLimit = { name: 'domains.check', most: 6, windowMs: 60_000 }
+
+/** The domains of apps as their owners read and change them. */
+export function domainHandlers(dependencies: DomainHandlerDependencies): HandlersOf<'domains'> {
+  const { database, lockApp } = dependencies
+  const limiter = createAttemptLimiter(database, checkLimit)
+  const { assertApp, found, held } = accessTo(dependencies)
+  const view = async (on: Database | Transaction, row: DomainRow) => onlyOne(await viewsOf(dependencies, on, [row]))
+
+  return {
+    async 'domains.list'({ project, params, page }) {
+      await assertApp(database, project, params.app_id)
+      const { rows, next } = await pageOfDomains(database, params.app_id, page)
+      const { refusal } = dependencies.names
+      return { body: { domains: await viewsOf(dependencies, database, rows), refusal }, next }
+    },
+
+    'domains.get': async ({ project, params }) => view(database, await found(database, project, params)),
+
+    async 'domains.create'({ transaction, project, params, body, note }) {
+      await assertApp(transaction, project, params.app_id)
+      await lockApp(transaction, params.app_id)
+      // Deleted before the lock.
+      await assertApp(transaction, project, params.app_id)
+      const row = await create(dependencies, transaction, { project, appId: params.app_id, ...body })
+      note({ app_id: params.app_id, name: row.name })
+      return view(transaction, row)
+    },
+
+    async 'domains.update'({ transaction, project, params, body, note }) {
+      const row = await held(transaction, project, params)
+      await change(transaction, row, body)
+      note({ app_id: row.app_id, name: row.name, ...body })
+      return view(transaction, await found(transaction, project, params))
+    },
+
+    async 'domains.delete'({ transaction, project, params, note }) {
+      const { id, app_id, name } = await held(transaction, project, params)
+      await tablesOf(transaction).deleteFrom('domains').where('id', '=', id).execute()
+      await electPrimary(transaction, app_id)
+      note({ app_id, name })
+      return undefined
+    },
+
+    async 'domains.check'({ project, params, audit, note, request }) {
+      const row = await found(database, project, params)
+      assertCanServe(dependencies.names)
+      const retryAfter = await limiter.take(`${row.account_id} ${row.name}`)
+      if (retryAfter !== undefined) throw tooOften(retryAfter)
+      note({ app_id: params.app_id, name: row.name })
+      const within = (transaction: Transaction) => audit(transaction, row.id)
+      await dependencies.runCheck(row, { isAsked: true, signal: request.signal, within })
+      return view(database, await found(database, project, params))
+    },
+  }
+}
+
+type Params = Readonly<Record<'app_id' | 'id', string>>
+
+/** Finds the domains of a project. All throw `not_found`. */
+function accessTo({ findApp, lockApp }: Pick<DomainHandlerDependencies, 'findApp' | 'lockApp'>) {
+  const assertApp = async (on: Database | Transaction, project: TenantProject, appId: string): Promise<void> => {
+    if ((await findApp(on, project.id, appId)) === undefined) throw notFound()
+  }
+  const found = async (on: Database | Transaction, project: TenantProject, params: Params): Promise<DomainRow> => {
+    await assertApp(on, project, params.app_id)
+    return existing(await findDomain(on, params.app_id, params.id))
+  }
+  return {
+    assertApp,
+    found,
+    /** Under the lock of the app, which every change of its domains takes. */
+    async held(transaction: Transaction, project: TenantProject, params: Params): Promise<DomainRow> {
+      await assertApp(transaction, project, params.app_id)
+      await lockApp(transaction, params.app_id)
+      return existing(await findDomain(transaction, params.app_id, params.id))
+    },
+  }
+}
+
+function assertCanServe({ refusal }: DomainNames): void {
+  if (refusal !== null) throw new ApiError('invalid_request', refusal)
+}
+
+function tooOften(retryAfter: number): ApiError {
+  const message = `The domain was checked ${checkLimit.most} times within a minute. Try again in ${retryAfter} seconds.`
+  return new ApiError('invalid_request', message, { most: checkLimit.most, retry_after: retryAfter })
+}
+
+async function create(
+  { names, totals, plans }: DomainHandlerDependencies,
+  transaction: Transaction,
+  asked: BodyOutput<'domains.create'> & { readonly project: TenantProject; readonly appId: string },
+): Promise<DomainRow> {
+  const { project, appId, redirect } = asked
+  const { id: project_id, accountId: account_id } = project
+  assertCanServe(names)
+  const parsed = names.parse(asked.name)
+  if (!parsed.ok) throw invalidRequest({ field: 'name', message: parsed.message })
+  const { name } = parsed
+  if (redirect && isWildcard(name)) throw invalidRequest(wildcardRedirects)
+  await totals.assertRoom(transaction, account_id, 'domains', () => countDomains(transaction, { account_id }))
+  await assertNew(transaction, account_id, { appId, name })
+  const most = planNamed(plans, project.plan).domains
+  if ((await countDomains(transaction, { app_id: appId })) >= most) throw planIsFull(project.plan, most)
+  const token = newDomainToken()
+  return insertDomain(transaction, {
+    ...{ id: newId('domain'), app_id: appId, project_id, account_id, name, redirect, token },
+    registered: registrableDomain(name.replace(/^\*\./, '')) ?? name,
+  })
+}
+
+/** Apps of an account may be in projects that a key must not read, so no other app is named. */
+async function assertNew(
+  transaction: Transaction,
+  accountId: string,
+  { appId, name }: { readonly appId: string; readonly name: string },
+): Promise<void> {
+  const known = await ofAccount(transaction, accountId, name)
+  if (known === undefined) return
+  const message =
+    known.app_id === appId
+      ? 'is a domain of this app already'
+      : 'is a domain of another app of this account: remove it there first'
+  throw invalidRequest({ field: 'name', message })
+}
+
+function planIsFull(plan: string, most: number): ApiError {
+  return new ApiError(
+    'invalid_request',
+    `name: the plan ${plan} of this project allows ${most} domains for an app, and it has them. Remove one that is not needed ` +
+      'any more, or give the project a larger plan.',
+    { field: 'name', most_domains: most },
+  )
+}
+
+const isWildcard = (name: string): boolean => name.startsWith('*.')
+
+const wildcardRedirects = { field: 'redirect', message: 'must be false for a wildcard' }
+
+/** Throws `invalid_request` for a change that the domain cannot have. The app is locked. */
+async function change(transaction: Transaction, row: DomainRow, body: BodyOutput<'domains.update'>): Promise<void> {
+  const isPrimary = body.primary ?? row.is_primary
+  if (isPrimary && isWildcard(row.name)) {
+    throw invalidRequest({
+      field: 'primary',
+      message: 'must not be a wildcard, which is no address to send visitors to',
+    })
+  }
+  if (isPrimary && row.status === 'pending') {
+    throw invalidRequest({ field: 'primary', message: 'must be a domain that is verified: set its DNS records first' })
+  }
+  if (body.redirect === true && isWildcard(row.name)) throw invalidRequest(wildcardRedirects)
+  if (body.redirect === true && isPrimary) {
+    throw invalidRequest({
+      field: 'redirect',
+      message: 'must be false for the primary domain: make another one primary',
+    })
+  }
+  // A domain that is made primary is to answer, also when others could.
+  const redirect = body.redirect ?? (body.primary === true ? false : row.redirect)
+  await tablesOf(transaction).updateTable('domains').set({ redirect }).where('id', '=', row.id).execute()
+  if (body.primary === true && !row.is_primary) await setPrimary(transaction, row.app_id, row.id)
+  else await electPrimary(transaction, row.app_id)
+}
+
+async function viewsOf(
+  { names, certificatesOf }: Pick<DomainHandlerDependencies, 'names' | 'certificatesOf'>,
+  on: Database | Transaction,
+  rows: readonly DomainRow[],
+): Promise<Domain[]> {
+  const contested = await contestedOf(on, rows)
+  const certificates = await certificatesOf(rows)
+  const records = await names.recordsOf(
+    rows.map(({ id, app_id, name, token }) => ({ id, app_id, name, token: contested.has(id) ? token : null })),
+  )
+  return rows.map((row) =>
+    domainView(row, {
+      unicodeName: names.unicodeOf(row.name),
+      url: names.urlOf(row.name),
+      records: records.get(row.id) ?? [],
+      certificate: certificates.get(row.id) ?? null,
+    }),
+  )
+}
+
+function onlyOne(views: readonly Domain[]): Domain {
+  const [view] = views
+  if (view === undefined) throw notFound()
+  return view
+}
+
+function existing(row: DomainRow | undefined): DomainRow {
+  if (row === undefined) throw notFound()
+  return row
+}

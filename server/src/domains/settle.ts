@@ -1,0 +1,94 @@
+import type { Transaction } from '../platform/database.ts'
+import { afterCheck, type CheckHistory, nextCheckAt } from './due.ts'
+import { claimed, contested, contestedOf, displace, hold, rivalOf } from './ownership.ts'
+import { electPrimary } from './primary.ts'
+import { holdDomain, lockNames } from './rows.ts'
+import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
+
+/** The DNS of a domain as a check has found it. */
+export interface Findings {
+  /** True when visitors of the name reach this server, and a certificate can be had where this server obtains them. */
+  readonly isRight: boolean
+  /** True when the TXT record with the token of the domain is there. */
+  readonly isProven: boolean
+  readonly problems: readonly DomainProblem[]
+}
+
+/** Locks an app until the transaction ends. */
+export type LockApp = (transaction: Transaction, appId: string) => Promise<void>
+
+/**
+ * Lets a domain follow the findings of a check: it is served, or not any more, and the name is taken away from another account.
+ * Does nothing for a domain that is gone, or whose token has changed since: the check has looked for the old one.
+ *
+ * @param checked the domain as it was checked
+ * @param isAsked true when its owner has asked for the check
+ */
+export async function settle(
+  transaction: Transaction,
+  lockApp: LockApp,
+  check: {
+    readonly checked: Pick<DomainRow, 'id' | 'token' | 'registered' | 'app_id' | 'name'>
+    readonly findings: Findings
+    readonly isAsked: boolean
+    readonly now: Date
+  },
+): Promise<void> {
+  const { checked, findings, isAsked, now } = check
+  // In this order everywhere: names, apps by their ids, rows.
+  await lockNames(transaction, checked)
+  const rival = await rivalOf(transaction, checked)
+  const appIds = [...new Set([checked.app_id, ...(rival === undefined ? [] : [rival.app_id])])].sort()
+  for (const appId of appIds) await lockApp(transaction, appId)
+  const domain = await holdDomain(transaction, checked.id)
+  if (domain === undefined || domain.token !== checked.token) return
+  const before: CheckHistory = isAsked ? { ...domain, asked_at: now, checks: 0 } : domain
+  if (domain.status === 'pending') await settlePending(transaction, { domain, before, rival, findings, now })
+  else await store(transaction, domain, afterCheck(before, findings.isRight, now), findings.problems, now)
+  for (const appId of appIds) await electPrimary(transaction, appId)
+}
+
+async function settlePending(
+  transaction: Transaction,
+  given: {
+    readonly domain: DomainRow
+    readonly before: CheckHistory
+    readonly rival: Pick<DomainRow, 'id'> | undefined
+    readonly findings: Findings
+    readonly now: Date
+  },
+): Promise<void> {
+  const { domain, before, rival, findings, now } = given
+  const isContested = (await contestedOf(transaction, [domain])).has(domain.id)
+  const unproven = isContested && !findings.isProven
+  const history = { ...before, checks: before.checks + 1 }
+  if (!findings.isRight || unproven) {
+    const wasClaimed = domain.problems.some(({ code }) => code === claimed(domain.name).code)
+    const ownership = unproven ? [wasClaimed ? claimed(domain.name) : contested(domain.name)] : []
+    return store(transaction, domain, history, [...ownership, ...findings.problems], now)
+  }
+  if (rival !== undefined) await displace(transaction, { id: rival.id, name: domain.name }, now)
+  await store(transaction, domain, { ...history, status: 'active' }, findings.problems, now)
+  await hold(transaction, domain, now)
+}
+
+async function store(
+  transaction: Transaction,
+  { id, served_since }: DomainRow,
+  history: CheckHistory,
+  problems: readonly DomainProblem[],
+  now: Date,
+): Promise<void> {
+  const { status, asked_at, checks, wrong_checks, wrong_since } = history
+  await tablesOf(transaction)
+    .updateTable('domains')
+    .set({
+      ...{ status, asked_at, checks, wrong_checks, wrong_since },
+      problems: JSON.stringify(problems),
+      checked_at: now,
+      next_check_at: nextCheckAt(history, now),
+      served_since: status === 'pending' ? null : (served_since ?? now),
+    })
+    .where('id', '=', id)
+    .execute()
+}

@@ -1,0 +1,209 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { sleepUntilAborted } from '../platform/abort.ts'
+import type { EdgeConfig } from '../platform/config.ts'
+import type { Logger } from '../platform/logger.ts'
+import { listenAndClose } from '../platform/machine/port.ts'
+import type { LesserUser } from '../platform/machine/rights.ts'
+import { type Release, tryStartLock } from '../platform/machine/start-lock.ts'
+import { bootId } from '../platform/processes.ts'
+import { adminAt } from './admin.ts'
+import { type Caddy, findCaddy } from './caddy.ts'
+import { caddyConfiguration } from './configuration.ts'
+import {
+  type EdgeHome,
+  edgeHome,
+  keptQuestions,
+  makeHome,
+  type Questions,
+  replaceQuestions,
+  writeWhole,
+} from './home.ts'
+import { isTaken, PortTakenError, reasonOf } from './problems.ts'
+import { endCaddy, startCaddy } from './process.ts'
+import { type EdgeRecord, findRunning, writeRecord } from './record.ts'
+
+export interface EdgeOptions {
+  readonly dataDirectory: string
+  readonly config: EdgeConfig
+  /** Addresses and networks (CIDR) whose X-Forwarded-* headers are believed. */
+  readonly trustedProxies: readonly string[]
+  /** The sockets of the gateway: for public traffic, and for questions about certificates. */
+  readonly gateway: { readonly apps: string; readonly questions: string }
+  /** The unprivileged user that Caddy runs as; `null` for that of the server. */
+  readonly runAs: LesserUser | null
+  /** The `PATH` on which Caddy is looked for. */
+  readonly path: string
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Throws when another server leads: the edge is that one's then. */
+  readonly fence: () => void
+}
+
+export interface Ensured {
+  readonly record: EdgeRecord
+  /** A reason why the Caddy that runs does not run as configured; `null` when it does. */
+  readonly problem: string | null
+}
+
+const lockRetryMs = 100
+/** Caddy closes its ports as soon as it begins to end; that of HTTP/3 maybe only when its last request has ended. */
+const portsFreeMs = 15_000
+/** A Caddy that no server knows serves nobody. */
+const unknownGraceMs = 1_000
+
+/**
+ * Makes sure that one Caddy runs with these settings: leaves the one that does, gives it other settings, puts one of another
+ * version in its place, or starts it. Servers that try it at the same time do so one after the other.
+ */
+export async function ensureEdge(options: EdgeOptions, signal: AbortSignal): Promise<Ensured> {
+  const home = edgeHome(options.dataDirectory)
+  await makeHome(home, options.runAs?.user ?? null)
+  const release = await takeLock(home.startLock, signal)
+  try {
+    options.fence()
+    const { current, others } = await findRunning(home, options.runAs?.user ?? null)
+    const cleared = Promise.all(others.map((other) => endCaddy(other, unknownGraceMs)))
+    if (current !== null) return await keep(options, home, current, signal)
+    await cleared
+    const caddy = await findCaddy(options.path)
+    await assertPortsFree(options.config)
+    return { record: await start(options, home, caddy, signal), problem: null }
+  } finally {
+    await release()
+  }
+}
+
+async function takeLock(path: string, signal: AbortSignal): Promise<Release> {
+  for (;;) {
+    signal.throwIfAborted()
+    const release = await tryStartLock(path)
+    if (release !== null) return release
+    await sleepUntilAborted(lockRetryMs, signal)
+  }
+}
+
+/** Adopts the Caddy that runs. Changes it only where it has to. */
+async function keep(options: EdgeOptions, home: EdgeHome, current: EdgeRecord, signal: AbortSignal): Promise<Ensured> {
+  try {
+    const caddy = await findCaddy(options.path)
+    if (caddy.version !== current.version)
+      return { record: await replace(options, home, current, caddy, signal), problem: null }
+    return { record: await reload(options, home, current), problem: null }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { record: current, problem: `the edge runs as it was before: ${await reasonOf(error, options.config)}` }
+  }
+}
+
+/** Ends the Caddy that runs, which may finish its requests, and starts one of another version as soon as the ports are free. */
+async function replace(
+  options: EdgeOptions,
+  home: EdgeHome,
+  current: EdgeRecord,
+  caddy: Caddy,
+  signal: AbortSignal,
+): Promise<EdgeRecord> {
+  options.logger.info({ from: current.version, to: caddy.version, pid: current.pid }, 'Caddy is replaced')
+  const ended = endCaddy(current)
+  ended.catch((error: unknown) => options.logger.error({ err: error }, 'the former Caddy does not end'))
+  const deadline = performance.now() + portsFreeMs
+  for (;;) {
+    try {
+      return await start(options, home, caddy, signal)
+    } catch (error) {
+      if (!isTaken(error) || performance.now() > deadline) throw error
+      await sleepUntilAborted(lockRetryMs, signal)
+    }
+  }
+}
+
+/** Gives the Caddy that runs the settings of now, if it has others. */
+async function reload(options: EdgeOptions, home: EdgeHome, current: EdgeRecord): Promise<EdgeRecord> {
+  const questions = await keptQuestions(home)
+  const fingerprint = fingerprintOf(options, home, questions)
+  if (fingerprint === current.configuration) {
+    options.logger.info({ pid: current.pid, version: current.version }, 'Caddy serves already')
+    return current
+  }
+  options.logger.info({ pid: current.pid }, 'the settings of the edge have changed: Caddy loads them')
+  const text = configurationOf(options, home, questions, current.admin)
+  await adminAt(current.admin).load(text)
+  const record = { ...current, configuration: fingerprint }
+  await writeWhole(home.configuration, text, options.runAs?.user)
+  await writeRecord(home, record)
+  return record
+}
+
+async function start(options: EdgeOptions, home: EdgeHome, caddy: Caddy, signal: AbortSignal): Promise<EdgeRecord> {
+  const questions = await keptQuestions(home)
+  try {
+    return await startWith(options, home, caddy, questions, signal)
+  } catch (error) {
+    if (!isTaken(error, questions.port)) throw error
+    return startWith(options, home, caddy, await replaceQuestions(home), signal)
+  }
+}
+
+async function startWith(
+  options: EdgeOptions,
+  home: EdgeHome,
+  { file, version }: Caddy,
+  questions: Questions,
+  signal: AbortSignal,
+): Promise<EdgeRecord> {
+  const { runAs, logger } = options
+  const begin = performance.now()
+  // A path of its own: the one before removes its socket when it ends, maybe later.
+  const id = randomBytes(4).toString('hex')
+  const admin = join(home.admin, `admin.${id}.sock`)
+  await writeWhole(home.configuration, configurationOf(options, home, questions, admin), runAs?.user)
+  const identity = await startCaddy({ home, file, runAs, pidFile: join(home.caddy, `caddy.${id}.pid`), signal })
+  const configuration = fingerprintOf(options, home, questions)
+  const record = { ...identity, boot: bootId(), version, configuration, admin }
+  await writeRecord(home, record)
+  await removeOldFiles(home, id)
+  logger.info({ pid: record.pid, version, ms: Math.round(performance.now() - begin) }, 'Caddy serves')
+  return record
+}
+
+/** Caddys that were killed have left theirs. */
+async function removeOldFiles({ admin, caddy }: EdgeHome, newest: string): Promise<void> {
+  for (const folder of new Set([admin, caddy])) {
+    const names = (await readdir(folder)).filter((name) => /^(admin\.\w{8}\.sock|caddy\.\w{8}\.pid)$/.test(name))
+    const old = names.filter((name) => !name.includes(newest))
+    await Promise.all(old.map((name) => rm(join(folder, name), { force: true })))
+  }
+}
+
+/** Caddy shares its ports with others of its user, so that it would not notice that another installation has them. */
+async function assertPortsFree({ httpPort, httpsPort }: EdgeConfig): Promise<void> {
+  for (const port of [httpPort, httpsPort]) {
+    const error = (await listenAndClose(port, '0.0.0.0')) ?? (await listenAndClose(port, '::'))
+    // Others, such as a lack of rights or of IPv6, are Caddy's to find: it may have more rights.
+    if (error?.code === 'EADDRINUSE') throw new PortTakenError(port)
+  }
+}
+
+function configurationOf(options: EdgeOptions, home: EdgeHome, questions: Questions, admin: string): string {
+  const { config, trustedProxies, gateway } = options
+  return JSON.stringify(
+    caddyConfiguration({
+      httpPort: config.httpPort,
+      httpsPort: config.httpsPort,
+      dashboardHost: config.dashboardHost,
+      trustedProxies,
+      sockets: { api: home.api, ...gateway, admin },
+      questionsPort: questions.port,
+      token: questions.token,
+      folder: home.caddy,
+    }),
+  )
+}
+
+/** Identifies a configuration, whatever the path of the socket for its operator is. */
+function fingerprintOf(options: EdgeOptions, home: EdgeHome, questions: Questions): string {
+  return createHash('sha256')
+    .update(configurationOf(options, home, questions, ''))
+    .digest('hex')
+}

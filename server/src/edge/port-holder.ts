@@ -1,0 +1,23 @@
+import { readdir } from 'node:fs/promises'
+import { listeningSockets, readStat, socketsHeldBy } from '../platform/processes.ts'
+
+/** A program that listens on a port. */
+export interface PortHolder {
+  readonly pid: number
+  /** The short name of its executable. */
+  readonly command: string
+}
+
+/** Finds the program that listens on a TCP port of this machine. `null` when it is another user's, or there is none. */
+export async function findHolder(port: number): Promise<PortHolder | null> {
+  const sockets = (await listeningSockets()).filter((socket) => socket.port === port)
+  const inodes = new Set(sockets.map(({ inode }) => inode))
+  if (inodes.size === 0) return null
+  const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
+  for (const pid of pids) {
+    const held = (await socketsHeldBy([pid])).get(pid) ?? []
+    const command = held.some((inode) => inodes.has(inode)) ? readStat(pid)?.command : undefined
+    if (command !== undefined) return { pid, command }
+  }
+  return null
+}

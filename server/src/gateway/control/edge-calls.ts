@@ -1,0 +1,91 @@
+import { isIP } from 'node:net'
+import type { AppNames, HostName } from './host-names.ts'
+
+/** The server's own part of a gateway that stands behind an edge, which ends TLS. */
+export interface EdgeOptions {
+  /** Host names of the server itself, such as that of the dashboard: no app has them. */
+  readonly hosts: readonly string[]
+  /** The port on which the public reaches the edge by HTTPS. */
+  readonly httpsPort: number
+}
+
+/** The calls about what the edge serves. `client.ts` says what each one does. */
+export interface EdgeCalls {
+  readonly name: { readonly parameters: AppNames; readonly result: null }
+  readonly certify: {
+    /** `pem` holds the private key and the certificates from the name's own upwards. */
+    readonly parameters: { readonly name: string; readonly pem: string | null }
+    readonly result: null
+  }
+  readonly answerAt: {
+    readonly parameters: { readonly path: string; readonly body: string | null }
+    readonly result: null
+  }
+}
+
+export type EdgeCallName = keyof EdgeCalls
+
+/** One such call, with its parameters. */
+export type EdgeCall = {
+  [Name in EdgeCallName]: { readonly name: Name; readonly parameters: EdgeCalls[Name]['parameters'] }
+}[EdgeCallName]
+
+/** Somebody needs the certificate of a name, or of a wildcard, that is served here and has none. */
+export interface Uncertified {
+  readonly type: 'uncertified'
+  readonly hostname: string
+}
+
+/** The host names, certificates and answers that a gateway has. Of the last two it tells the names: it gives no key away. */
+export interface EdgeState {
+  readonly names: readonly AppNames[]
+  readonly certificates: readonly string[]
+  readonly answers: readonly string[]
+}
+
+const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
+const HOSTNAME = new RegExp(`^${label}(?:\\.${label})*$`)
+/** The longest name that DNS carries (RFC 1035, section 2.3.4), as text. */
+const longestName = 253
+const ANSWER_PATH = /^\/\.well-known\/[\w.~!$&'()*+,;=:@%/-]{1,1000}$/
+const longestAnswer = 64 * 1024
+const longestPem = 1024 * 1024
+
+/** True for the name of a host in lower case, without the root's dot; not for addresses and wildcards. */
+export function isHostname(name: unknown): name is string {
+  return typeof name === 'string' && name.length <= longestName && HOSTNAME.test(name) && isIP(name) === 0
+}
+
+/** True for the name of a host, or `*.` and one. */
+export function isHostnameOrWildcard(name: unknown): name is string {
+  return isHostname(typeof name === 'string' && name.startsWith('*.') ? name.slice(2) : name)
+}
+
+/** Throws for parameters that no gateway accepts. */
+export const assertEdgeCall: {
+  readonly [Name in EdgeCallName]: (parameters: EdgeCalls[Name]['parameters']) => void
+} = {
+  name({ appId, names }) {
+    if (typeof appId !== 'string' || !Array.isArray(names)) throw new TypeError('an app lacks its names')
+    if (!names.every(isName)) throw new TypeError('a name is none of a host')
+  },
+  certify({ name, pem }) {
+    if (!isHostnameOrWildcard(name)) throw new TypeError('a certificate is for no name of a host')
+    if (pem !== null && !(isText(pem, longestPem) && pem.includes('-----BEGIN ')))
+      throw new TypeError('a certificate is not in PEM form')
+  },
+  answerAt({ path, body }) {
+    if (typeof path !== 'string' || !ANSWER_PATH.test(path))
+      throw new TypeError('only a path below /.well-known/ has an answer')
+    if (body !== null && !isText(body, longestAnswer)) throw new TypeError('an answer is a short text')
+  },
+}
+
+function isName(name: HostName | null): boolean {
+  if (typeof name !== 'object' || name === null) return false
+  return isHostnameOrWildcard(name.hostname) && (name.redirectTo === null || isHostname(name.redirectTo))
+}
+
+function isText(text: unknown, longest: number): boolean {
+  return typeof text === 'string' && text.length <= longest
+}

@@ -1,0 +1,121 @@
+import type { Server as NetServer } from 'node:net'
+import type { Gate } from '../../platform/slots/gates.ts'
+import {
+  type EdgeCall,
+  type EdgeCallName,
+  type EdgeOptions,
+  type EdgeState,
+  isHostname,
+} from '../control/edge-calls.ts'
+import { createHostNames, type HostNames, wildcardOf } from '../control/host-names.ts'
+import type { Log } from '../control/log.ts'
+import type { Handlers } from '../control/serve-calls.ts'
+import type { AppProxy } from '../exchange/proxy.ts'
+import { hostnameOf } from '../http1/target.ts'
+import type { AppTable } from './app-table.ts'
+import { createEdgeHandler, type Found } from './edge-requests.ts'
+import { createListener, type Listener, type Share } from './listener.ts'
+
+/** The part of an engine that answers what an edge, which ends TLS, passes on, and knows what the edge serves. */
+export interface Edge {
+  readonly handlers: Pick<Handlers<NetServer>, EdgeCallName>
+  /** Null when there is no edge. */
+  readonly listener: Listener | null
+  /**
+   * Finds the open app that has the host of an authority on the port that all apps share: by its address, and where no edge
+   * has them, by a further name.
+   */
+  findAtPort(authority: string): Found | null
+  /**
+   * Returns the name under which a host is served here, which may be a wildcard; null when it is not. `hostname` is in lower
+   * case, without the root's dot.
+   */
+  servedAs(hostname: string): string | null
+  /** Returns the certificate of a host, its own or that of its wildcard, with its key in PEM form. */
+  certificateOf(hostname: string): Buffer | null
+  state(): EdgeState
+  /** Returns the calls that give another process the names and answers of this one, and the certificates. */
+  calls(what: { readonly withCertificates: boolean }): EdgeCall[]
+  /** Forgets the names of an app that was closed. */
+  forget(appId: string): void
+}
+
+export interface EdgeParts {
+  readonly options: EdgeOptions | null
+  readonly log: Log
+  readonly table: AppTable
+  /** Believes what the edge says of the client. */
+  readonly proxy: AppProxy
+  readonly gate: Gate
+  readonly share: Share | undefined
+  /** Called when there are other names or certificates than before. */
+  readonly onChanged: () => void
+}
+
+export function createEdge({ options, table, onChanged, ...parts }: EdgeParts): Edge {
+  const names = createHostNames()
+  const certificates = new Map<string, Buffer>()
+  const answers = new Map<string, string>()
+  const find = createDirectory(options, table, names)
+  const listener =
+    options &&
+    createListener({
+      log: parts.log,
+      gate: parts.gate,
+      share: parts.share,
+      handle: createEdgeHandler({ find, answers, proxy: parts.proxy, httpsPort: options.httpsPort }),
+    })
+
+  return {
+    handlers: {
+      async name(parameters) {
+        names.set(parameters.appId, parameters.names)
+        onChanged()
+        return null
+      },
+      async certify({ name, pem }) {
+        if (pem === null) certificates.delete(name)
+        else certificates.set(name, Buffer.from(pem))
+        onChanged()
+        return null
+      },
+      async answerAt({ path, body }) {
+        if (body === null) answers.delete(path)
+        else answers.set(path, body)
+        return null
+      },
+    },
+    listener,
+    findAtPort: options === null ? find : createDirectory(options, table, createHostNames()),
+    servedAs: (hostname) => (options?.hosts.includes(hostname) ? hostname : (find(hostname)?.hostname ?? null)),
+    certificateOf: (hostname) => certificates.get(hostname) ?? certificates.get(wildcardOf(hostname)) ?? null,
+    state: () => ({ names: names.all(), certificates: [...certificates.keys()], answers: [...answers.keys()] }),
+    calls: ({ withCertificates }) => [
+      ...names.all().map((parameters) => ({ name: 'name', parameters }) as const),
+      ...[...answers].map(([path, body]) => ({ name: 'answerAt', parameters: { path, body } }) as const),
+      ...(withCertificates ? [...certificates] : []).map(
+        ([name, pem]) => ({ name: 'certify', parameters: { name, pem: pem.toString() } }) as const,
+      ),
+    ],
+    forget(appId) {
+      names.set(appId, [])
+      onChanged()
+    },
+  }
+}
+
+/** Finds the open app that has the host of an authority: by its address first. The server's own hosts belong to no app. */
+function createDirectory(options: EdgeOptions | null, table: AppTable, names: HostNames) {
+  const reserved = new Set(options?.hosts)
+  return (authority: string): Found | null => {
+    const hostname = hostnameOf(authority)
+    if (reserved.has(hostname)) return null
+    const addressed = table.byAuthority(authority)
+    if (addressed !== undefined) return { app: addressed, hostname, redirectTo: null }
+    const named = names.find(hostname)
+    // A wildcard covers nothing that no host could be called.
+    if (named === null || (named.hostname.startsWith('*') && !isHostname(hostname))) return null
+    const app = table.get(named.appId)
+    return app === undefined ? null : { ...named, app }
+  }
+}

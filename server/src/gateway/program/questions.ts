@@ -1,0 +1,99 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, request } from '../../platform/machine/http.ts'
+import { isHostname } from '../control/edge-calls.ts'
+import type { Log } from '../control/log.ts'
+import type { Edge } from '../engine/edge.ts'
+import { stopAccepting } from '../engine/stop-accepting.ts'
+import { listenAt } from './socket-file.ts'
+import { createWaitingQuestions, type WaitingQuestions } from './waiting-questions.ts'
+
+/** A TLS client may send a name of 64 KiB, of which each byte may be escaped here: it is answered like any unknown one. */
+const MAX_HEAD_BYTES = 256 * 1024
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** Longer than any question waits. */
+const RETIRE_MS = 35_000
+
+/** Answers an edge that asks for the certificate of a name, and whether it may obtain one itself, which it never may. */
+export interface Questions extends Pick<WaitingQuestions, 'recheck' | 'retell'> {
+  listen(path: string): Promise<void>
+  /** Leaves all questions to the gateway that has taken the path by now. Resolves when no connection is left. */
+  retire(path: string): Promise<void>
+}
+
+export interface QuestionsOptions {
+  readonly edge: Pick<Edge, 'servedAs' | 'certificateOf'>
+  /** Tells the server of a name without a certificate; returns false when no server is there. */
+  readonly tell: (hostname: string) => boolean
+  readonly log: Log
+}
+
+export function createQuestions({ edge, tell, log }: QuestionsOptions): Questions {
+  const waiting = createWaitingQuestions({ edge, tell })
+  let successor: string | null = null
+  const server = createServer(
+    { maxHeaderSize: MAX_HEAD_BYTES, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS },
+    (req, res) => {
+      if (successor !== null) res.shouldKeepAlive = false
+      const [path, query] = (req.url ?? '').split('?', 2)
+      if (req.method !== 'GET' || (path !== '/certificate' && path !== '/ask')) res.writeHead(404).end()
+      else if (path === '/ask') res.writeHead(403).end()
+      else answerCertificate(req, res, hostnameIn(query))
+    },
+  )
+
+  function answerCertificate(req: IncomingMessage, res: ServerResponse, hostname: string | null): void {
+    if (successor !== null) passOn(successor, req, res)
+    else if (hostname === null) res.writeHead(204).end()
+    else {
+      const giveUp = waiting.ask(hostname, (outcome) => {
+        if (outcome === 'elsewhere' && successor !== null) passOn(successor, req, res)
+        else if (typeof outcome === 'string') res.writeHead(204).end()
+        else res.writeHead(200, { 'Content-Length': outcome.length, 'Cache-Control': 'no-store' }).end(outcome)
+      })
+      res.on('close', giveUp)
+    }
+  }
+
+  return {
+    recheck: waiting.recheck,
+    retell: waiting.retell,
+    async listen(path) {
+      await listenAt(server, path)
+      server.on('error', (error) => log.error({ err: error.message }, 'a listener failed'))
+    },
+    async retire(path) {
+      if (!server.listening) return
+      successor = path
+      waiting.endAll('elsewhere')
+      const closed = new Promise((resolve) => server.once('close', resolve))
+      await stopAccepting(server)
+      server.closeIdleConnections()
+      const cut = setTimeout(() => server.closeAllConnections(), RETIRE_MS)
+      await closed
+      clearTimeout(cut)
+    },
+  }
+}
+
+/** Returns the name that a question is about; null for what is no name of a host, and for several. */
+function hostnameIn(query: string | undefined): string | null {
+  const [name = '', ...others] = new URLSearchParams(query).getAll('server_name')
+  // Some letters of other alphabets have a lower case in this one.
+  if (others.length > 0 || !/^[\x21-\x7e]+$/.test(name)) return null
+  const hostname = name.toLowerCase().replace(/\.$/, '')
+  return isHostname(hostname) ? hostname : null
+}
+
+/** Has a question answered by the gateway that listens at the path. */
+function passOn(path: string, { url }: IncomingMessage, res: ServerResponse): void {
+  const question = request({ socketPath: path, path: url, agent: false }, (incoming) => {
+    res.writeHead(incoming.statusCode ?? 204, { 'Content-Length': incoming.headers['content-length'] ?? 0 })
+    incoming.pipe(res)
+  })
+  question.on('error', () => {
+    if (res.headersSent) res.destroy()
+    else res.writeHead(204).end()
+  })
+  res.on('close', () => question.destroy())
+  question.end()
+}

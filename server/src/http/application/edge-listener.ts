@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { lstatSync } from 'node:fs'
+import { chmod, chown, rename, rm } from 'node:fs/promises'
+import type { Server } from 'node:http'
+import { createServer, type Server as NetServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { trustAsEdge } from '../client-address.ts'
+
+/** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the one that leads. */
+export interface EdgeListener {
+  /**
+   * Listens at the path, in the place of any other server. Keeps listening when the leadership is lost, until another server
+   * has taken the path: requests find an open socket all the time.
+   *
+   * @param path in a folder that nobody but the server and the edge may enter
+   * @param gid the group that may connect besides the user of this process; `null` for nobody else
+   */
+  listen(path: string, gid: number | null): Promise<void>
+  /** Stops accepting when another server has taken the path, or after `withinMs`. Resolves when all has been finished. */
+  retire(withinMs: number): Promise<void>
+  /** Stops accepting at once. Resolves when all that was accepted has been finished. */
+  close(): Promise<void>
+}
+
+const lookEveryMs = 50
+/** The path names another socket then, so that this one's queue has only what was in it. */
+const queueMs = 250
+
+interface Listening {
+  readonly socket: NetServer
+  readonly path: string
+  readonly identity: string | null
+}
+
+/** @param server answers the requests; it need not listen itself */
+export function createEdgeListener(server: Server): EdgeListener {
+  let current: Listening | null = null
+
+  const accept = (): NetServer => {
+    // As that of http: a client may end its side before the answer.
+    const socket = createServer({ allowHalfOpen: true })
+    socket.on('connection', (connection) => {
+      trustAsEdge(connection)
+      server.emit('connection', connection)
+    })
+    return socket
+  }
+  const hasPlace = (): boolean => current !== null && identityOf(current.path) === current.identity
+
+  return {
+    async listen(path, gid) {
+      if (current?.path === path && hasPlace()) return
+      const before = current
+      const socket = accept()
+      const beside = `${path}.${process.pid}`
+      await rm(beside, { force: true })
+      socket.listen(beside)
+      await once(socket, 'listening')
+      socket.on('error', () => undefined)
+      await chmod(beside, gid === null ? 0o600 : 0o660)
+      if (gid !== null) await chown(beside, process.getuid?.() ?? 0, gid)
+      const identity = identityOf(beside)
+      await rename(beside, path)
+      current = { socket, path, identity }
+      before?.socket.close()
+    },
+    async retire(withinMs) {
+      if (current === null) return
+      const { socket } = current
+      const deadline = performance.now() + withinMs
+      while (hasPlace() && performance.now() < deadline) await sleep(lookEveryMs)
+      await sleep(queueMs)
+      await end(socket)
+    },
+    async close() {
+      if (current !== null) await end(current.socket)
+    },
+  }
+}
+
+async function end(socket: NetServer): Promise<void> {
+  if (!socket.listening) return
+  const closed = once(socket, 'close')
+  socket.close()
+  await closed
+}
+
+/** Returns what tells a file apart from another one at the same path; null when there is none. */
+function identityOf(path: string): string | null {
+  const info = lstatSync(path, { throwIfNoEntry: false })
+  return info === undefined ? null : `${info.dev} ${info.ino}`
+}

@@ -1,0 +1,16 @@
+import { type EdgeProcess, edgeProcesses } from '../edge/edge.ts'
+import { killAll } from '../platform/processes.ts'
+import type { DataDirectory } from '../platform/startup/data-directory.ts'
+
+/** Finds the Caddys of a data directory: those that run, and one that is recorded and does not run any more. */
+export const findEdges = ({ root }: Pick<DataDirectory, 'root'>): Promise<readonly EdgeProcess[]> => edgeProcesses(root)
+
+/** Ends the Caddys, which finish their requests within `graceMs`. Returns those that ran. */
+export async function endEdges(
+  directory: Pick<DataDirectory, 'root'>,
+  { graceMs }: { readonly graceMs: number },
+): Promise<readonly EdgeProcess[]> {
+  const running = (await findEdges(directory)).filter((edge) => edge.isRunning)
+  if (running.length > 0) await killAll({ leaders: running }, { graceMs })
+  return running
+}

@@ -1,0 +1,43 @@
+import { Agent, get } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { quantile } from './statistics.ts'
+
+/**
+ * Sends requests at an even pace over connections that are kept open, and resolves with the 99th percentile of their times in
+ * milliseconds. A request begins when its time has come, whatever became of those before it, so that a slow answer is no excuse for
+ * those behind it. Rejects when a request fails.
+ */
+export async function steadyP99(
+  url: string,
+  { perSecond, seconds, signal }: { perSecond: number; seconds: number; signal: AbortSignal },
+): Promise<number> {
+  const agent = new Agent({ keepAlive: true })
+  const everyMs = 1_000 / perSecond
+  const begun = performance.now()
+  const times: Promise<number>[] = []
+  try {
+    for (let at = 0; at < perSecond * seconds; at++) {
+      await sleep(Math.max(0, begun + at * everyMs - performance.now()), undefined, { signal })
+      times.push(timed(url, agent))
+    }
+    return quantile(await Promise.all(times), 0.99)
+  } finally {
+    agent.destroy()
+    await Promise.allSettled(times)
+  }
+}
+
+function timed(url: string, agent: Agent): Promise<number> {
+  const begun = performance.now()
+  return new Promise((resolve, reject) => {
+    const request = get(url, { agent }, (response) => {
+      response.resume()
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(performance.now() - begun)
+        else reject(new Error(`${url} answered ${response.statusCode}`))
+      })
+      response.on('error', reject)
+    })
+    request.on('error', reject)
+  })
+}
