@@ -58,7 +58,9 @@ describe.skipIf(why !== null)('the dashboard over HTTPS', { timeout: 180_000 }, 
     await page.getByLabel('E-mail').fill(email)
     await page.getByLabel('Password').fill(password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
+    const refusal = page.getByRole('alert')
+    await Promise.race([page.waitForURL((url) => !url.pathname.startsWith('/sign-in')), refusal.waitFor()])
+    expect(await refusal.allTextContents()).toEqual([])
 
     const { id } = await given.appNamed('shop')
     await openPage(page, `${origin}/projects/${given.projectId}/apps/${id}/domains`)

@@ -36,6 +36,7 @@ const refused: Readonly<Record<string, readonly string[]>> = {
     'example.1',
     'example.0x1f',
     '1.2.3.4.',
+    'example。1',
   ],
   trailing_dot: ['example.com.', 'www.example.com.', 'example。com。'],
   empty_label: ['.', '..', '.example.com', 'www..example.com', 'example.com..', '*..example.com'],

@@ -36,10 +36,10 @@ export const unicodeName = (name: string): string =>
 function readName(text: string): string | NameRefusal {
   if (text === '') return refuse('empty', 'must not be empty: a domain is a name such as shop.example.com')
   if (text.length > longestText) return tooLong
-  const refusal = addressRefusal(text)
-  if (refusal !== undefined) return refusal
   // Other full stops are those of Chinese and Japanese keyboards (UTS 46).
   const plain = text.replace(/[。．｡]/g, '.')
+  const refusal = addressRefusal(plain)
+  if (refusal !== undefined) return refusal
   if (/^[^.]+(\.[^.]+)*\.$/.test(plain)) {
     return refuse('trailing_dot', `must not end in a dot: write ${quote(plain.slice(0, -1))}`)
   }
