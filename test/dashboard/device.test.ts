@@ -1,7 +1,7 @@
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { chromiumPath, noChromium } from '../harness/chromium.ts'
+import { chromiumPath, noChromium, signInOn } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard, user } from '../harness/dashboard.ts'
 
 if (chromiumPath === undefined) noChromium('the page that approves a login')
@@ -28,9 +28,7 @@ describe.skipIf(chromiumPath === undefined)('the page that approves a login', ()
     const page = await context.newPage()
     const login = await begin('workbench')
     await page.goto(login['verification_uri_complete'] ?? '')
-    await page.getByLabel('E-mail').fill(user.email)
-    await page.getByLabel('Password').fill(user.password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
+    await signInOn(page, user)
     await heading(page, 'Approve a login?')
     await page.getByText(login['user_code'] ?? 'no code', { exact: true }).waitFor()
     await page.getByText('workbench', { exact: true }).waitFor()

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { startChallengeDns } from '../harness/challenge-dns.ts'
-import { chromiumPath, launchChromium } from '../harness/chromium.ts'
+import { chromiumPath, launchChromium, signInOn } from '../harness/chromium.ts'
 import { noCaddy } from '../harness/edge.ts'
 import { dashboardHost, edgeSettings } from '../harness/edge-server.ts'
 import { skipped } from '../harness/ordinary-user.ts'
@@ -44,7 +44,7 @@ describe.skipIf(why !== null)('the dashboard over HTTPS', { timeout: 180_000 }, 
     cleanup.defer(() => chromium.close())
     const page = await (await chromium.newContext({ reducedMotion: 'reduce', ignoreHTTPSErrors: true })).newPage()
     page.setDefaultTimeout(60_000)
-    const { email, password } = await given.server.signIn()
+    const user = await given.server.signIn()
     const origin = `https://${dashboardHost}:${given.httpsPort}`
     // The first visitor of the dashboard may come before its certificate does.
     await expect
@@ -55,12 +55,7 @@ describe.skipIf(why !== null)('the dashboard over HTTPS', { timeout: 180_000 }, 
         ),
       )
       .toBe(true)
-    await page.getByLabel('E-mail').fill(email)
-    await page.getByLabel('Password').fill(password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    const refusal = page.getByRole('alert')
-    await Promise.race([page.waitForURL((url) => !url.pathname.startsWith('/sign-in')), refusal.waitFor()])
-    expect(await refusal.allTextContents()).toEqual([])
+    await signInOn(page, user)
 
     const { id } = await given.appNamed('shop')
     await openPage(page, `${origin}/projects/${given.projectId}/apps/${id}/domains`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chromiumPath, launchChromium, noChromium } from '../harness/chromium.ts'
+import { chromiumPath, launchChromium, noChromium, signInOn } from '../harness/chromium.ts'
 import { serverWithImages } from '../harness/image-server.ts'
 import { digestOf } from '../runtimes/example-images.ts'
 import { openPage } from './pages.ts'
@@ -18,12 +18,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', { timeout: 120_000 
     cleanup.defer(() => chromium.close())
     const page = await (await chromium.newContext({ reducedMotion: 'reduce' })).newPage()
     page.setDefaultTimeout(60_000)
-    const { email, password } = await given.server.signIn()
+    const user = await given.server.signIn()
     await page.goto(`${given.server.url}/sign-in`)
-    await page.getByLabel('E-mail').fill(email)
-    await page.getByLabel('Password').fill(password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
+    await signInOn(page, user)
 
     const project = `${given.server.url}/projects/${given.projectId}`
     await openPage(page, `${project}/deployments`)

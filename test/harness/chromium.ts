@@ -35,6 +35,26 @@ function repeatGoto(page: Page): void {
   }
 }
 
+/** Signs in on the page for that, and resolves when another page is shown. */
+export async function signInOn(page: Page, user: { readonly email: string; readonly password: string }): Promise<void> {
+  const refusal = page.getByRole('alert')
+  // Chromium ends requests when a network of the machine comes or goes: a user would try again.
+  for (let left = 3; ; left--) {
+    await page.getByLabel('E-mail').fill(user.email)
+    await page.getByLabel('Password').fill(user.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    const isRefused = refusal.waitFor().then(
+      () => true,
+      () => false,
+    )
+    const isElsewhere = page.waitForURL((url) => !url.pathname.startsWith('/sign-in')).then(() => false)
+    if (!(await Promise.race([isRefused, isElsewhere]))) return
+    isElsewhere.catch(() => undefined)
+    if (left === 0) throw new Error(`signing in was refused: ${await refusal.allTextContents()}`)
+    await page.reload()
+  }
+}
+
 /** Reports which tests are skipped because there is no Chromium. */
 export function noChromium(skipped: string): void {
   process.stderr.write(`SKIPPED, no Chromium is installed (apt-get install chromium): ${skipped}\n`)

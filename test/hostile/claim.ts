@@ -26,6 +26,7 @@ export const topics = [
   'Processes',
   'Containers',
   'Databases',
+  'Domains',
   'Limits',
   'Recovery',
 ] as const

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Browser as Chromium } from 'playwright-core'
 import { expect } from 'vitest'
 import { type Browser, browser } from '../harness/browser.ts'
+import { signInOn } from '../harness/chromium.ts'
 import type { HostileServer } from './server.ts'
 
 /** Returns the token of a new setup link for an account; by default for that of the operator. */
@@ -32,9 +33,6 @@ export async function signedInPage(chromium: Chromium, server: HostileServer) {
   const context = await chromium.newContext()
   const page = await context.newPage()
   await page.goto(`${server.server.url}/sign-in`)
-  await page.getByLabel('E-mail').fill(user.email)
-  await page.getByLabel('Password').fill(user.password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.waitForURL(/\/projects/)
+  await signInOn(page, user)
   return { user, context, page }
 }
