@@ -134,11 +134,20 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
     const ca = await roots()
     const orders = async () => (await given.server.database.query('select id from acme_orders')).length
     const before = await orders()
-    const names = Array.from({ length: 100 }, (_, index) => [`x${index}.${domain}`, `x${index}.elsewhere.test`]).flat()
-    const results = await Promise.allSettled(
-      names.map((name) => dial({ host: name, port: settings.httpsPort }, { ca })),
+    const names = Array.from({ length: 5_000 }, (_, index) => [
+      `x${index}.${domain}`,
+      `x${index}.elsewhere.test`,
+    ]).flat()
+    const visitor = async () => {
+      for (let name = names.pop(); name !== undefined; name = names.pop()) {
+        await expect(dial({ host: name, port: settings.httpsPort }, { ca })).rejects.toThrow()
+      }
+    }
+    const began = performance.now()
+    await Promise.all(Array.from({ length: 20 }, visitor))
+    console.info(
+      `10,000 names that nobody has: none was shown a certificate, in ${Math.round((performance.now() - began) / 1_000)} s.`,
     )
-    expect(new Set(results.map(({ status }) => status))).toEqual(new Set(['rejected']))
     expect(await orders()).toBe(before)
     const { certificates } = await client.certificates.list({})
     expect(new Set(certificates.flatMap((each) => each.names))).toEqual(new Set([host, dashboardHost]))
