@@ -5,7 +5,7 @@ import { forgetHistory } from './work/history.ts'
 
 const keptDays = 30
 
-/** Removes revoked certificates after some time, and what limits and pauses need no more. */
+/** Removes certificates that were revoked 30 days ago, and the orders and pauses that no limit needs any more. */
 export async function forgetCertificates(database: Database): Promise<void> {
   await tablesOf(database)
     .deleteFrom('certificates')

@@ -16,7 +16,7 @@ import { countUploads, insertUpload, mostUploads } from './uploads/store.ts'
 export interface CertificateHandlerDependencies {
   readonly database: Database
   readonly secrets: SecretBox
-  /** True when the principal's account has this project; it is not deleted until the transaction ends then. */
+  /** True when the principal's account has this project, which is then not deleted before the transaction ends. */
   readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
 }
 
@@ -62,7 +62,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       if (row.expires_at === null) throw refused('The certificate is not there yet, so there is nothing to revoke.')
       note({ names: row.names, serial: row.serial })
       if (row.revocation_requested_at !== null) return view(row)
-      // An order that is under way ends for a certificate that is not obtained any more.
+      // The certificate of an order that is under way is not used any more (`succeed`).
       const requested = { revocation_requested_at: now, attempts: 0, failure: null, alerted_at: null }
       return view(await change(transaction, principal, row, { ...requested, next_attempt_at: now }))
     },
@@ -127,7 +127,7 @@ async function upload(
   if (isProblem(checked)) throw invalidRequest({ field: checked.field, message: checked.message })
   await lockByName(transaction, `certificates of ${accountId}`)
   if ((await countUploads(transaction, accountId)) >= mostUploads) {
-    const message = `The account has uploaded ${mostUploads} certificates, as many as it may have. Delete those that are over.`
+    const message = `The account has uploaded ${mostUploads} certificates, as many as it may have. Delete those that have expired.`
     throw new ApiError('invalid_request', message, { max_certificates: mostUploads })
   }
   return insertUpload(transaction, secrets, { accountId, projectId }, checked)

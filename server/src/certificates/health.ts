@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import type { Database } from '../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
-/** The certificates in danger, as `/readyz` and metrics tell of them. */
+/** The certificates in danger, as `/readyz` and metrics report them. */
 export interface CertificateHealth {
   /** Returns one sentence for each thing that does not work. Names of tenants are not told: everybody reads it. */
   problems(): readonly string[]
   /** Returns the days that are left to the certificate that ends first, by source. */
   daysLeft(): Readonly<Record<string, number>>
-  /** Looks at the rows. */
+  /** Reads the rows, for the next calls of the other two. */
   check(): Promise<void>
 }
 

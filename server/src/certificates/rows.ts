@@ -97,8 +97,8 @@ export function automaticCertificates(on: Database | Transaction): Promise<Autom
 const foreignKeyViolation = '23503'
 
 /**
- * Asks for a certificate. One that its owner has for the name already is not asked for again, unless it is of no use and rests.
- * Does nothing when its app or domain has just been removed.
+ * Adds the row of a certificate to obtain. If its owner has one for the name already, that is made due at once when it rests without a
+ * valid certificate, and stays as it is otherwise. Does nothing when the app or the domain has just been removed.
  */
 export async function insertAutomatic(on: Database, name: ServedName): Promise<void> {
   const columns = sql`(names, coalesce(domain_id, ''), coalesce(app_id, ''))`
@@ -132,7 +132,7 @@ export async function isReplacement(on: Database, { id, account_id, names }: Cer
   return replaced !== undefined
 }
 
-/** Returns what the owner of a row is called as a served name. */
+/** Returns the name that a row is for, with its owner. */
 export const servedNameOf = (
   row: Pick<CertificateRow, 'names' | 'account_id' | 'project_id' | 'app_id' | 'domain_id'>,
 ): ServedName => ({
@@ -143,7 +143,7 @@ export const servedNameOf = (
   domainId: row.domain_id,
 })
 
-/** Returns a function that is true for names that are among some, for the same owner. */
+/** Returns a function that is true for a name that is among `names` with the same app and domain. */
 export function among(names: readonly Owned[]): (name: Owned) => boolean {
   const keys = new Set(names.map(keyOf))
   return (name) => keys.has(keyOf(name))

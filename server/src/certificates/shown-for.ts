@@ -58,7 +58,7 @@ function isFor(row: Row, domain: AskingDomain, now: Date): boolean {
   return isValid && covers(row.names, domain.name) && (row.project_id === null || row.project_id === domain.project_id)
 }
 
-/** As they are chosen for visitors: uploaded ones first, then those that are there. */
+/** The place in the order in which certificates are chosen for visitors: uploaded ones first, then valid ones. */
 function rank({ source, expires_at, revocation_requested_at }: Row, now: Date): number {
   if (source === 'uploaded') return 0
   const isValid = expires_at !== null && expires_at > now

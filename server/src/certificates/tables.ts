@@ -13,7 +13,7 @@ export type CertificateTables = {
     /** In lower case, with A-labels; a wildcard begins with `*.`. */
     names: string[]
     source: CertificateSource
-    /** PEM: the certificate, then its issuers. Null before it is there, and with it the four that follow from it. */
+    /** PEM: the certificate, then its issuers. Null until it is obtained, as are the columns down to `expires_at`. */
     chain: string | null
     /** Encrypted. Null of a revoked certificate, too. */
     private_key: Buffer | null
@@ -24,12 +24,12 @@ export type CertificateTables = {
     attempted_at: Date | null
     /** Null for uploaded and revoked ones. */
     next_attempt_at: Date | null
-    /** Those that failed since the last one that succeeded. */
+    /** The attempts that failed since the last one that succeeded. */
     attempts: Generated<number>
     failure: ColumnType<CertificateFailure | null, string | null | undefined, string | null>
     /** True while the leader works on it, and after a leader was killed at that. */
     is_under_way: Generated<boolean>
-    /** The order at the authority that is not finished, and its key, encrypted: the next leader goes on with it. */
+    /** The unfinished order at the authority, and its key, encrypted: the next attempt resumes it. */
     order_url: string | null
     order_key: Buffer | null
     /** The time at which its owner was told that it is in danger; null when it is not. */
@@ -49,7 +49,7 @@ export type CertificateTables = {
     email: string
     created_at: Generated<Date>
   }
-  /** The orders of some days. */
+  /** The orders of the last days, which limits count. */
   acme_orders: {
     id: Generated<string>
     account_id: string

@@ -1,10 +1,9 @@
-import { generateKeyPair } from 'node:crypto'
-import { promisify } from 'node:util'
 import type { Client } from 'acme-client'
 import type { Database } from '../../platform/database.ts'
 import { createKeyedLock } from '../../platform/keyed-lock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import { newKey } from '../pem/key.ts'
 import { accountKeyContext, tablesOf } from '../tables.ts'
 import { AttemptError } from './attempt-error.ts'
 import { AcmeError } from './problem.ts'
@@ -105,7 +104,7 @@ async function register(dependencies: AcmeAccountDependencies): Promise<Known> {
   return { url, client }
 }
 
-/** An account that the authority refuses is replaced when it is used. */
+/** Tells the authority the current e-mail address. An account that it refuses is left as it is: its next use replaces it. */
 async function changeContact(dependencies: AcmeAccountDependencies, client: Client): Promise<void> {
   const { email } = dependencies
   try {
@@ -130,8 +129,7 @@ async function read({ database, secrets, directory }: AcmeAccountDependencies): 
 /** Stores a new key before the authority hears of it, so that a server that is killed leaves no account behind. */
 async function makeKey(dependencies: AcmeAccountDependencies): Promise<Stored> {
   const { database, secrets, directory, email } = dependencies
-  const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
-  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const key = await newKey()
   await tablesOf(database)
     .insertInto('acme_accounts')
     .values({ directory, url: null, email, private_key: secrets.encrypt(key, accountKeyContext(directory)) })

@@ -21,7 +21,7 @@ export interface Acme {
   close(): Promise<void>
 }
 
-/** For an order with all that it waits for; the next attempt goes on with it. */
+/** The time for an order with all its waits. The next attempt resumes one that takes longer. */
 const orderTimeoutMs = 8 * 60_000
 const revocationTimeoutMs = 60_000
 /** RFC 5280, section 5.3.1. */
@@ -69,7 +69,7 @@ function unlessRevoked(error: unknown): void {
 const tookTooLong = (timeoutMs: number): AttemptError =>
   new AttemptError(
     'timeout',
-    `It took more than ${Math.round(timeoutMs / 60_000)} minutes. It is tried again by itself.`,
+    `The attempt took more than ${Math.round(timeoutMs / 60_000)} minutes. The server tries again automatically.`,
     {
       keepsOrder: true,
     },

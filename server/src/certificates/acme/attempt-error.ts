@@ -7,7 +7,7 @@ export interface AttemptFacts {
   /** The time to wait at least; 0 for none. */
   readonly retryAfterMs?: number
   readonly pauses?: PauseScope
-  /** True when the next attempt goes on with the order. */
+  /** True when the next attempt resumes the order. */
   readonly keepsOrder?: boolean
   /** The message for owners of names who are not the operator, when the usual one tells of the server's own parts. */
   readonly toTenants?: string

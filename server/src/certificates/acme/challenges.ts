@@ -1,9 +1,9 @@
 /** The answer to a challenge that proves that a name is this server's. */
 export interface ChallengeAnswer {
-  /** Of the authorization: without `*.`. */
+  /** The name of the authorization, which has no `*.`. */
   readonly name: string
   readonly token: string
-  /** For http-01 the text at the path, for dns-01 the TXT record. */
+  /** The text at the path for http-01, and that of the TXT record for dns-01. */
   readonly value: string
 }
 

@@ -25,7 +25,7 @@ export interface Dns01 extends ChallengeKind {
   removeLeftovers(signal: AbortSignal): Promise<void>
 }
 
-/** For all servers of a zone to have a record, or for the program of an operator to bring it there. */
+/** The time until all servers of a zone have a record, which the program of an operator may have to wait for. */
 const visibleWithinMs = 150_000
 const lookEveryMs = 2_000
 const removalTimeoutMs = 60_000
@@ -53,7 +53,7 @@ export function createDns01(dependencies: Dns01Dependencies): Dns01 {
   const isUsed = (record: TxtRecord) => [...inUse.values()].some((each) => keyOf(each) === keyOf(record))
   const oneAtATime = createKeyedLock()
 
-  // An order that is gone on with has the record of the server before this one, which may just be removed.
+  // A resumed order has the same record as in the attempt before, whose removal may be under way.
   const add = (record: TxtRecord, signal: AbortSignal): Promise<void> =>
     oneAtATime(keyOf(record), async () => {
       await remember(database, record)
@@ -106,8 +106,8 @@ async function forget(database: Database, { name, value }: TxtRecord): Promise<v
 }
 
 /**
- * Returns the name at which the record is set. The operator's own name may be an alias of any other one. Names of others are proved
- * at a name of their own below the server's domain alone: an alias of theirs changes nothing else in the operator's DNS.
+ * Returns the name at which the record is set. `_acme-challenge` of the operator's own domain may be an alias of any name. That of a
+ * tenant's domain must be an alias of its `challengeTarget`, so that tenants cannot have other records of the operator changed.
  */
 async function placeOf(resolver: Resolver, name: string, domain: string, signal: AbortSignal): Promise<string> {
   const own = proofName(name)

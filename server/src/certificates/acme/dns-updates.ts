@@ -28,7 +28,7 @@ const validName = new RegExp(`^${label}(\\.${label})+$`)
 /**
  * Returns the way to change DNS that the configuration names.
  *
- * @param path for the programs
+ * @param path the `PATH` on which programs are found
  */
 export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
   const change = updates.kind === 'nsupdate' ? byNsupdate(updates, path) : byCommand(updates, path)
@@ -40,17 +40,18 @@ export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
 
 type Change = (action: 'add' | 'remove', record: TxtRecord, signal: AbortSignal) => Promise<void>
 
-/** No text of others gets into a line of `nsupdate` or an argument of a program. */
+/** Throws unless name and value are plain: they become lines for `nsupdate` and arguments of programs. */
 function checked(record: TxtRecord): TxtRecord {
   if (record.name.length > 253 || !validName.test(record.name) || !/^[A-Za-z0-9_-]{1,255}$/.test(record.value)) {
-    throw new AttemptError('dns_update_failed', 'The name or the value of the TXT record is none.')
+    throw new AttemptError('dns_update_failed', 'The name or the value of the TXT record is not valid.')
   }
   return record
 }
 
 /** Dynamic updates (RFC 2136), signed by TSIG (RFC 8945). The zone is the one that the server has for the name. */
 function byNsupdate({ server, port, keyFile }: DnsUpdates & { kind: 'nsupdate' }, path: string): Change {
-  if (!/^[A-Za-z0-9.:-]+$/.test(server)) throw new Error('the server for updates of DNS is no host')
+  if (!/^[A-Za-z0-9.:-]+$/.test(server))
+    throw new Error('the server for updates of DNS is not a host name or an address')
   return async (action, { name, value }, signal) => {
     const update = action === 'add' ? `add ${name}. ${ttl} IN TXT "${value}"` : `delete ${name}. IN TXT "${value}"`
     const input = `server ${server} ${port}\nupdate ${update}\nsend\n`
@@ -76,6 +77,6 @@ function failed(what: string, program: string, { status, output }: ProgramResult
     ? `${program} is not there${program === 'nsupdate' ? ' (Debian: apt install bind9-dnsutils)' : ''}.`
     : `${what} ${how}${said === '' ? '.' : `: ${said}`}`
   const toTenants =
-    'The server could not change its DNS. Its operator finds the reason in the log. It is tried again by itself.'
+    'The server could not change its DNS. Its operator finds the reason in the log. The server tries again automatically.'
   return new AttemptError('dns_update_failed', message, { toTenants })
 }

@@ -11,7 +11,7 @@ export function explain(error: unknown): AttemptError {
     return error.problem === null ? unanswered(error) : explainProblem(error, error.problem)
   return new AttemptError(
     'server_error',
-    'The server failed at this by itself; its log has the reason. It tries again.',
+    'The server itself failed; its log has the reason. It tries again automatically.',
     {},
     { cause: error },
   )
@@ -30,7 +30,7 @@ function unanswered(error: AcmeError): AttemptError {
     const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? 'no answer'
     const hint = isTrustProblem(code)
       ? 'Its certificate is not trusted: FAIRLEAD_ACME_CA names the file with that of its authority.'
-      : 'It is tried again by itself.'
+      : 'The server tries again automatically.'
     return new AttemptError(
       'authority_unreachable',
       `The certificate authority cannot be reached (${code}). ${hint}`,
@@ -38,8 +38,8 @@ function unanswered(error: AcmeError): AttemptError {
       options,
     )
   }
-  if (status === 429) return rateLimited('It has had too many requests.', { retryAfterMs, pauses: 'all' }, options)
-  const message = `The certificate authority answered with ${status}. It is tried again by itself.`
+  if (status === 429) return rateLimited('too many requests.', { retryAfterMs, pauses: 'all' }, options)
+  const message = `The certificate authority answered with ${status}. The server tries again automatically.`
   return new AttemptError('authority_error', message, facts, options)
 }
 
@@ -52,7 +52,7 @@ function rateLimited(
   options: ErrorOptions,
 ): AttemptError {
   const retryAfterMs = facts.retryAfterMs === 0 ? usualPauseMs : facts.retryAfterMs
-  const message = `The certificate authority has issued too many certificates lately: ${said} It is tried again when it allows it.`
+  const message = `A limit of the certificate authority is reached: ${said} The server tries again when the authority allows it.`
   return new AttemptError('rate_limited', message, { ...facts, retryAfterMs }, options)
 }
 
@@ -90,16 +90,16 @@ const meanings: Readonly<Record<string, readonly [code: string, message: string]
   badSignatureAlgorithm: ['account_problem', 'The certificate authority does not accept a key of this server.'],
   orderNotReady: [
     'authority_error',
-    'The certificate authority is not ready with the order. It is tried again by itself.',
+    'The certificate authority has not finished the order. The server tries again automatically.',
   ],
   badCSR: ['server_error', 'The certificate authority did not understand the server.'],
   malformed: ['server_error', 'The certificate authority did not understand the server.'],
-  badNonce: ['authority_error', 'The certificate authority refuses the numbers that it has given out itself.'],
+  badNonce: ['authority_error', 'The certificate authority refuses the nonces that it has issued itself.'],
 }
 
 const unknown = [
   'authority_error',
-  'The certificate authority refused the request. It is tried again by itself.',
+  'The certificate authority refused the request. The server tries again automatically.',
 ] as const
 
 function explainProblem(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {

@@ -4,7 +4,7 @@ import { covers } from '../pem/names.ts'
 import { isProblem } from '../pem/problem.ts'
 import { AttemptError } from './attempt-error.ts'
 
-/** One that begins later is looked at again at least so often: it may be the clock that is wrong. */
+/** The longest wait for a certificate that begins later: it may be the clock that is wrong. */
 const longestWaitMs = 60 * 60_000
 
 /**

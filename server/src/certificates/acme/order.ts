@@ -8,14 +8,14 @@ import type { Library } from './transport.ts'
 
 export interface OrderRequest {
   readonly names: readonly string[]
-  /** The key of the certificate, in PEM. The same for an order that is gone on with. */
+  /** The key of the certificate, in PEM; for a resumed order that of the attempt before. */
   readonly key: string
-  /** The order that is gone on with; null for a new one. */
+  /** The order to resume; null for a new one. */
   readonly url: string | null
   /** Called with a new order, before anything is done about it. */
   readonly onOrder: (url: string) => Promise<void>
   readonly kinds: ChallengeKinds
-  /** Aborts when it takes too long or the server stops. The order may be gone on with. */
+  /** Aborts when it takes too long or the server stops. The order can be resumed then. */
   readonly signal: AbortSignal
 }
 
@@ -30,7 +30,7 @@ export async function runOrder(library: Library, client: Client, request: OrderR
   return client.getCertificate(valid)
 }
 
-/** Returns the order of an earlier attempt if it can be gone on with. */
+/** Returns the order of an earlier attempt if it can be resumed. */
 async function findOrder(client: Client, url: string | null): Promise<Order | undefined> {
   if (url === null) return undefined
   try {
@@ -66,7 +66,7 @@ function assertOpen({ status, challenges }: Authorization): void {
   if (problem !== undefined) throw explainChallenge(problem)
   throw new AttemptError(
     'authority_error',
-    `The authorization of the authority is ${status}. It is tried again by itself.`,
+    `The authorization of the authority is ${status}. The server tries again automatically.`,
   )
 }
 
@@ -85,7 +85,7 @@ async function prove(client: Client, order: Order, authorization: Authorization,
   }
   try {
     await kind.prepare(answer, signal)
-    // One that is being looked at was told of by a server that was killed.
+    // Otherwise a server that was killed has told the authority already, which looks now.
     if (challenge.status === 'pending') await client.completeChallenge(challenge)
     await waitForProof(client, order, authorization.url, signal)
   } finally {
@@ -125,7 +125,7 @@ function pollOrder(
     if (problem !== undefined) throw explainChallenge(problem)
     throw new AttemptError(
       'authority_error',
-      'The certificate authority has given the order up. It is tried again by itself.',
+      'The certificate authority has given up the order. The server tries again automatically.',
     )
   })
 }

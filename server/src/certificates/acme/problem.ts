@@ -41,7 +41,7 @@ export function problemIn(document: unknown): AcmeProblem | undefined {
   return found.type === 'compound' || found.type === 'malformed' ? (problemIn(first) ?? found) : found
 }
 
-/** Others write these texts: they are bounded, and have no characters that show nothing. */
+/** Returns a text that others wrote as one line for messages: cut, and without invisible characters. */
 export function plain(text: unknown): string {
   if (typeof text !== 'string') return ''
   return text

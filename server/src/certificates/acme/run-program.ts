@@ -5,7 +5,7 @@ export interface ProgramRun {
   readonly args: readonly string[]
   /** Written to its standard input, which is closed then. */
   readonly input?: string
-  /** For its programs; it gets no other variable. */
+  /** The `PATH` of the program, which gets no other variable but `LC_ALL`. */
   readonly path: string
   readonly timeoutMs: number
   readonly signal: AbortSignal

@@ -4,7 +4,7 @@ import type { axios } from 'acme-client'
 import type { Dispatcher } from 'undici'
 import { AcmeError, problemIn, retryAfterMs } from './problem.ts'
 
-/** For one request, its answer included. */
+/** The time for one request, its answer included. */
 const requestTimeoutMs = 30_000
 /** More than any chain of certificates. */
 const mostBytes = 1024 * 1024
@@ -53,7 +53,7 @@ export async function createTransport(ca: string | null): Promise<Transport> {
 
 /**
  * Sends a request of the library, which has no signals and no deadlines of its own, and waits by itself when it is told to try later.
- * Answers that tell of a problem become errors; all but that of a nonce that is too old, which the library repeats.
+ * Answers with a problem become errors, except for a nonce that is too old: the library repeats that request itself.
  */
 const send: Adapter = async (config) => {
   const connections = current.getStore()

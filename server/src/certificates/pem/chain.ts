@@ -77,7 +77,7 @@ export function linkProblem(chain: Chain): PemProblem | null {
 }
 
 /** True when `issuer` has signed a certificate. */
-export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
   } catch {
@@ -129,7 +129,7 @@ function attribute(text: string | undefined, name: string): string | undefined {
   return shown === '' ? undefined : shown
 }
 
-/** Others write these names: they are bounded, and have no characters that show nothing. */
+/** Returns a name that others wrote for messages: cut, and without invisible characters. */
 const plain = (text: string): string =>
   text
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')

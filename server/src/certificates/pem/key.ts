@@ -1,4 +1,5 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
 import { blocksIn, isPrivateKey } from './blocks.ts'
 import type { PemProblem } from './problem.ts'
 
@@ -9,6 +10,12 @@ const weakestRsaBits = 2048
 const longestRsaBits = 8192
 /** The curves that browsers support. */
 const curves = ['prime256v1', 'secp384r1']
+
+/** Makes a private key on P-256, which is small and known to every browser and authority, as PEM. */
+export async function newKey(): Promise<string> {
+  const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+}
 
 /** Reads a private key from PEM. Returns why it cannot be used instead. */
 export function readKey(text: string): KeyObject | PemProblem {

@@ -4,8 +4,8 @@ const label = '[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?'
 const dnsName = new RegExp(`^(\\*\\.)?(${label}\\.)*${label}$`)
 
 /**
- * Returns the DNS names of a certificate (RFC 6125: those of its extension `subjectAltName` alone) in lower case. Others, such as
- * addresses and names that no host can have, are left out.
+ * Returns the DNS names of a certificate (RFC 6125: those of its extension `subjectAltName` alone) in lower case. Addresses,
+ * and names that no host can have, are left out.
  */
 export function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   const names = subjectAltName

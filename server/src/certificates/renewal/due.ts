@@ -6,12 +6,12 @@ const dayMs = 24 * hourMs
 
 /** The times between attempts that fail, one after the other; the last one holds from then on. */
 const waitsMs = [1, 5, 15, 60, 180, 360, 720].map((minutes) => minutes * minuteMs)
-/** So that certificates that failed together are not tried together. */
+/** The part of a wait by which it varies, so that certificates that failed together are not tried together. */
 const waitSpread = 0.1
 /** A longer `Retry-After` is not believed. */
 const longestPauseMs = 8 * dayMs
 
-/** Certificates are renewed within this last part before two thirds of their lifetime, each at a time of its own. */
+/** The part of the lifetime, which ends at two thirds of it, within which renewals are spread. */
 const renewalSpread = 1 / 30
 
 const dangerMs = 10 * dayMs

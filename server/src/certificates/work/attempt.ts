@@ -1,9 +1,8 @@
-import { generateKeyPair } from 'node:crypto'
-import { promisify } from 'node:util'
 import type { Acme } from '../acme/acme.ts'
 import { explain } from '../acme/explain.ts'
 import { checkIssued } from '../acme/issued.ts'
 import { certificateBlocks } from '../pem/blocks.ts'
+import { newKey } from '../pem/key.ts'
 import { type CertificateRow, orderKeyContext, tablesOf } from '../tables.ts'
 import { endPause, noteOrder } from './history.ts'
 import { fail, type OutcomeDependencies, succeed } from './outcome.ts'
@@ -13,7 +12,7 @@ export interface AttemptDependencies extends OutcomeDependencies {
 }
 
 /**
- * Obtains or renews a certificate, or goes on with an order of an earlier attempt. Always with a new key. When the signal aborts,
+ * Obtains or renews a certificate, always with a new key, or resumes the order of an earlier attempt. When the signal aborts,
  * everything stays as it is for the next leader.
  */
 export async function obtain(
@@ -25,7 +24,7 @@ export async function obtain(
   const { database, acme } = dependencies
   const { names } = row
   const unfinished = orderOf(dependencies, row)
-  const key = unfinished?.key ?? (await makeKey())
+  const key = unfinished?.key ?? (await newKey())
   const onOrder = async (url: string) => {
     await noteOrder(database, { ...row, isRenewal })
     await storeOrder(dependencies, row, { url, key })
@@ -94,10 +93,4 @@ async function storeOrder(
     .set({ order_url: order.url, order_key: secrets.encrypt(order.key, orderKeyContext(id)) })
     .where('id', '=', id)
     .execute()
-}
-
-/** Makes a key on P-256, which is small and known to every browser, as PEM. */
-async function makeKey(): Promise<string> {
-  const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
-  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }

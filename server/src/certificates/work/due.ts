@@ -3,7 +3,7 @@ import type { CertificateFailure } from '../../contract/resources/hosts/certific
 import type { Database } from '../../platform/database.ts'
 import { type CertificateRow, tablesOf } from '../tables.ts'
 
-/** A later time was stored while the clock was ahead. */
+/** The longest wait for an attempt. A time further ahead was stored while the clock was wrong. */
 const longestWait = sql`interval '2000 days'`
 
 /**
@@ -39,13 +39,15 @@ export async function untilNextDue(database: Database): Promise<number | null> {
 }
 
 /**
- * Notes that an attempt begins. Returns false when the certificate is not due any more, or gone. A server that is killed during the
- * attempt has at least not tried at once again.
+ * Notes that an attempt begins. Returns false when the certificate is not due any more, or gone.
+ *
+ * @param ifFailed the time of the next attempt, until the end of this one sets another. An attempt that a leader could not finish is
+ *   taken up by the next one at once (`takeUpInterrupted`)
  */
-export async function claim(database: Database, id: string, now: Date, ifInterrupted: Date): Promise<boolean> {
+export async function claim(database: Database, id: string, now: Date, ifFailed: Date): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(database)
     .updateTable('certificates')
-    .set({ is_under_way: true, attempted_at: now, next_attempt_at: ifInterrupted })
+    .set({ is_under_way: true, attempted_at: now, next_attempt_at: ifFailed })
     .where('id', '=', id)
     .where('is_under_way', '=', false)
     .where(sql<boolean>`(next_attempt_at <= now() or next_attempt_at > now() + ${longestWait})`)
@@ -53,7 +55,7 @@ export async function claim(database: Database, id: string, now: Date, ifInterru
   return numUpdatedRows === 1n
 }
 
-/** Lets the attempts that a leader before this one has not finished go on at once: with their orders, where they have one. */
+/** Makes the attempts due at once that an earlier leader has not finished. Those with an order resume it. */
 export async function takeUpInterrupted(database: Database): Promise<void> {
   await tablesOf(database)
     .updateTable('certificates')
@@ -78,7 +80,7 @@ export async function postpone(
 }
 
 const restHours = 24
-/** One that is not needed is in no danger. */
+/** The columns of a certificate that is not needed: it is in no danger, and has no order. */
 const calm = { attempts: 0, failure: null, alerted_at: null, order_url: null, order_key: null } as const
 
 /**

@@ -67,7 +67,7 @@ export async function limitReached(
 
 const waiting = (reason: string): CertificateFailure => ({
   code: 'limit_reached',
-  message: `${reason}, and the part of this account is used up. It is obtained as soon as there is room again.`,
+  message: `${reason}, and the share of this account is used up. The certificate is obtained as soon as there is room again.`,
 })
 
 /** A time until which an authority is left alone. */

@@ -22,9 +22,9 @@ export interface WorkerDependencies extends AttemptDependencies {
 
 /** The longest time between two looks, in case that a notification was missed. */
 const lookMs = 30_000
-/** Those that are due and under way are due for a moment longer. */
+/** The shortest time between two looks: a certificate may still count as due when its attempt has just begun. */
 const shortestMs = 50
-/** The orders under way at once: the authority is not ours alone. */
+/** The most orders under way at once: others use the authority, too. */
 const atOnce = 4
 /** The certificates that one look decides about. */
 const mostAtOnce = 100
@@ -35,7 +35,7 @@ const afterPauseMs = 10_000
 /** The time until a limit is looked at again. */
 const limitMs = 30 * 60_000
 
-type Begin = 'obtain' | 'renew' | 'revoke'
+type Work = 'obtain' | 'renew' | 'revoke'
 
 /** Obtains, renews and revokes certificates when it is time, in the leader. */
 export function startWorker(dependencies: WorkerDependencies): Repeated {
@@ -43,7 +43,7 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
   const stopping = new AbortController()
   const underWay = new Map<string, Promise<void>>()
 
-  const begin = async (row: CertificateRow, how: Begin): Promise<void> => {
+  const begin = async (row: CertificateRow, how: Work): Promise<void> => {
     const now = new Date()
     if (!(await claim(database, row.id, now, nextAttemptAt(row.attempts + 1, 0, now, Math.random())))) return
     const ended = attempt(dependencies, row, how, stopping.signal).finally(() => {
@@ -92,7 +92,7 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
 async function attempt(
   dependencies: WorkerDependencies,
   row: CertificateRow,
-  how: Begin,
+  how: Work,
   signal: AbortSignal,
 ): Promise<void> {
   try {
@@ -104,11 +104,11 @@ async function attempt(
   }
 }
 
-/** Returns a function that tells what to begin for a certificate that is due; null when it is put off, which the function does. */
+/** Returns a function that decides about a due certificate. One that must wait is put off, and the function returns null. */
 async function createDecision(
   dependencies: WorkerDependencies,
   due: readonly CertificateRow[],
-): Promise<(row: CertificateRow) => Promise<Begin | null>> {
+): Promise<(row: CertificateRow) => Promise<Work | null>> {
   if (due.length === 0) return async () => null
   const { database, limits, operatorId, isShown } = dependencies
   const isServedName = among(await dependencies.servedNames(due.flatMap(({ app_id: appId }) => appId ?? [])))

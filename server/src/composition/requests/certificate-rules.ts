@@ -1,9 +1,9 @@
-import { createAuthorityFacts } from '../../certificates/acme/describe.ts'
+import { createAuthorityFacts } from '../../certificates/acme/authority-facts.ts'
 import { challengeTarget } from '../../certificates/acme/dns-01.ts'
 import type { Composition } from '../composition.ts'
 import { type CertificateRules, noCertificates } from './domain-checks.ts'
 
-/** Makes what of certificates decides if a domain is right. */
+/** Makes the rules by which the check of a domain tells if its certificate can be obtained. */
 export function composeCertificateRules({
   config: { edge },
   state,
