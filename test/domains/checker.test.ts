@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { type Checker, startChecker } from '../../server/src/domains/checker.ts'
+import { startChecker } from '../../server/src/domains/checker.ts'
 import { servedDomains } from '../../server/src/domains/rows.ts'
 import type { Findings } from '../../server/src/domains/settle.ts'
 import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
@@ -15,7 +15,7 @@ const wrong: Findings = {
 
 let domains: DomainsOnDatabase
 let owner: Owner
-let checker: Checker | undefined
+let checker: ReturnType<typeof startChecker> | undefined
 beforeEach(async () => {
   looked.length = 0
   found.clear()

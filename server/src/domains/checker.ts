@@ -1,31 +1,28 @@
-import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
+import { type Repeated, startRepeated } from '../platform/periodic.ts'
 import { dueDomains, postponeCheck, untilNextCheck } from './rows.ts'
 import type { RunCheck } from './run-check.ts'
 import type { DomainRow } from './tables.ts'
 
 /** The longest time between two looks for checks that are due, in case that a notification was missed. */
 const lookMs = 30_000
+/** The time between two looks while checks are under way, whose end makes room for others. */
+const whileUnderWayMs = 1_000
 /** The checks that are begun together, of all accounts and of each; each waits for its turn. */
 const atOnce = { all: 50, each: 5 }
+/** The shortest time between two looks. */
+const shortestMs = 10
 
-/** Checks domains again by themselves, in the leader. */
-export interface Checker {
-  /** Looks at once for checks that are due. */
-  wake(): void
-  stop(): Promise<void>
-}
-
+/** Checks domains when it is time, in the leader. */
 export function startChecker(dependencies: {
   readonly database: Database
   readonly runCheck: RunCheck
   readonly logger: Pick<Logger, 'warn' | 'error'>
-}): Checker {
+}): Repeated {
   const { database, logger } = dependencies
   const stopping = new AbortController()
   const underWay = new Map<string, { readonly accountId: string; readonly ended: Promise<void> }>()
-  let woken = new AbortController()
 
   const begin = (domain: DomainRow): void => {
     if (underWay.has(domain.id)) return
@@ -37,28 +34,20 @@ export function startChecker(dependencies: {
     const room = atOnce.all - underWay.size
     const without = { ids: [...underWay.keys()], accounts: busyAccounts([...underWay.values()]) }
     for (const domain of room > 0 ? await dueDomains(database, without, { ...atOnce, all: room }) : []) begin(domain)
-    // Those that are under way are due as well: their end is another reason to look.
-    if (underWay.size > 0) return Math.min(1000, lookMs)
-    return Math.min((await untilNextCheck(database)) ?? lookMs, lookMs)
+    // Those that are under way still count as due, so the time of the next one is not known.
+    if (underWay.size > 0) return whileUnderWayMs
+    return Math.min(Math.max((await untilNextCheck(database)) ?? lookMs, shortestMs), lookMs)
   }
 
-  const work = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      const waitMs = await pass().catch((error: unknown) => {
-        if (!stopping.signal.aborted) logger.error({ err: error }, 'the checks of domains cannot be looked for')
-        return lookMs
-      })
-      await sleepUntilAborted(Math.max(waitMs, 10), AbortSignal.any([stopping.signal, woken.signal]))
-      if (woken.signal.aborted) woken = new AbortController()
-    }
-  }
-
-  const running = work()
+  const repeated = startRepeated(pass, (error) => {
+    logger.error({ err: error }, 'the checks of domains cannot be looked for')
+    return lookMs
+  })
   return {
-    wake: () => woken.abort(),
+    wake: repeated.wake,
     async stop() {
       stopping.abort(new Error('the server is stopping'))
-      await running
+      await repeated.stop()
       await Promise.all([...underWay.values()].map(({ ended }) => ended))
     },
   }

@@ -8,10 +8,10 @@ const firstWaitsMs = [1, 2, 5, 10, 20, 40].map((minutes) => minutes * minuteMs)
 const restsAfterMs = 7 * 24 * hourMs
 
 const servedWaitMs = 6 * hourMs
-/** While the DNS of a domain that is served is wrong, so that its end is seen soon. */
+/** The wait while the DNS of a served domain is wrong: shorter, so that it is soon seen to be right again. */
 const wrongWaitMs = 30 * minuteMs
 
-/** As many checks in a row, over so long a time, tell that DNS is wrong, and not only slow to answer. */
+/** The checks in a row, and the time over which they fail, after which DNS is wrong, and not only slow to answer. */
 const wrongChecksToFail = 3
 const wrongTimeToFailMs = hourMs
 

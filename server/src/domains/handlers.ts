@@ -119,7 +119,7 @@ function accessTo({ findApp, lockApp }: Pick<DomainHandlerDependencies, 'findApp
   return {
     assertApp,
     found,
-    /** Under the lock of the app, which every change of its domains takes. */
+    /** Finds a domain, and locks its app, as every change of its domains must. */
     async held(transaction: Transaction, project: TenantProject, params: Params): Promise<DomainRow> {
       await assertApp(transaction, project, params.app_id)
       await lockApp(transaction, params.app_id)

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Logger } from '../platform/logger.ts'
+import { type Repeated, startRepeated } from '../platform/periodic.ts'
 import type { ServedDomain } from './rows.ts'
 
 /** A further host name of an app at the gateway. */
@@ -20,53 +20,21 @@ export interface NameSyncDependencies {
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** Lets the gateway serve the names that the rows say. */
-export interface NameSync {
-  /** Looks at once for changes. */
-  wake(): void
-  stop(): Promise<void>
-}
-
 /** The longest time between two looks, in case that a notification was missed. */
 const lookMs = 30_000
 const retryMs = 500
 
-/** Begins to sync. Resolves when the gateway has what the rows said at the beginning, or could not be told. */
-export async function startNameSync(dependencies: NameSyncDependencies): Promise<NameSync> {
-  const { logger } = dependencies
-  const stopping = new AbortController()
+/**
+ * Lets the gateway serve the names that the rows say. Resolves when it has what they said at the beginning, or could not be told.
+ */
+export async function startNameSync(dependencies: NameSyncDependencies): Promise<Repeated> {
   const sync = createPass(dependencies)
-  let woken = new AbortController()
-
-  const tryOnce = async (): Promise<number> => {
-    try {
-      await sync()
-      return lookMs
-    } catch (error) {
-      if (!stopping.signal.aborted) logger.error({ err: error }, 'the gateway could not be told the domains of apps')
-      return retryMs
-    }
+  const work = () => sync().then(() => lookMs)
+  const onError = (error: unknown): number => {
+    dependencies.logger.error({ err: error }, 'the gateway could not be told the domains of apps')
+    return retryMs
   }
-
-  const work = async (firstWaitMs: number): Promise<void> => {
-    let waitMs = firstWaitMs
-    while (!stopping.signal.aborted) {
-      await sleepUntilAborted(waitMs, AbortSignal.any([stopping.signal, woken.signal]))
-      if (stopping.signal.aborted) return
-      // Before the rows are read: a change that is told from here on is seen by the next pass.
-      if (woken.signal.aborted) woken = new AbortController()
-      waitMs = await tryOnce()
-    }
-  }
-
-  const running = work(await tryOnce())
-  return {
-    wake: () => woken.abort(),
-    async stop() {
-      stopping.abort(new Error('the server is stopping'))
-      await running
-    },
-  }
+  return startRepeated(work, onError, await work().catch(onError))
 }
 
 /** Returns a function that tells the gateway what has changed since it was told last. */

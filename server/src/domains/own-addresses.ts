@@ -1,9 +1,10 @@
 import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Resolver } from '../platform/dns/resolver.ts'
+import { addressesIn } from './checks/facts.ts'
 
 /** The addresses of this server may change; a page that shows older ones for a while does no harm. */
 const keptMs = 5 * 60_000
-/** Nobody waits longer for the first answer: the records are shown without addresses then. */
+/** The longest wait for the first answer: after it the records are shown without addresses. */
 const waitMs = 2_000
 
 /**
@@ -21,9 +22,7 @@ export function createOwnAddresses(
   const refresh = async (): Promise<void> => {
     const signal = AbortSignal.timeout(30_000)
     const found = await Promise.all((['A', 'AAAA'] as const).map((type) => resolver.resolve(host, type, signal)))
-    const addresses = found.flatMap(({ records }) =>
-      records.flatMap((each) => (each.type === 'A' || each.type === 'AAAA' ? [each.address] : [])),
-    )
+    const addresses = found.flatMap(({ records }) => addressesIn(records))
     if (addresses.length > 0) known = [...new Set(addresses)].sort()
   }
 

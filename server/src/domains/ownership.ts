@@ -6,13 +6,13 @@ import { type CheckHistory, nextCheckAt } from './due.ts'
 import { servedStatuses } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
-/** Returns a new value for the TXT record that proves whose a name is: 160 random bits in letters that every form accepts. */
+/** Returns a new value for the TXT record that proves ownership: 160 random bits in letters that every form accepts. */
 export const newDomainToken = (): string => randomBytes(20).toString('hex')
 
 /**
  * Returns the ids of those pending domains whose accounts must prove that the names are theirs: another account serves a name of
- * the same registered domain, or had this name last or a wildcard that covers it. Who leads many names here by one DNS record, and
- * adds some of them, does not lose the others to the first who asks.
+ * the same registered domain, or had this name last or a wildcard that covers it. So an account that leads many names here by one DNS
+ * record, and adds some of them, does not lose the others to the first one that asks.
  */
 export async function contestedOf(
   on: Database | Transaction,
@@ -36,7 +36,7 @@ export async function contestedOf(
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Neither the other account nor anything of it is named: nobody learns who has a name. */
+/** The problem of a name that another account may own. It does not name that account: nobody learns who has a name. */
 export const contested = (name: string): DomainProblem => ({
   code: 'ownership_unproven',
   message:
@@ -45,6 +45,7 @@ export const contested = (name: string): DomainProblem => ({
   severity: 'error',
 })
 
+/** The problem of a name that another account has taken over. */
 export const claimed = (name: string): DomainProblem => ({
   code: 'claimed',
   message:
@@ -91,7 +92,7 @@ export async function displace(
     .execute()
 }
 
-/** Records at which account a name is served, for the time when it is not any more. */
+/** Records the account at which a name is served, which `contestedOf` must know when it is not served any more. */
 export async function hold(transaction: Transaction, { name, account_id }: DomainRow, now: Date): Promise<void> {
   const held = { account_id, held_at: now }
   await tablesOf(transaction)
@@ -101,10 +102,10 @@ export async function hold(transaction: Transaction, { name, account_id }: Domai
     .execute()
 }
 
-/** More names than anybody had. Those of wildcards in DNS cost nothing, so they are not kept without end. */
+/** The names that are kept for an account. Wildcards in DNS make names free of charge, so there must be a limit. */
 const mostHeld = 10_000
 
-/** Forgets the names that accounts had longest ago, beyond those that are kept for each. */
+/** Forgets the names that accounts had longest ago, beyond `mostHeld` of each. */
 export async function forgetHolders(database: Database): Promise<void> {
   await sql`
     delete from domain_holders where name in (

@@ -5,8 +5,8 @@ import { type DomainRow, tablesOf } from './tables.ts'
 type Candidate = Pick<DomainRow, 'id' | 'is_primary' | 'redirect'>
 
 /**
- * Returns the domain that is to be primary, of those that are served: the one that is, unless it should redirect and another
- * one should not; otherwise the one that is served longest.
+ * Returns the domain that is to be primary. Domains that do not redirect go before those that do; among these, the domain that is
+ * primary now, and otherwise the one that is served longest.
  *
  * @param served without wildcards, those served longest first
  */

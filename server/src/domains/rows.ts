@@ -21,7 +21,7 @@ export function findDomain(on: Database | Transaction, appId: string, id: string
 }
 
 /** Returns a domain, locked until the transaction ends. */
-export function holdDomain(transaction: Transaction, id: string): Promise<DomainRow | undefined> {
+export function lockDomain(transaction: Transaction, id: string): Promise<DomainRow | undefined> {
   return tablesOf(transaction).selectFrom('domains').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
@@ -57,9 +57,7 @@ export function insertDomain(
   return tablesOf(transaction).insertInto('domains').values(domain).returningAll().executeTakeFirstOrThrow()
 }
 
-/**
- * Lets the changes of whose the names of a registered domain are run one after the other. To be called before apps are locked.
- */
+/** Lets changes of the ownership of names below a registered domain run one after the other. To be called before apps are locked. */
 export const lockNames = (transaction: Transaction, { registered }: Pick<DomainRow, 'registered'>): Promise<void> =>
   lockByName(transaction, `names of ${registered}`)
 

@@ -17,7 +17,7 @@ export interface CheckOptions {
   readonly within?: (transaction: Transaction) => Promise<void>
 }
 
-/** Checks a domain and lets it follow the findings. Rejects when `signal` aborts, and leaves the domain as it was. */
+/** Checks a domain and applies the findings to it. Rejects when `signal` aborts, and leaves the domain as it was. */
 export type RunCheck = (domain: DomainRow, options: CheckOptions) => Promise<void>
 
 /** Enough for several servers of a name that do not answer. */

@@ -2,7 +2,7 @@ import type { Transaction } from '../platform/database.ts'
 import { afterCheck, type CheckHistory, nextCheckAt } from './due.ts'
 import { claimed, contested, contestedOf, displace, hold, rivalOf } from './ownership.ts'
 import { electPrimary } from './primary.ts'
-import { holdDomain, lockNames } from './rows.ts'
+import { lockDomain, lockNames } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
 /** The DNS of a domain as a check has found it. */
@@ -18,7 +18,7 @@ export interface Findings {
 export type LockApp = (transaction: Transaction, appId: string) => Promise<void>
 
 /**
- * Lets a domain follow the findings of a check: it is served, or not any more, and the name is taken away from another account.
+ * Applies the findings of a check to a domain: it becomes active or failing, and may take its name away from another account.
  * Does nothing for a domain that is gone, or whose token has changed since: the check has looked for the old one.
  *
  * @param checked the domain as it was checked
@@ -40,7 +40,7 @@ export async function settle(
   const rival = await rivalOf(transaction, checked)
   const appIds = [...new Set([checked.app_id, ...(rival === undefined ? [] : [rival.app_id])])].sort()
   for (const appId of appIds) await lockApp(transaction, appId)
-  const domain = await holdDomain(transaction, checked.id)
+  const domain = await lockDomain(transaction, checked.id)
   if (domain === undefined || domain.token !== checked.token) return
   const before: CheckHistory = isAsked ? { ...domain, asked_at: now, checks: 0 } : domain
   if (domain.status === 'pending') await settlePending(transaction, { domain, before, rival, findings, now })

@@ -26,7 +26,7 @@ export type DomainTables = {
     is_primary: Generated<boolean>
     /** Its owner's choice; it has no effect while the domain is primary. */
     redirect: boolean
-    /** The value that proves in a TXT record whose the name is. Another one as soon as another account has proved that. */
+    /** The value of the TXT record that proves ownership of the name. Replaced when another account has proved its own. */
     token: string
     problems: JSONColumnType<readonly DomainProblem[], string | undefined, string>
     /** The time at which its owner asked for a check last. */
@@ -37,7 +37,7 @@ export type DomainTables = {
     wrong_checks: Generated<number>
     wrong_since: Date | null
     checked_at: Date | null
-    /** Null when it waits to be asked for. */
+    /** Null when no check is made until the owner asks for one. */
     next_check_at: ColumnType<Date | null, never, Date | null>
     /** Null while it is pending. */
     served_since: Date | null

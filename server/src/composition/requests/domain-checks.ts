@@ -20,7 +20,7 @@ export interface DomainChecks {
   readonly names: DomainNames
 }
 
-/** The part of certificates that decides if a domain is right. */
+/** The rules by which the check of a domain tells if its certificate can be obtained. */
 export interface CertificateRules {
   /** Returns null when no certificates are obtained here. */
   readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
@@ -31,7 +31,7 @@ export interface CertificateRules {
 /** The rules of a server that obtains no certificates. */
 export const noCertificates: CertificateRules = { authority: async () => null, challengeTargetOf: () => null }
 
-/** Makes the checks of domains, and what this server makes of names. */
+/** Makes the checks of domains, and the reading and showing of names. */
 export function composeDomainChecks(
   { config, state }: Pick<Composition, 'config' | 'state'>,
   { authority, challengeTargetOf }: CertificateRules,
@@ -76,7 +76,7 @@ export function composeDomainChecks(
   }
 }
 
-/** Certificates and names are those of another proxy where this server has no edge: only names are looked at then. */
+/** Makes the probe over HTTP. Without an edge another proxy answers for the names, so that only DNS is looked at. */
 function composeProbe({ config, state }: Pick<Composition, 'config' | 'state'>) {
   if (config.edge === null) return null
   let agreed: Promise<string> | undefined
