@@ -53,7 +53,7 @@ async function call({ socket, method, path, body, withinMs }: Call): Promise<{ s
   return { status: answer.statusCode ?? 0, text }
 }
 
-/** Its errors are `{"error":"loading config: …"}`. */
+/** Returns the reason in an error of Caddy, such as `{"error":"loading config: …"}`. */
 function reasonIn(text: string): string {
   try {
     const { error } = JSON.parse(text) as { error?: unknown }

@@ -19,7 +19,7 @@ export class CaddyMissingError extends Error {
   override readonly name = 'CaddyMissingError'
 }
 
-export const installHint = `Install Caddy ${least.join('.')} or newer: apt-get install caddy`
+const installHint = `Install Caddy ${least.join('.')} or newer: apt-get install caddy`
 
 /** Finds Caddy on a `PATH`. @throws CaddyMissingError without one that is new enough */
 export async function findCaddy(path: string): Promise<Caddy> {

@@ -36,7 +36,7 @@ const plainPaths = ['/.well-known/acme-challenge/*', '/.well-known/fairlead/*']
 /** One year. Visitors that came once by HTTPS do not try HTTP again (RFC 6797). */
 const strictTransport = 'max-age=31536000'
 
-/** How long Caddy goes on to dial a gateway or a server that restarts: nothing of a request has been sent then. */
+/** The time for which Caddy goes on dialling a gateway or a server that restarts: nothing of a request has been sent then. */
 const redialFor = '10s'
 const redialEvery = '100ms'
 
@@ -89,8 +89,6 @@ function httpApp(settings: EdgeSettings): JsonObject {
         ...serverOn(`:${httpsPort}`, settings),
         protocols: ['h1', 'h2', 'h3'],
         tls_connection_policies: [{}],
-        // A request for another host than that of the certificate is answered with 421 (RFC 9110, section 15.5.20).
-        strict_sni_host: true,
         routes: secureRoutes(settings),
       },
       questions: {
@@ -113,8 +111,8 @@ const serverOn = (address: string, { dashboardHost }: EdgeSettings): JsonObject 
 })
 
 /**
- * Certificates come from the gateway at each handshake. Caddy would ask an authority for a name without one, unless `ask`
- * refuses it: it refuses all. The authority named here does not exist.
+ * Certificates come from the gateway at each handshake. For a name without one Caddy would ask an authority, unless
+ * `ask` refuses: it refuses every name. The authority named here does not exist.
  */
 function tlsApp({ questionsPort, token }: EdgeSettings): JsonObject {
   const at = `http://127.0.0.1:${questionsPort}/${token}`
@@ -245,11 +243,6 @@ function errorRoutes(dashboardHost: string): Json[] {
         retryAfter,
         plainText('{http.error.status_code}', 'This address cannot be reached at the moment. Please try again soon.'),
       ],
-      terminal: true,
-    },
-    {
-      match: [{ expression: '{http.error.status_code} == 421' }],
-      handle: [plainText('421', 'This connection was made for another host.')],
       terminal: true,
     },
     { handle: [plainText('{http.error.status_code}', '{http.error.status_code} {http.error.status_text}')] },

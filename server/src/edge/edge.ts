@@ -23,7 +23,7 @@ export interface Edge {
 }
 
 export interface Supervised extends EdgeOptions {
-  /** Called with what does not work, one sentence each; with none when all does. */
+  /** Called with the problems of the edge, one sentence each; with none when it works. */
   readonly onProblems: (problems: readonly string[]) => void
 }
 

@@ -49,7 +49,7 @@ export interface Ensured {
 const lockRetryMs = 100
 /** Caddy closes its ports as soon as it begins to end; that of HTTP/3 maybe only when its last request has ended. */
 const portsFreeMs = 15_000
-/** A Caddy that no server knows serves nobody. */
+/** The time to finish for a Caddy that no record names: a server was killed while it started or replaced one. */
 const unknownGraceMs = 1_000
 
 /**
@@ -167,7 +167,7 @@ async function startWith(
   return record
 }
 
-/** Caddys that were killed have left theirs. */
+/** Removes the sockets and pid files that killed Caddys have left. */
 async function removeOldFiles({ admin, caddy }: EdgeHome, newest: string): Promise<void> {
   for (const folder of new Set([admin, caddy])) {
     const names = (await readdir(folder)).filter((name) => /^(admin\.\w{8}\.sock|caddy\.\w{8}\.pid)$/.test(name))

@@ -72,7 +72,7 @@ async function untilReady(identity: ProcessIdentity, pidFile: string, signal: Ab
     while (!(await exists(pidFile))) {
       signal.throwIfAborted()
       if (exit.hasEnded()) throw new CaddyStartError('it has ended')
-      if (performance.now() > deadline) throw new Error('Caddy does not become ready')
+      if (performance.now() > deadline) throw new Error(`Caddy was not ready after ${readyMs / 1000} seconds`)
       await sleep(pollMs)
     }
   } finally {
@@ -98,9 +98,9 @@ async function openOutput({ output }: EdgeHome) {
 
 const mostBytes = 2000
 
-/** Its last line is such as `Error: loading initial config: …`. */
+/** Returns the last line that Caddy has printed, such as `Error: loading initial config: …`. */
 async function lastLineOf({ output }: EdgeHome): Promise<string> {
   const text = await readFile(output, 'utf8').catch(() => '')
   const line = text.trim().split('\n').at(-1)?.slice(0, mostBytes) ?? ''
-  return line === '' ? 'it ended without a word' : line
+  return line === '' ? 'it ended and printed nothing' : line
 }

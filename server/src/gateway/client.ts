@@ -24,7 +24,6 @@ export type {
 } from './control/protocol.ts'
 export { addTraffic } from './control/protocol.ts'
 export { addCounts, quantileOf } from './control/times.ts'
-export type { EdgeGateway } from './edge-client.ts'
 
 export interface DrainOptions {
   /** After this time the requests that still run are cut. */

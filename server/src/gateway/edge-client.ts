@@ -3,9 +3,6 @@ import { assertEdgeCall } from './control/edge-calls.ts'
 import type { AppNames, HostName } from './control/host-names.ts'
 import type { Known } from './control/known.ts'
 
-export type { EdgeOptions, EdgeState } from './control/edge-calls.ts'
-export type { AppNames, HostName } from './control/host-names.ts'
-
 /**
  * The names, certificates and answers that the gateway has for an edge in front of it. All calls may be repeated, and take
  * effect in every later gateway too. Host names are in lower case, without the root's dot; other ones throw a `TypeError`.

@@ -5,7 +5,7 @@ import { agreeOnProbeText, probePath } from '../../domains/probe.ts'
 import { servedDomains } from '../../domains/rows.ts'
 import { createRunCheck, type LookAtDns } from '../../domains/run-check.ts'
 import { domainsChannel } from '../../domains/tables.ts'
-import type { EdgeGateway } from '../../gateway/client.ts'
+import type { EdgeGateway } from '../../gateway/edge-client.ts'
 import { listen } from '../../platform/database/notifications.ts'
 import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
@@ -31,7 +31,7 @@ export async function leadDomains(
   const { gateway } = given
   const database = state.db
   const forget = () => forgetHolders(database)
-  // Apps with ports have no names; what rows say is kept for the day on which they have again.
+  // Apps with ports have no names. The rows stay, for a later start with host names.
   if (config.apps.mode === 'ports') return { forget }
   if (config.edge !== null) await gateway.answerAt(probePath, await agreeOnProbeText(database))
   const sync = await startNameSync({

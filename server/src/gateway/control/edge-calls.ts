@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { AppNames, HostName } from './host-names.ts'
 
-/** The server's own part of a gateway that stands behind an edge, which ends TLS. */
+/** The options of a gateway behind an edge, which ends TLS. */
 export interface EdgeOptions {
   /** Host names of the server itself, such as that of the dashboard: no app has them. */
   readonly hosts: readonly string[]
@@ -9,7 +9,7 @@ export interface EdgeOptions {
   readonly httpsPort: number
 }
 
-/** The calls about what the edge serves. `client.ts` says what each one does. */
+/** The calls about what the edge serves. `edge-client.ts` says what each one does. */
 export interface EdgeCalls {
   readonly name: { readonly parameters: AppNames; readonly result: null }
   readonly certify: {
@@ -57,7 +57,7 @@ export function isHostname(name: unknown): name is string {
 }
 
 /** True for the name of a host, or `*.` and one. */
-export function isHostnameOrWildcard(name: unknown): name is string {
+function isHostnameOrWildcard(name: unknown): name is string {
   return isHostname(typeof name === 'string' && name.startsWith('*.') ? name.slice(2) : name)
 }
 
@@ -67,10 +67,10 @@ export const assertEdgeCall: {
 } = {
   name({ appId, names }) {
     if (typeof appId !== 'string' || !Array.isArray(names)) throw new TypeError('an app lacks its names')
-    if (!names.every(isName)) throw new TypeError('a name is none of a host')
+    if (!names.every(isName)) throw new TypeError('a name of an app is not a host name')
   },
   certify({ name, pem }) {
-    if (!isHostnameOrWildcard(name)) throw new TypeError('a certificate is for no name of a host')
+    if (!isHostnameOrWildcard(name)) throw new TypeError('a certificate is for something else than a host name')
     if (pem !== null && !(isText(pem, longestPem) && pem.includes('-----BEGIN ')))
       throw new TypeError('a certificate is not in PEM form')
   },

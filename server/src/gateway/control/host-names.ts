@@ -13,7 +13,7 @@ export interface AppNames {
 
 /** The further host names of all apps. Names are kept, and looked for, as `hostnameOf` returns them. */
 export interface HostNames {
-  /** Replaces the names of an app. One that another app has is taken from it: the newest word counts. */
+  /** Replaces the names of an app. One that another app has is taken from it: the last call counts. */
   set(appId: string, names: readonly HostName[]): void
   of(appId: string): readonly HostName[]
   all(): AppNames[]

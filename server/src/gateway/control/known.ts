@@ -1,11 +1,11 @@
 import { createHostNames, type HostNames } from './host-names.ts'
 import type { OpenApp } from './protocol.ts'
 
-/** Everything that a server knows its gateway to have, or wants it to have: another gateway is given it. */
+/** The desired state of the gateway. A gateway that is started in place of another one is given all of it. */
 export interface Known {
   readonly apps: Map<string, OpenApp>
   readonly names: HostNames
-  /** By name; null for one that the gateway had before this server led it, which has not got the text of it. */
+  /** By name; null for one of an earlier server, of which this one knows the name alone. */
   readonly certificates: Map<string, string | null>
   /** By path; null as above. */
   readonly answers: Map<string, string | null>

@@ -113,7 +113,7 @@ function createDirectory(options: EdgeOptions | null, table: AppTable, names: Ho
     const addressed = table.byAuthority(authority)
     if (addressed !== undefined) return { app: addressed, hostname, redirectTo: null }
     const named = names.find(hostname)
-    // A wildcard covers nothing that no host could be called.
+    // A wildcard covers valid host names alone.
     if (named === null || (named.hostname.startsWith('*') && !isHostname(hostname))) return null
     const app = table.get(named.appId)
     return app === undefined ? null : { ...named, app }

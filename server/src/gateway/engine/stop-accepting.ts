@@ -1,12 +1,12 @@
 import { Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** After this time nothing waits any more at a Unix socket whose path is that of another one. */
+/** The time after which nothing waits any more at a Unix socket whose path names another one. */
 const QUEUE_MS = 1_000
 
 /**
- * Stops accepting connections, of which others are left open. At a Unix socket, whose path another process has taken, what
- * waits is accepted before: the system would reset it.
+ * Stops accepting connections, and leaves those that are open as they are. On a Unix socket whose path another process has taken,
+ * waiting connections are accepted first: the system would reset them.
  */
 export async function stopAccepting(acceptor: Server): Promise<void> {
   if (typeof acceptor.address() === 'string') await sleep(QUEUE_MS)

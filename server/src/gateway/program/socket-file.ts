@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { chmodSync, lstatSync, renameSync, rmSync, unlinkSync } from 'node:fs'
+import { chmodSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:net'
+import { fileIdentity } from '../../platform/machine/file-identity.ts'
 
 /** A Unix socket that a process listens on beside its path, where nobody looks, until it moves it there. */
 export interface SocketFile {
@@ -20,18 +21,18 @@ export function createSocketFile(path: string, beside: string): SocketFile {
     async listen(listen) {
       rmSync(beside, { force: true })
       await listen(beside)
-      // Besides the folder, which nobody else may enter.
+      // In addition to the rights of the folder, which nobody else may enter.
       chmodSync(beside, 0o600)
     },
     take() {
       if (taken !== null) return
-      const identity = identityOf(beside)
+      const identity = fileIdentity(beside)
       renameSync(beside, path)
       taken = identity
     },
-    isLost: () => taken !== null && identityOf(path) !== taken,
+    isLost: () => taken !== null && fileIdentity(path) !== taken,
     leave() {
-      if (taken === null || identityOf(path) !== taken) return false
+      if (taken === null || fileIdentity(path) !== taken) return false
       unlinkSync(path)
       return true
     },
@@ -42,10 +43,4 @@ export function createSocketFile(path: string, beside: string): SocketFile {
 export async function listenAt(server: Server, path: string): Promise<void> {
   server.listen(path)
   await once(server, 'listening')
-}
-
-/** Returns what tells a file apart from another one at the same path; null when there is none. */
-function identityOf(path: string): string | null {
-  const info = lstatSync(path, { throwIfNoEntry: false })
-  return info === undefined ? null : `${info.dev} ${info.ino}`
 }

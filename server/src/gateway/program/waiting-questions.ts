@@ -1,14 +1,14 @@
 import type { Edge } from '../engine/edge.ts'
 
-/** How long a question waits for a certificate. */
+/** The time that a question waits for a certificate. */
 const WAIT_MS = 30_000
 /** A server is told of a name at most once in this time. */
 const TELL_MS = 10_000
-/** Further questions are answered at once: that there is no certificate. */
+/** The questions that may wait. Further ones are told at once that there is no certificate. */
 const MOST_WAITING = 1_024
 const MOST_WAITING_FOR_A_NAME = 128
 
-/** The answer to a question: a certificate with its key in PEM form, or that there is none, or that another one answers. */
+/** The answer to a question: a certificate with its key in PEM form, or that there is none, or that another gateway answers. */
 export type Outcome = Buffer | 'none' | 'elsewhere'
 
 /** Questions for certificates. Those for names that are served here and have none wait until the server sends it. */

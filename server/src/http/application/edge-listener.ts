@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { lstatSync } from 'node:fs'
 import { chmod, chown, rename, rm } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { createServer, type Server as NetServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileIdentity } from '../../platform/machine/file-identity.ts'
 import { trustAsEdge } from '../client-address.ts'
 
 /** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the one that leads. */
@@ -23,7 +23,7 @@ export interface EdgeListener {
 }
 
 const lookEveryMs = 50
-/** The path names another socket then, so that this one's queue has only what was in it. */
+/** The time to accept what waits at the socket when the path names another one, so that nothing more comes. */
 const queueMs = 250
 
 interface Listening {
@@ -37,7 +37,7 @@ export function createEdgeListener(server: Server): EdgeListener {
   let current: Listening | null = null
 
   const accept = (): NetServer => {
-    // As that of http: a client may end its side before the answer.
+    // Like a server of node:http: a client may end its side before the answer.
     const socket = createServer({ allowHalfOpen: true })
     socket.on('connection', (connection) => {
       trustAsEdge(connection)
@@ -45,7 +45,7 @@ export function createEdgeListener(server: Server): EdgeListener {
     })
     return socket
   }
-  const hasPlace = (): boolean => current !== null && identityOf(current.path) === current.identity
+  const hasPlace = (): boolean => current !== null && fileIdentity(current.path) === current.identity
 
   return {
     async listen(path, gid) {
@@ -59,7 +59,7 @@ export function createEdgeListener(server: Server): EdgeListener {
       socket.on('error', () => undefined)
       await chmod(beside, gid === null ? 0o600 : 0o660)
       if (gid !== null) await chown(beside, process.getuid?.() ?? 0, gid)
-      const identity = identityOf(beside)
+      const identity = fileIdentity(beside)
       await rename(beside, path)
       current = { socket, path, identity }
       before?.socket.close()
@@ -83,10 +83,4 @@ async function end(socket: NetServer): Promise<void> {
   const closed = once(socket, 'close')
   socket.close()
   await closed
-}
-
-/** Returns what tells a file apart from another one at the same path; null when there is none. */
-function identityOf(path: string): string | null {
-  const info = lstatSync(path, { throwIfNoEntry: false })
-  return info === undefined ? null : `${info.dev} ${info.ino}`
 }
