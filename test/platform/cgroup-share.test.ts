@@ -2,7 +2,13 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import { type Look, leastCores, type Share, shareAfter, shareFiles } from '../../server/src/platform/cgroups/share.ts'
+import {
+  type CpuSample,
+  leastCores,
+  type Share,
+  shareAfter,
+  shareFiles,
+} from '../../server/src/platform/cgroups/share.ts'
 import { type Hierarchy, openCgroups, openYielding } from '../../server/src/platform/cgroups.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { silentLogger } from './fixtures/silent-logger.ts'
@@ -19,8 +25,8 @@ const machine = fc.record({
 /** Plays the rule, and returns the share and the cores that groups had in each time between two looks. */
 function play(times: readonly Readonly<Record<Share, number>>[]): { share: Share; cores: number }[] {
   const played: { share: Share; cores: number }[] = []
-  let last: Look | null = null
-  let now: Look = { at: 1_000, used: 50 }
+  let last: CpuSample | null = null
+  let now: CpuSample = { at: 1_000, used: 50 }
   for (const time of times) {
     const share = shareAfter(last, now)
     const cores = time[share]

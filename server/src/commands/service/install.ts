@@ -63,7 +63,7 @@ export async function install(flags: InstallFlags): Promise<void> {
 
 async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSettings> {
   const dataDirectory = resolve(dataDir)
-  // Mistakes in the settings are told before anything is written; others may look at what would be written.
+  // `checked` reports mistakes in the settings before anything is written. With --dry-run they may be unreadable for the user.
   const config = await serviceConfig(dataDirectory).catch(() => null)
   const ports = config?.edge ? [config.edge.httpPort, config.edge.httpsPort] : []
   const isRootService = user === undefined || user === 'root'

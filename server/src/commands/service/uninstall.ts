@@ -17,7 +17,7 @@ import { CommandError } from '../shared.ts'
 const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
-/** They hold the groups of apps and of builds; installed by an older version, only the first one is there. */
+/** The units with the control groups of apps and of builds. An older version has installed the first one alone. */
 const groupUnits = [appsUnitName, buildsUnitName]
 
 /** Stops the service with everything that it started, and removes its units. Data and settings are kept. */

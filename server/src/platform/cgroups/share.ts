@@ -2,7 +2,7 @@
 export type Share = 'idle' | 'low'
 
 /** The CPU time that groups had together, and the time at which they had it; both in seconds. */
-export interface Look {
+export interface CpuSample {
   readonly at: number
   /** `null` where the kernel does not count it. */
   readonly used: number | null
@@ -12,13 +12,13 @@ export interface Look {
 export const leastCores = 0.1
 
 /**
- * Returns the share until the next look. Groups that are idle get next to nothing while others use all cores, and would then never
- * come to their end: so they have a share whenever they got too little since the last look, be it as idle groups or not. Where that
+ * Returns the share until the next sample. Groups that are idle get next to nothing while others use all cores, and would then never
+ * come to their end: so they have a share whenever they got too little since the last sample, be it as idle groups or not. Where that
  * cannot be told, they always have it.
  *
- * @param last the look before this one; `null` for the first
+ * @param last the sample before this one; `null` for the first
  */
-export function shareAfter(last: Look | null, now: Look): Share {
+export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
   if (now.used === null) return 'low'
   if (last === null || last.used === null) return 'idle'
   return now.used - last.used < leastCores * (now.at - last.at) ? 'low' : 'idle'

@@ -6,7 +6,7 @@ import type { Hierarchy } from './hierarchy.ts'
 import { listingFolder } from './kill.ts'
 import { type Layout, makeLayout } from './layout.ts'
 import { counterIn } from './limits.ts'
-import { type Look, shareAfter, shareFiles } from './share.ts'
+import { type CpuSample, shareAfter, shareFiles } from './share.ts'
 
 /*
  * A folder whose groups together give way to everything beside it. The kernel lets a thread that wakes up wait until the one that
@@ -113,13 +113,13 @@ async function countingIn(
 
 interface SharedFolder {
   readonly version: 1 | 2
-  /** Has the share. */
+  /** The folder whose files set the share. */
   readonly folder: string
   readonly counter: string | null
 }
 
 function startLooking({ version, folder, counter }: SharedFolder, logger: Pick<Logger, 'error'>) {
-  let last: Look | null = null
+  let last: CpuSample | null = null
   return startPeriodic({
     ...{ name: 'setting the share of builds', everyMs, logger },
     async work() {

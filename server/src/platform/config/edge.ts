@@ -11,14 +11,14 @@ export interface DnsServer {
   readonly port: number
 }
 
-/** How records are set for the proof of a wildcard (ACME's DNS-01). */
+/** The way to set records in DNS for the proof of a wildcard (ACME's DNS-01). */
 export type DnsUpdates =
   /** RFC 2136 by `nsupdate`, signed with the TSIG key of the file. */
   | { readonly kind: 'nsupdate'; readonly server: string; readonly port: number; readonly keyFile: string }
   /** A program of the operator's, called as `PROGRAM add|remove NAME VALUE`. */
   | { readonly kind: 'command'; readonly program: string }
 
-/** The part of Fairlead that serves HTTPS under the operator's own domain. */
+/** The settings of HTTPS under the operator's own domain. */
 export interface EdgeConfig {
   /** Apps have names below it. */
   readonly domain: string
@@ -161,9 +161,9 @@ export interface OtherSettings {
 
 /** Finds what is wrong with the settings together: the name of a variable and what it must be. */
 export function edgeProblems(set: EdgeSet & OtherSettings): [variable: string, message: string][] {
-  const without = Object.keys(edgeSettings).filter((name) => set[name as keyof EdgeSet] !== undefined)
   if (set.FAIRLEAD_DOMAIN === undefined) {
-    return without.map((name) => [name, 'has no effect unless FAIRLEAD_DOMAIN is set'])
+    const given = Object.keys(edgeSettings).filter((name) => set[name as keyof EdgeSet] !== undefined)
+    return given.map((name) => [name, 'has no effect unless FAIRLEAD_DOMAIN is set'])
   }
   return [
     ...(set.FAIRLEAD_ACME_EMAIL === undefined ? [missingEmail] : []),
@@ -199,7 +199,7 @@ function dashboardProblems(set: EdgeSet, name: string): [string, string][] {
   const host = dashboardHost(set, name)
   const label = host.endsWith(`.${name}`) ? host.slice(0, -name.length - 1) : ''
   if (label.includes('.') || !label.includes('-')) return []
-  return [['FAIRLEAD_DASHBOARD_HOST', `must have no hyphen before .${name}: names of apps are like that`]]
+  return [['FAIRLEAD_DASHBOARD_HOST', `must have no hyphen before .${name}: names of apps have one`]]
 }
 
 function updateProblems(set: EdgeSet): [string, string][] {

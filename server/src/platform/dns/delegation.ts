@@ -32,7 +32,7 @@ interface Access {
   readonly allows: (address: string) => boolean
 }
 
-/** Zones are cut near the root; names that are longer have none of their own below. */
+/** The last labels of a name among which zones are looked for: longer names have no zones of their own further down. */
 const mostLabels = 8
 const mostServers = 8
 const mostAddresses = 3

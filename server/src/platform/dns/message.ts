@@ -151,7 +151,7 @@ function recordOf(answer: Answer): DnsRecord[] {
 }
 
 /** Returns an IP address as everybody writes it (RFC 5952), so that two of them can be compared. */
-export const plainAddress = (address: string): string =>
+const plainAddress = (address: string): string =>
   address.includes(':') ? new SocketAddress({ address, family: 'ipv6' }).address : address
 
 /** The strings of a TXT record belong together (RFC 7208, section 3.3). */

@@ -11,7 +11,8 @@ const tcpWaitMs = 3_000
  * server gives no answer, and with the reason of the signal when it aborts.
  */
 export async function query(server: DnsServer, question: DnsQuestion, signal: AbortSignal): Promise<DnsAnswer> {
-  if (!canBeAsked(question.name)) throw new DnsError('malformed', 'The name has characters that are not of names.')
+  if (!canBeAsked(question.name))
+    throw new DnsError('malformed', 'The name is too long, or has characters that no name in DNS has.')
   const answer = await queryWith(server, question, true, signal)
   // Some servers do not know EDNS, and say so in one of these ways (RFC 6891, section 7).
   const knowsEdns = !['FORMERR', 'NOTIMP'].includes(answer.rcode) && !answer.rcode.startsWith('EXTENDED_')

@@ -96,8 +96,8 @@ const appsUnit = unitOfGroups(
 /** Builds have a unit beside the one of the server and that of apps, since the kernel lets a group give way to those beside it. */
 const buildsUnit = unitOfGroups(
   "The control group of Fairlead's builds, which gives way to those beside it",
-  `# The server makes a group of its own in this one for each build and git, and sets the share of the CPU that all of them have.
-# Stopping this unit stops the server.`,
+  `# The server makes a group of its own in this one for each build and for git, and sets the share of the CPU that all of them have.
+# Stopping this unit stops the server and all builds.`,
 )
 
 function unitOfGroups(description: string, comment: string): string {
@@ -118,7 +118,7 @@ OOMScoreAdjust=-900
 `
 }
 
-/** Caddy inherits it from the server. So do apps and builds, except in a sandbox, whose rights end with it. */
+/** Caddy inherits this right from the server. So do apps and builds, except in a sandbox, which gives up all rights. */
 const lowPorts = `# The edge listens on the ports of the web.
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 AmbientCapabilities=CAP_NET_BIND_SERVICE
