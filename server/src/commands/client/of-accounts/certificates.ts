@@ -32,7 +32,7 @@ export function certificatesCommand(local?: LocalServer): Command {
       ),
     )
     .addCommand(
-      part('upload', 'show your own certificate for all names of your apps that it covers')
+      part('upload', 'show your own certificate for all of your domains that it covers')
         .argument('<certificate>', 'a PEM file: the certificate, and behind it those of its issuers')
         .argument('<key>', 'a PEM file: its private key, not encrypted')
         .option('--project <name>', 'the name or the id of a project, whose apps alone it is for')

@@ -67,7 +67,7 @@ export const certificateOperations = {
   'certificates.create': {
     summary: 'Upload a certificate',
     description:
-      'Shown for all names of apps of the account that it covers, in place of one that the server obtains, as long as it is ' +
+      'Shown for all domains of the account that it covers, in place of one that the server obtains, as long as it is ' +
       'valid. It is not renewed by the server: upload the next one before it expires, and delete this one.',
     body: z
       .object({

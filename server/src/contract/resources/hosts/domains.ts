@@ -17,7 +17,7 @@ const record = z.object({
   purpose: z
     .enum(domainRecordPurposes)
     .describe(
-      '`traffic` leads visitors here, `ownership` proves whose the name is, `certificate` lets the server obtain the ' +
+      '`traffic` leads visitors here, `ownership` proves that the name is yours, `certificate` lets the server obtain the ' +
         'certificate of a wildcard.',
     ),
 })

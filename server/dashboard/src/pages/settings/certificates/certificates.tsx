@@ -55,7 +55,7 @@ export function Certificates() {
         open={isUploading}
         onClose={() => setUploading(false)}
         title="Upload a certificate"
-        description="It is shown for all names of your apps that it covers, in place of one that the server obtains."
+        description="It is shown for all of your domains that it covers, in place of one that the server obtains."
       >
         <UploadCertificate onDone={() => setUploading(false)} />
       </Dialog>
