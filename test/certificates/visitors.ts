@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { TLSSocket } from 'node:tls'
+import type { PeerCertificate, TLSSocket } from 'node:tls'
 
 export interface VisitorsReport {
   readonly requests: number
@@ -24,6 +24,8 @@ export interface Visitors extends AsyncDisposable {
 const tickMs = 50
 const keptInTick = 8
 const freshInTick = 2
+/** A visit that takes longer has failed. */
+const patienceMs = 30_000
 
 export function startVisitors(to: { readonly host: string; readonly port: number; readonly ca: string }): Visitors {
   const { host, port, ca } = to
@@ -40,9 +42,12 @@ export function startVisitors(to: { readonly host: string; readonly port: number
     requests += 1
     try {
       const headers = { host: `${host}:${port}` }
-      const sent = request({ host: '127.0.0.1', port, servername: host, ca, agent, headers, path: '/' }).end()
+      const signal = AbortSignal.timeout(patienceMs)
+      const sent = request({ host: '127.0.0.1', port, servername: host, ca, agent, headers, path: '/', signal }).end()
       const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-      serials.add((answer.socket as TLSSocket).getPeerCertificate().serialNumber)
+      // A connection that has ended already knows no certificate any more.
+      const shown = (answer.socket as TLSSocket).getPeerCertificate() as PeerCertificate | null
+      if (shown?.serialNumber !== undefined) serials.add(shown.serialNumber)
       await answer.toArray()
       if (answer.statusCode !== 200) failures.push(`status ${answer.statusCode}`)
     } catch (error) {
