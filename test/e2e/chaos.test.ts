@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { chaos } from '../chaos/chaos.ts'
 
-const kills = 10
+const kills = 6
 
 it('after kill -9 at random moments under load, everything reaches a correct final state', {
   timeout: 900_000,
