@@ -47,6 +47,46 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     await shownFor(given, 'two.limited.test')
   })
 
+  it('for too many certificates of the same names, however often it has failed, lets all other names go on', async () => {
+    await using given = await authority.worldBehindProxy()
+    authority.proxy.answer(({ path, payload }) => {
+      if (path !== '/order-plz' || !JSON.stringify(payload).includes('"requests.same.test"')) return undefined
+      const detail = 'too many certificates (5) already issued for this exact set of identifiers in the last 168h0m0s'
+      return acmeProblem(429, 'rateLimited', detail, { 'retry-after': '7200' })
+    })
+    const app = await given.app()
+    const domain = await given.domain(app.id, 'requests.same.test')
+    await given.lead()
+    await shownFor(given, dashboardHost)
+    await failureOf(given, 'requests.same.test')
+    await given.domain(app.id, 'www.same.test')
+    await shownFor(given, 'www.same.test')
+    await given.age('requests.same.test', '130 minutes')
+    await given.database.query("update certificates set attempts = 20 where names = '{requests.same.test}'")
+    const row = await until(async () => {
+      const failed = await failureOf(given, 'requests.same.test')
+      expect(failed.attempts).toBe(21)
+      return failed
+    })
+    expect(waitOf(row)).toBeGreaterThan(640)
+    const pauses = await given.database.query<{ scope: string; minutes: number }>(
+      'select scope, extract(epoch from until - now())::float8 / 60 as minutes from acme_pauses',
+    )
+    expect(pauses).toEqual([{ scope: 'name:requests.same.test', minutes: expect.closeTo(120, -1) }])
+    // Nor does another order begin when the domain is added once more.
+    const orders = ordersOf('requests.same.test')
+    await given.database.query('delete from domains where id = $1', [domain])
+    await given.domain(app.id, 'requests.same.test')
+    await until(async () => {
+      expect(await failureOf(given, 'requests.same.test')).toMatchObject({
+        attempts: 0,
+        failure: { code: 'rate_limited' },
+      })
+    })
+    expect(ordersOf('requests.same.test')).toBe(orders)
+    authority.proxy.answer(() => undefined)
+  })
+
   it('with a key that is not that of the account makes another account', async () => {
     await using given = await authority.world()
     await given.lead()

@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { isIncident, isInDanger, nextAttemptAt, renewalAt } from '../../server/src/certificates/renewal/due.ts'
+import {
+  isIncident,
+  isInDanger,
+  nextAttemptAt,
+  pauseEnd,
+  renewalAt,
+} from '../../server/src/certificates/renewal/due.ts'
 import { limitsOf, mayOrder } from '../../server/src/certificates/renewal/limits.ts'
 import { registeredDomain } from '../../server/src/certificates/renewal/registered-domain.ts'
 
@@ -59,6 +65,15 @@ it('attempts that fail are repeated more and more rarely, and never before the a
 it('a Retry-After of a year does not stop renewals for a year', () => {
   const now = new Date('2026-01-01')
   expect(nextAttemptAt(1, 365 * dayMs, now, 0.5).getTime() - now.getTime()).toBe(8 * dayMs)
+})
+
+it('others wait as long as the authority has asked for, however often a certificate has failed', () => {
+  const now = new Date('2026-01-01')
+  const wait = (failures: number, retryAfterMs: number) =>
+    pauseEnd(retryAfterMs, nextAttemptAt(failures, retryAfterMs, now, 0.5), now).getTime() - now.getTime()
+  expect([1, 7, 50].map((failures) => wait(failures, 10 * minuteMs))).toEqual(Array(3).fill(10 * minuteMs))
+  expect(wait(1, 365 * dayMs)).toBe(8 * dayMs)
+  expect([1, 2, 3, 4, 50].map((failures) => wait(failures, 0) / minuteMs)).toEqual([1, 5, 15, 15, 15])
 })
 
 it.each([

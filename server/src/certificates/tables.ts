@@ -58,7 +58,7 @@ export type CertificateTables = {
     created_at: Generated<Date>
   }
   acme_pauses: {
-    /** A registered domain, or `*` for all. */
+    /** `name:` and a name, a registered domain, or `*` for all. */
     scope: string
     until: Date
     failure: JSONColumnType<CertificateFailure, string, string>

@@ -1,7 +1,7 @@
 import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
 
-/** The certificates that must wait when one has failed: those below the same registered domain, or all of the authority. */
-export type PauseScope = 'domain' | 'all'
+/** The certificates that must wait when one has failed: those of the same names, of the same registered domain, or all of the authority. */
+export type PauseScope = 'names' | 'domain' | 'all'
 
 export interface AttemptFacts {
   /** The time to wait at least; 0 for none. */

@@ -1,4 +1,5 @@
-import { AttemptError } from './attempt-error.ts'
+import { AttemptError, type PauseScope } from './attempt-error.ts'
+import { scopeOfLimit } from './limit-scope.ts'
 import { AcmeError, type AcmeProblem } from './problem.ts'
 
 /** Without a `Retry-After`, the time to leave an authority alone that has had enough. */
@@ -17,9 +18,12 @@ export function explain(error: unknown): AttemptError {
   )
 }
 
-/** Says in words why the authority could not confirm a name: the problem of a challenge. */
+/**
+ * Says in words why the authority could not confirm a name: the problem of a challenge or of its order. It never makes others wait:
+ * the servers of a name's owner can provoke it, even one that the authority takes for its own.
+ */
 export const explainChallenge = (problem: AcmeProblem): AttemptError =>
-  explainProblem(new AcmeError(problem.detail, { problem }), problem)
+  refused(new AcmeError(problem.detail, { problem }), problem)
 
 function unanswered(error: AcmeError): AttemptError {
   const { status, retryAfterMs } = error
@@ -48,7 +52,7 @@ const isTrustProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO|AL
 
 function rateLimited(
   said: string,
-  facts: { readonly retryAfterMs: number; readonly pauses: 'domain' | 'all' },
+  facts: { readonly retryAfterMs: number; readonly pauses: PauseScope },
   options: ErrorOptions,
 ): AttemptError {
   const retryAfterMs = facts.retryAfterMs === 0 ? usualPauseMs : facts.retryAfterMs
@@ -102,23 +106,29 @@ const unknown = [
   'The certificate authority refused the request. The server tries again automatically.',
 ] as const
 
-function explainProblem(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
-  const { status, retryAfterMs } = error
-  const options = { cause: error }
-  if (type === 'rateLimited') return rateLimited(quoted(detail), { retryAfterMs, pauses: scopeOf(detail) }, options)
-  const [code, meaning] = meanings[type] ?? unknown
-  const message = `${meaning} It said: ${quoted(detail)}`
-  const isItsOwn = type === 'serverInternal' || (status !== null && status >= 500)
-  return new AttemptError(
-    code,
-    message,
-    { retryAfterMs, ...(isItsOwn && { pauses: 'all' as const, keepsOrder: true }) },
-    options,
-  )
+function explainProblem(error: AcmeError, problem: AcmeProblem): AttemptError {
+  return isItsOwn(error, problem) ? failed(error, problem) : refused(error, problem)
 }
 
-/** Limits of the whole account are told like this by the authorities that have them. */
-const scopeOf = (detail: string): 'domain' | 'all' =>
-  /new orders|this account|from this IP|requests/i.test(detail) ? 'all' : 'domain'
+/** True for an error of the authority itself. Where it has too much to do, it says so as if it were a limit. */
+const isItsOwn = ({ status }: AcmeError, { type, detail }: AcmeProblem): boolean =>
+  type === 'serverInternal' || (status !== null && status >= 500) || /^service busy\b/i.test(detail)
+
+function failed(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
+  const { retryAfterMs } = error
+  const [code, toTenants] = meanings[type] ?? unknown
+  const facts = { retryAfterMs, pauses: 'all', keepsOrder: true, toTenants } as const
+  return new AttemptError(code, `${toTenants} It said: ${quoted(detail)}`, facts, { cause: error })
+}
+
+function refused(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
+  const { retryAfterMs } = error
+  const options = { cause: error }
+  if (type === 'rateLimited') {
+    return rateLimited(quoted(detail), { retryAfterMs, pauses: scopeOfLimit(detail) }, options)
+  }
+  const [code, meaning] = meanings[type] ?? unknown
+  return new AttemptError(code, `${meaning} It said: ${quoted(detail)}`, { retryAfterMs }, options)
+}
 
 const quoted = (detail: string): string => (detail === '' ? 'nothing more.' : `“${detail.replace(/\.$/, '')}”.`)

@@ -11,6 +11,9 @@ const waitSpread = 0.1
 /** A longer `Retry-After` is not believed. */
 const longestPauseMs = 8 * dayMs
 
+/** An authority that does not answer is asked again after this time at the latest. */
+const longestProbeMs = 15 * minuteMs
+
 /** The part of the lifetime, which ends at two thirds of it, within which renewals are spread. */
 const renewalSpread = 1 / 30
 
@@ -47,6 +50,17 @@ export function nextAttemptAt(failures: number, retryAfterMs: number, now: Date,
   const wait = waitsMs[Math.min(failures, waitsMs.length) - 1] ?? minuteMs
   const spread = wait * (1 + waitSpread * (2 * random - 1))
   return new Date(now.getTime() + Math.max(spread, Math.min(retryAfterMs, longestPauseMs)))
+}
+
+/**
+ * Returns the time until which others wait after an attempt that has failed: as long as the authority has asked for, however often
+ * this certificate has failed before.
+ *
+ * @param next the time of the next attempt for this certificate, at which an authority is asked again that has named no time
+ */
+export function pauseEnd(retryAfterMs: number, next: Date, now: Date): Date {
+  if (retryAfterMs > 0) return new Date(now.getTime() + Math.min(retryAfterMs, longestPauseMs))
+  return new Date(Math.min(next.getTime(), now.getTime() + longestProbeMs))
 }
 
 /** True when a certificate expires within 10 days, or within a third of its lifetime when that is shorter. */

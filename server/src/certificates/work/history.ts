@@ -13,6 +13,9 @@ const accountHours = 3
 
 const everything = '*'
 
+/** The scope of a pause for the same names. The colon is in no domain. */
+const scopeOfNames = ({ names }: Pick<CertificateRow, 'names'>): string => `name:${names[0] ?? ''}`
+
 /** `isRenewal`: the owner has or had a certificate for the same names, which authorities count apart. */
 type Order = Pick<CertificateRow, 'account_id' | 'names'> & { readonly isRenewal: boolean }
 
@@ -76,17 +79,18 @@ export interface Pause {
   readonly failure: CertificateFailure
 }
 
-/** Leaves an authority alone: for the names below the domain of a certificate, or for all. */
+/** Leaves an authority alone: for the names of a certificate, for those below its domain, or for all. */
 export async function pause(
   database: Database,
   scope: PauseScope,
-  { names }: Pick<CertificateRow, 'names'>,
+  row: Pick<CertificateRow, 'names'>,
   { until, failure }: Pause,
 ): Promise<void> {
   const values = { until, failure: JSON.stringify(failure) }
+  const scopes = { names: scopeOfNames(row), domain: domainOf(row), all: everything }
   await tablesOf(database)
     .insertInto('acme_pauses')
-    .values({ scope: scope === 'all' ? everything : domainOf({ names }), ...values })
+    .values({ scope: scopes[scope], ...values })
     .onConflict((conflict) => conflict.column('scope').doUpdateSet(values))
     .execute()
 }
@@ -108,5 +112,5 @@ export async function currentPauses(
     .where('until', '<', sql<Date>`now() + interval '9 days'`)
     .execute()
   const byScope = new Map(rows.map((row) => [row.scope, row]))
-  return (row) => byScope.get(everything) ?? byScope.get(domainOf(row))
+  return (row) => byScope.get(everything) ?? byScope.get(domainOf(row)) ?? byScope.get(scopeOfNames(row))
 }

@@ -5,7 +5,7 @@ import type { Logger } from '../../platform/logger.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
 import type { AttemptError } from '../acme/attempt-error.ts'
 import type { CertificateFacts } from '../pem/chain.ts'
-import { isIncident, nextAttemptAt, renewalAt } from '../renewal/due.ts'
+import { isIncident, nextAttemptAt, pauseEnd, renewalAt } from '../renewal/due.ts'
 import { type CertificateRow, keyContext, tablesOf } from '../tables.ts'
 import { type Announce, announceFailed, announceRenewed } from './announce.ts'
 import { pause } from './history.ts'
@@ -16,9 +16,6 @@ export interface OutcomeDependencies {
   readonly announce: Announce
   readonly logger: Pick<Logger, 'info' | 'warn'>
 }
-
-/** An authority that does not answer is asked again after this time at the latest. */
-const longestProbeMs = 15 * 60_000
 
 /** Puts a new certificate in place, in one step with everything that follows from it. Does nothing for one that is gone. */
 export async function succeed(
@@ -93,14 +90,15 @@ export async function fail(dependencies: OutcomeDependencies, id: string, error:
     if (row === undefined) return
     const attempts = row.attempts + 1
     const failure = failureFor(row, error)
-    const usual = nextAttemptAt(attempts, facts.retryAfterMs ?? 0, now, Math.random())
+    const retryAfterMs = facts.retryAfterMs ?? 0
+    const next = nextAttemptAt(attempts, retryAfterMs, now, Math.random())
     const isNews = row.alerted_at === null && isIncident(attempts, lifetimeOf(row), now)
     await tablesOf(transaction)
       .updateTable('certificates')
       .set({
         attempts,
         failure: JSON.stringify(failure),
-        next_attempt_at: facts.resumeAt ?? usual,
+        next_attempt_at: facts.resumeAt ?? next,
         is_under_way: false,
         ...(facts.keepsOrder !== true && { order_url: null, order_key: null }),
         ...(isNews && { alerted_at: now }),
@@ -109,18 +107,23 @@ export async function fail(dependencies: OutcomeDependencies, id: string, error:
       .execute()
     if (isNews) await announceFailed(announce, transaction, row, { attempts, failure, expiresAt: row.expires_at })
     if (facts.pauses === undefined) return
-    const isSilent = failure.code !== 'rate_limited' && (facts.retryAfterMs ?? 0) === 0
-    const until = isSilent ? new Date(Math.min(usual.getTime(), now.getTime() + longestProbeMs)) : usual
-    await pause(transaction, facts.pauses, row, { until, failure })
+    await pause(transaction, facts.pauses, row, {
+      until: pauseEnd(retryAfterMs, next, now),
+      failure: toOthers(error),
+    })
   })
   const { code, message } = error.failure
   logger.warn({ certificate: id, code, reason: message, err: error.cause }, 'no certificate yet')
 }
 
 /** Owners of domains and apps do not read of the operator's machines. */
-function failureFor({ app_id }: CertificateRow, { failure, facts }: AttemptError): CertificateFailure {
-  return app_id === null || facts.toTenants === undefined ? failure : { ...failure, message: facts.toTenants }
-}
+const failureFor = ({ app_id }: CertificateRow, error: AttemptError): CertificateFailure =>
+  app_id === null ? error.failure : toOthers(error)
+
+const toOthers = ({ failure, facts }: AttemptError): CertificateFailure => ({
+  ...failure,
+  message: facts.toTenants ?? failure.message,
+})
 
 function lifetimeOf({ not_before: notBefore, expires_at: expiresAt }: CertificateRow) {
   return notBefore === null || expiresAt === null ? null : { notBefore, expiresAt }
