@@ -56,27 +56,33 @@ export async function knownCertificates(
     .$if(isUploaded, (query) => query.where('source', '=', 'uploaded'))
     .orderBy('id')
     .execute()
-  return rows.flatMap((row) =>
-    row.not_before === null || row.expires_at === null
-      ? []
-      : [
-          {
-            id: row.id,
-            names: row.names,
-            source: row.source,
-            accountId: row.account_id,
-            projectId: row.project_id,
-            appId: row.app_id,
-            domainId: row.domain_id,
-            notBefore: row.not_before,
-            expiresAt: row.expires_at,
-            isBeingRevoked: row.revocation_requested_at !== null,
-            serial: row.serial,
-            failure: row.failure,
-            alerted_at: row.alerted_at,
-          },
-        ],
-  )
+  return rows.flatMap((row) => {
+    const candidate = candidateOf(row)
+    if (candidate === null) return []
+    return [{ ...candidate, serial: row.serial, failure: row.failure, alerted_at: row.alerted_at }]
+  })
+}
+
+type CandidateRow = Pick<
+  CertificateRow,
+  'id' | 'names' | 'source' | 'account_id' | 'project_id' | 'app_id' | 'domain_id' | 'not_before' | 'expires_at'
+> & { readonly revocation_requested_at: Date | null }
+
+/** Returns what the choice needs of a certificate; null for one that is not there yet. */
+export function candidateOf(row: CandidateRow): Candidate | null {
+  if (row.not_before === null || row.expires_at === null) return null
+  return {
+    id: row.id,
+    names: row.names,
+    source: row.source,
+    accountId: row.account_id,
+    projectId: row.project_id,
+    appId: row.app_id,
+    domainId: row.domain_id,
+    notBefore: row.not_before,
+    expiresAt: row.expires_at,
+    isBeingRevoked: row.revocation_requested_at !== null,
+  }
 }
 
 /** The certificates that the server obtains by itself, whether they are there or not. */
