@@ -3,9 +3,9 @@ import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { mayUseProject, type Principal } from '../http/principal.ts'
-import { type AttemptLimit, createAttemptLimiter } from '../platform/attempts.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import { createOrderLimits } from './order-limits.ts'
 import { isProblem } from './pem/problem.ts'
 import { certificateView } from './presentation.ts'
 import { findCertificate, lockCertificate, pageOfCertificates, type ShownRow } from './rows.ts'
@@ -22,13 +22,10 @@ export interface CertificateHandlerDependencies {
 
 type Certificate = ResponseBody<'certificates.get'>
 
-/** Authorities allow a handful of certificates for the same names in a week. */
-const renewLimit: AttemptLimit = { name: 'certificates.renew', most: 5, windowMs: 60 * 60_000 }
-
 /** The certificates of an account as its users read and change them. */
 export function certificateHandlers(dependencies: CertificateHandlerDependencies): HandlersOf<'certificates'> {
   const { database } = dependencies
-  const limiter = createAttemptLimiter(database, renewLimit)
+  const limits = createOrderLimits(database)
   return {
     async 'certificates.list'({ principal, page }) {
       const { rows, next } = await pageOfCertificates(database, principal, page)
@@ -50,7 +47,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       assertAutomatic(row, 'Uploaded certificates are not renewed here: upload the next one.')
       if (row.revocation_requested_at !== null) throw refused('The certificate is to be revoked, so it is not renewed.')
       note({ names: row.names })
-      if (!row.is_under_way) await assertNotTooOften(limiter, row)
+      if (!row.is_under_way) await limits.assertMayRenew(row)
       return view(
         await change(transaction, principal, row, { next_attempt_at: row.is_under_way ? row.next_attempt_at : now }),
       )
@@ -62,6 +59,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       if (row.expires_at === null) throw refused('The certificate is not there yet, so there is nothing to revoke.')
       note({ names: row.names, serial: row.serial })
       if (row.revocation_requested_at !== null) return view(row)
+      await limits.assertMayReplace(row)
       // The certificate of an order that is under way is not used any more (`succeed`).
       const requested = { revocation_requested_at: now, attempts: 0, failure: null, alerted_at: null }
       return view(await change(transaction, principal, row, { ...requested, next_attempt_at: now }))
@@ -93,13 +91,6 @@ function found(row: ShownRow | undefined): ShownRow {
 function assertAutomatic({ source, revoked_at }: ShownRow, message: string): void {
   if (source !== 'automatic') throw refused(message)
   if (revoked_at !== null) throw refused('The certificate is revoked already.')
-}
-
-async function assertNotTooOften(limiter: ReturnType<typeof createAttemptLimiter>, { id }: ShownRow): Promise<void> {
-  const retryAfter = await limiter.take(id)
-  if (retryAfter === undefined) return
-  const message = `The certificate was renewed by hand ${renewLimit.most} times within an hour. Try again in ${retryAfter} seconds.`
-  throw new ApiError('invalid_request', message, { most: renewLimit.most, retry_after: retryAfter })
 }
 
 type Changes = UpdateObject<CertificateTables, 'certificates'>
