@@ -110,6 +110,25 @@ describe('the certificate of a name', () => {
     })
   })
 
+  it('stays the one that was obtained, when another account has an uploaded wildcard above it', () => {
+    const [all, www] = [domainOf('*.shop.com', app('a', 'one')), domainOf('www.shop.com', app('b', 'other'))]
+    const wildcard = uploaded(['*.shop.com'], 'one')
+    const each = { '*.shop.com': wildcard.id, 'www.shop.com': obtained(www).id }
+    expect(chosen([wildcard, obtained(www)], [all, www])).toEqual(each)
+    expect(chosen([obtained(www), wildcard], [www, all])).toEqual(each)
+  })
+
+  it('stays the one that was obtained, when another project of its account has an uploaded wildcard above it', () => {
+    const [all, www] = [domainOf('*.shop.com', app('a', 'one')), domainOf('www.shop.com', app('b', 'one'))]
+    const limited = uploaded(['*.shop.com'], 'one', { projectId: all.projectId })
+    expect(chosen([limited, obtained(www)], [all, www])).toEqual({
+      '*.shop.com': limited.id,
+      'www.shop.com': obtained(www).id,
+    })
+    const whole = { ...limited, projectId: null }
+    expect(chosen([whole, obtained(www)], [all, www])).toEqual({ '*.shop.com': whole.id, 'www.shop.com': whole.id })
+  })
+
   it('is not one whose wildcard would have to cover two labels', () => {
     const deep = domainOf('a.b.shop.com', app('a', 'one'))
     const wildcard = domainOf('*.shop.com', app('a', 'one'))

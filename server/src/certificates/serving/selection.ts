@@ -45,19 +45,14 @@ export function select(
     valid.flatMap((each) => each.names.map((name) => ({ name, each }))),
     ({ name }) => name,
   )
-  const chosen = new Map<string, Candidate>()
+  const chosen = new Map<string, string>()
   for (const name of served) {
     const possible = [...(byName.get(name.name) ?? []), ...(byName.get(wildcardAbove(name.name)) ?? [])]
     const fitting = possible.map(({ each }) => each).filter((each) => isFor(each, name, operatorId))
     const [best] = fitting.toSorted(byPreference)
-    if (best !== undefined) chosen.set(name.name, best)
+    if (best !== undefined) chosen.set(name.name, best.id)
   }
-  return new Map(
-    [...chosen]
-      // The gateway looks for the exact name first: an uploaded wildcard must not stand behind one that was obtained.
-      .filter(([name, each]) => each.source === 'uploaded' || chosen.get(wildcardAbove(name))?.source !== 'uploaded')
-      .map(([name, { id }]) => [name, id]),
-  )
+  return chosen
 }
 
 function byPreference(one: Candidate, other: Candidate): number {
