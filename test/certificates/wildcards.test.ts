@@ -148,6 +148,18 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     expect(await knot.texts(challengeTarget('shop.test', domain))).toEqual([])
   })
 
+  it('of a domain does not tell its owner of the machines of the operator', async () => {
+    await using given = await world({ dnsUpdates: byNsupdate(knot.wrongKeyFile) })
+    await given.domain((await given.app()).id, '*.shop.test')
+    await given.lead()
+    const { failure } = await failureOf(given, '*.shop.test')
+    expect(failure).toEqual({
+      code: 'dns_update_failed',
+      message: expect.stringContaining('Its operator finds the reason'),
+    })
+    expect(failure.message).not.toMatch(/127\.0\.0\.1|nsupdate/)
+  })
+
   it('of a domain needs a server that can change DNS', async () => {
     await using given = await world({ dnsUpdates: null })
     const app = await given.app()

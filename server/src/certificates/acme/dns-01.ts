@@ -31,6 +31,11 @@ const lookEveryMs = 2_000
 const removalTimeoutMs = 60_000
 const lastRemovalMs = 5_000
 
+/** The addresses of name servers, which may be the operator's own, are in the log alone. */
+const toTenants =
+  'The server has set its TXT record, which not all name servers have yet. Its operator finds them in the log. The server tries again ' +
+  'automatically.'
+
 /** Returns the name of the TXT record that proves a name. */
 const proofName = (name: string): string => `_acme-challenge.${name}`
 
@@ -135,6 +140,7 @@ async function untilVisible(resolver: Resolver, record: TxtRecord, signal: Abort
   throw new AttemptError(
     'dns_not_visible',
     `The TXT record ${record.name} was set, but is not in DNS after ${visibleWithinMs / 1000} seconds: ${missing}.`,
+    { toTenants },
   )
 }
 
