@@ -33,6 +33,7 @@ describe('a certificate that browsers accept', () => {
 
   it.each([
     ['RSA with 2048 bits', () => rsaKey()],
+    ['RSA with 4096 bits', () => rsaKey(4096)],
     ['ECDSA on P-384', () => ecKey('P-384')],
   ])('may have a key of the type %s, in each of its forms', async (_, makeKey) => {
     const key = makeKey()
@@ -66,6 +67,7 @@ const encrypted = () => {
   })
   return privateKey
 }
+const longLabels = `${'a'.repeat(60)}.`.repeat(3)
 const chainOf = async (asked: Parameters<typeof issue>[0]) => {
   const made = await issue({ names: ['a.example.com'], issuer: middle, ...asked })
   return [made.certificate + middle.certificate, made.key] as const
@@ -104,6 +106,7 @@ const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>>
     return [certificate.slice(0, certificate.indexOf(middle.certificate)), key]
   },
   weak_key: () => chainOf({ key: rsaKey(1024) }),
+  'weak_key, because it is so long that each handshake takes long': () => chainOf({ key: rsaKey(4104) }),
   'weak_key, on a curve that browsers do not know': () => chainOf({ key: ecKey('P-521') }),
   'weak_key, of another type': () => chainOf({ key: generateKeyPairSync('ed25519').privateKey }),
   weak_issuer: async () => {
@@ -116,6 +119,7 @@ const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>>
   purpose: () => chainOf({ purpose: '1.3.6.1.5.5.7.3.2' }),
   no_names: () => chainOf({ names: [], subject: 'CN=a.example.com' }),
   'no_names, but addresses': () => chainOf({ names: [], addresses: ['192.0.2.1'] }),
+  large_chain: () => chainOf({ names: Array.from({ length: 150 }, (_, index) => `${longLabels}${index}.example.com`) }),
   many_names: () => chainOf({ names: Array.from({ length: 201 }, (_, index) => `a${index}.example.com`) }),
   expired: () => chainOf({ from: -10, to: -1 }),
   issuer_expired: async () => {
@@ -125,6 +129,14 @@ const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>>
   },
   not_yet_valid: () => chainOf({ from: 1, to: 10 }),
 }
+
+describe('an issuer', () => {
+  it('may have a longer key, with which no server computes', async () => {
+    const slow = await authority({ key: rsaKey(4104) })
+    const made = await issue({ names: ['a.example.com'], issuer: slow })
+    expect(check(made.certificate + slow.certificate, made.key)).toMatchObject({ names: ['a.example.com'] })
+  })
+})
 
 describe('a certificate that browsers do not accept', () => {
   it.each(Object.entries(broken))('is refused with a reason: %s', async (name, make) => {

@@ -6,8 +6,10 @@ import type { PemProblem } from './problem.ts'
 const problem = (code: string, message: string): PemProblem => ({ field: 'private_key', code, message })
 
 const weakestRsaBits = 2048
-/** Larger ones cost each handshake more than they give. */
-const longestRsaBits = 8192
+/** Each handshake computes with it at the edge, which all accounts share: larger ones cost more than they give. */
+export const longestOwnRsaBits = 4096
+/** Clients alone compute with it. */
+export const longestIssuerRsaBits = 8192
 /** The curves that browsers support. */
 const curves = ['prime256v1', 'secp384r1']
 
@@ -43,8 +45,11 @@ function noKey(labels: readonly string[]): PemProblem {
   return problem('no_key', 'has no private key in PEM: a block that begins with -----BEGIN PRIVATE KEY-----')
 }
 
-/** Returns why a key, public or private, is too weak or not supported by browsers; null when it is fine. */
-export function strengthProblem({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): string | null {
+/** Returns why a key, public or private, is too weak, too long or not supported by browsers; null when it is fine. */
+export function strengthProblem(
+  { asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject,
+  longestRsaBits: number,
+): string | null {
   if (type === 'rsa') {
     const bits = details?.modulusLength ?? 0
     if (bits < weakestRsaBits) return `has ${bits} bits; RSA needs at least ${weakestRsaBits}`

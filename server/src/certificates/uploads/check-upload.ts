@@ -9,7 +9,7 @@ import {
   readChain,
   subjectOf,
 } from '../pem/chain.ts'
-import { readKey, strengthProblem } from '../pem/key.ts'
+import { longestIssuerRsaBits, longestOwnRsaBits, readKey, strengthProblem } from '../pem/key.ts'
 import { namesOf } from '../pem/names.ts'
 import { isProblem, type PemProblem } from '../pem/problem.ts'
 
@@ -23,6 +23,8 @@ const problem = (code: string, message: string): PemProblem => ({ field: 'certif
 const serverAuthentication = '1.3.6.1.5.5.7.3.1'
 /** More than any authority puts into one. */
 const mostNames = 200
+/** In PEM. Each handshake sends it. */
+const longestChain = 32_000
 
 /**
  * Checks a certificate that its owner brings: chain and key in PEM as anybody may have written them. Returns the first reason why
@@ -43,7 +45,9 @@ export function checkUpload(
     strengthProblems(chain, key) ??
     purposeProblem(chain[0]) ??
     timeProblem(chain, now)
-  return found ?? { ...factsOf(chain), key: key.export({ type: 'pkcs8', format: 'pem' }).toString() }
+  if (found !== null) return found
+  const facts = factsOf(chain)
+  return sizeProblem(facts) ?? { ...facts, key: key.export({ type: 'pkcs8', format: 'pem' }).toString() }
 }
 
 function matchProblem(chain: Chain, key: KeyObject): PemProblem | null {
@@ -65,10 +69,10 @@ function completenessProblem(chain: Chain): PemProblem | null {
 }
 
 function strengthProblems(chain: Chain, key: KeyObject): PemProblem | null {
-  const weakKey = strengthProblem(key)
+  const weakKey = strengthProblem(key, longestOwnRsaBits)
   if (weakKey !== null) return { field: 'private_key', code: 'weak_key', message: weakKey }
   for (const each of chain) {
-    const weakIssuer = strengthProblem(each.publicKey)
+    const weakIssuer = strengthProblem(each.publicKey, longestIssuerRsaBits)
     if (weakIssuer !== null) return problem('weak_issuer', `has an issuer (${subjectOf(each)}) whose key ${weakIssuer}`)
     // The signature of a root proves nothing, whatever it is.
     if (/sha1|md5|md2/i.test(each.signatureAlgorithm ?? '') && !isSelfSigned(each)) {
@@ -91,6 +95,11 @@ function purposeProblem(leaf: X509Certificate): PemProblem | null {
     return problem('no_names', 'has no DNS name in subjectAltName, which is all that browsers look at')
   }
   return names.length > mostNames ? problem('many_names', `has more than ${mostNames} names`) : null
+}
+
+function sizeProblem({ chain }: CertificateFacts): PemProblem | null {
+  if (chain.length <= longestChain) return null
+  return problem('large_chain', `has ${chain.length} characters without its root; a chain has at most ${longestChain}`)
 }
 
 function timeProblem(chain: Chain, now: Date): PemProblem | null {
