@@ -31,7 +31,7 @@ const lookEveryMs = 2_000
 const removalTimeoutMs = 60_000
 const lastRemovalMs = 5_000
 
-/** The addresses of name servers, which may be the operator's own, are in the log alone. */
+/** Owners of domains do not read the addresses of name servers, which may be the operator's own. */
 const toTenants =
   'The server has set its TXT record, which not all name servers have yet. Its operator finds them in the log. The server tries again ' +
   'automatically.'
