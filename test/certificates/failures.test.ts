@@ -140,6 +140,20 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     expect(await given.row('www.killed.test')).toMatchObject({ attempts: 0, order_url: null, is_under_way: false })
   })
 
+  it('because the key of its unfinished order is damaged begins another order', async () => {
+    await using given = await authority.world()
+    await given.lead()
+    await shownFor(given, dashboardHost)
+    const { serial } = (await given.row(dashboardHost)) ?? {}
+    await given.stop()
+    await given.age(dashboardHost, '61 days')
+    await given.database.query("update certificates set order_url = 'https://authority.test/1', order_key = '\\x00'")
+    await given.lead()
+    await until(async () => expect(await given.row(dashboardHost)).toMatchObject({ attempts: 1, is_under_way: false }))
+    await given.age(dashboardHost, '2 minutes')
+    await until(async () => expect((await given.row(dashboardHost))?.serial).not.toBe(serial))
+  })
+
   it('for a name that the authority does not allow tells so', async () => {
     await using given = await withDomain(await authority.world(), 'www.blocked.test')
     expect(await failureOf(given, 'www.blocked.test')).toMatchObject({ failure: { code: 'rejected_identifier' } })

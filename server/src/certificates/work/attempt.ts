@@ -23,13 +23,13 @@ export async function obtain(
 ): Promise<void> {
   const { database, acme } = dependencies
   const { names } = row
-  const unfinished = orderOf(dependencies, row)
-  const key = unfinished?.key ?? (await newKey())
-  const onOrder = async (url: string) => {
-    await noteOrder(database, { ...row, isRenewal })
-    await storeOrder(dependencies, row, { url, key })
-  }
   await concluded(dependencies, row, signal, async () => {
+    const unfinished = orderOf(dependencies, row)
+    const key = unfinished?.key ?? (await newKey())
+    const onOrder = async (url: string) => {
+      await noteOrder(database, { ...row, isRenewal })
+      await storeOrder(dependencies, row, { url, key })
+    }
     const chain = await acme.order({ names, key, url: unfinished?.url ?? null, onOrder, signal })
     await endPause(database)
     await succeed(dependencies, row.id, { ...checkIssued(chain, { names, key }, new Date()), key })
