@@ -24,8 +24,12 @@ export class DnsError extends Error {
 /** Makes an answer of a message; returns undefined for messages to ignore, and throws for malformed ones. */
 export type ReadMessage<Answer> = (message: Buffer) => Answer | undefined
 
-/** Longer ones are refused: the time to read one grows with the square of its length, and they come from anybody. */
+/** Far more than the records that are asked for take. Messages come from anybody's servers. */
 const longestMessage = 16_384
+/** No server sends more by UDP than was offered, which is less; those that do not know EDNS send 512 bytes. */
+const longestDatagram = 4_096
+/** As many datagrams that are no answer may come before the answer. Others may send some; only the server sends many. */
+const mostStrays = 16
 
 /**
  * Sends a message by UDP and resolves with the first answer. The socket is connected, so the system drops messages of
@@ -39,8 +43,17 @@ export function exchangeByUdp<Answer>(
 ): Promise<Answer> {
   return settleBy(signal, (succeed, fail) => {
     const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4')
+    let strays = 0
+    const ignore = () => {
+      strays += 1
+      if (strays > mostStrays) fail(new DnsError('malformed', `${address} sends messages that are no answer.`))
+    }
     socket.on('error', fail)
-    socket.on('message', (received) => attempt(() => read(received), succeed, fail))
+    socket.on('message', (received) => {
+      if (strays > mostStrays) return
+      if (received.length > longestDatagram) ignore()
+      else attempt(() => read(received), succeed, fail, ignore)
+    })
     socket.connect(port, address, () => socket.send(message))
     return () => socket.close()
   })
@@ -83,7 +96,7 @@ function attempt<Answer>(
   read: () => Answer | undefined,
   succeed: (answer: Answer) => void,
   fail: (error: Error) => void,
-  otherwise: () => void = () => undefined,
+  otherwise: () => void,
 ): void {
   try {
     const answer = read()
