@@ -169,13 +169,18 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     ])
   })
 
-  it('is revoked at once when its name is not served any more', async () => {
+  it('is revoked at once when its name is not served any more, also while its names must not be ordered', async () => {
     await using given = await authority.world()
     const app = await given.app()
     const id = await given.domain(app.id, 'www.left.test')
     await given.lead()
     const { serialNumber } = await shownFor(given, 'www.left.test')
     await given.database.query("update domains set status = 'pending', served_since = null where id = $1", [id])
+    const failure = JSON.stringify({ code: 'rate_limited', message: 'Later.' })
+    await given.database.query(
+      "insert into acme_pauses select scope, now() + interval '1 day', $1 from unnest(array['left.test', 'name:www.left.test']) as scope",
+      [failure],
+    )
     await given.database.query(
       "update certificates set revocation_requested_at = now(), next_attempt_at = now() where names = '{www.left.test}'",
     )

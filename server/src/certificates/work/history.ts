@@ -100,10 +100,15 @@ export async function endPause(database: Database): Promise<void> {
   await tablesOf(database).deleteFrom('acme_pauses').where('scope', '=', everything).execute()
 }
 
-/** Returns the pauses that hold now, as a function that finds the one of a certificate. */
-export async function currentPauses(
-  database: Database,
-): Promise<(row: Pick<CertificateRow, 'names'>) => Pause | undefined> {
+export interface Pauses {
+  /** The one for all, also for revocations. */
+  readonly all: Pause | undefined
+  /** Returns the one for an order of a certificate. */
+  ofOrder(row: Pick<CertificateRow, 'names'>): Pause | undefined
+}
+
+/** Returns the pauses that hold now. */
+export async function currentPauses(database: Database): Promise<Pauses> {
   const rows = await tablesOf(database)
     .selectFrom('acme_pauses')
     .selectAll()
@@ -112,5 +117,6 @@ export async function currentPauses(
     .where('until', '<', sql<Date>`now() + interval '9 days'`)
     .execute()
   const byScope = new Map(rows.map((row) => [row.scope, row]))
-  return (row) => byScope.get(everything) ?? byScope.get(domainOf(row)) ?? byScope.get(scopeOfNames(row))
+  const all = byScope.get(everything)
+  return { all, ofOrder: (row) => all ?? byScope.get(domainOf(row)) ?? byScope.get(scopeOfNames(row)) }
 }

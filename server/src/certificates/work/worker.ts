@@ -7,7 +7,7 @@ import type { ServedName } from '../serving/selection.ts'
 import type { CertificateRow } from '../tables.ts'
 import { type AttemptDependencies, obtain, revoke } from './attempt.ts'
 import { claim, dueCertificates, postpone, rest, takeUpInterrupted, untilNextDue } from './due.ts'
-import { currentPauses, limitReached } from './history.ts'
+import { currentPauses, limitReached, type Pause } from './history.ts'
 
 export interface WorkerDependencies extends AttemptDependencies {
   /** Returns the names that get certificates from the authority: the server's own, those of domains, and those of these apps. */
@@ -112,11 +112,11 @@ async function createDecision(
   if (due.length === 0) return async () => null
   const { database, limits, operatorId, isShown } = dependencies
   const isServedName = among(await dependencies.servedNames(due.flatMap(({ app_id: appId }) => appId ?? [])))
-  const pauseOf = await currentPauses(database)
+  const pauses = await currentPauses(database)
   return async (row) => {
     const isServed = isServedName(servedNameOf(row))
     if (row.revocation_requested_at !== null) {
-      if (!isServed || !isShown(row.id)) return pauseOf(row) === undefined ? 'revoke' : putOff(row)
+      if (!isServed || !isShown(row.id)) return pauses.all === undefined ? 'revoke' : putOff(row, pauses.all)
       await insertAutomatic(database, servedNameOf(row))
       await postpone(database, [row.id], new Date(Date.now() + replacementMs), null)
       return null
@@ -125,7 +125,8 @@ async function createDecision(
       await rest(database, [row.id])
       return null
     }
-    if (pauseOf(row) !== undefined) return putOff(row)
+    const pause = pauses.ofOrder(row)
+    if (pause !== undefined) return putOff(row, pause)
     const isRenewal = row.chain !== null || (await isReplacement(database, row))
     // An order that is there already counts once.
     const limit =
@@ -135,10 +136,8 @@ async function createDecision(
     return null
   }
 
-  async function putOff(row: CertificateRow): Promise<null> {
-    const pause = pauseOf(row)
-    if (pause !== undefined)
-      await postpone(database, [row.id], new Date(pause.until.getTime() + Math.random() * afterPauseMs), pause.failure)
+  async function putOff({ id }: CertificateRow, { until, failure }: Pause): Promise<null> {
+    await postpone(database, [id], new Date(until.getTime() + Math.random() * afterPauseMs), failure)
     return null
   }
 }
