@@ -202,6 +202,24 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     authority.proxy.answer(() => undefined)
   })
 
+  it('by an error of the authority is not told to others with what it said of this name', async () => {
+    await using given = await authority.worldBehindProxy()
+    await given.lead()
+    await shownFor(given, dashboardHost)
+    authority.proxy.answer(({ path }) =>
+      path === '/order-plz'
+        ? acmeProblem(500, 'serverInternal', 'oh, secret.first.test', { 'retry-after': '7200' })
+        : undefined,
+    )
+    await given.domain((await given.app(await given.tenant())).id, 'secret.first.test')
+    await failureOf(given, 'secret.first.test')
+    await given.domain((await given.app(await given.tenant())).id, 'www.second.test')
+    const { failure, attempts } = await failureOf(given, 'www.second.test')
+    expect([failure.code, attempts]).toEqual(['authority_error', 0])
+    expect(failure.message).not.toContain('first.test')
+    authority.proxy.answer(() => undefined)
+  })
+
   it('tells what the authority says of one name among several', async () => {
     await using given = await authority.worldBehindProxy()
     const caa = { type: 'urn:ietf:params:acme:error:caa', detail: 'only other.example' }
