@@ -8,14 +8,23 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Questions for the one name that is served, `a.test`. */
+const served: Record<string, { name: string; owner: object }> = {
+  'a.test': { name: 'a.test', owner: { app: 'a' } },
+  'b.test': { name: 'b.test', owner: { app: 'b' } },
+}
+const wild = { name: '*.wild.test', owner: { app: 'wild' } }
+
+/** Questions for the names of three apps: `a.test`, `b.test`, and all below `wild.test` and `wild<number>.test`. */
 function start() {
   const told: string[] = []
   const certificates = new Map<string, Buffer>()
   const state = { isServerThere: true }
   const questions = createWaitingQuestions({
     edge: {
-      servedAs: (hostname) => (hostname === 'a.test' ? hostname : null),
+      servedAs(hostname) {
+        const [, name] = /\.(wild\d*\.test)$/.exec(hostname) ?? []
+        return name === undefined ? (served[hostname] ?? null) : { ...wild, name: `*.${name}` }
+      },
       certificateOf: (hostname) => certificates.get(hostname) ?? null,
     },
     tell(hostname) {
@@ -66,4 +75,19 @@ it('one that was given up, or that was left to another gateway, is not answered 
   recheck()
   vi.advanceTimersByTime(60_000)
   expect(outcomes).toEqual(['elsewhere'])
+})
+
+it('an app leaves room for the others, however many of its names are asked for', () => {
+  const { ask, outcomes } = start()
+  const labels = Array.from({ length: 1_024 }, (_, index) => `x${index}`)
+  for (const label of labels) ask(`${label}.wild.test`)
+  expect(outcomes).toHaveLength(1_024 - 128)
+  for (const label of labels) ask(`${label}.wild${label.length}.test`)
+  expect(outcomes).toHaveLength(2 * 1_024 - 128)
+  const giveUp = ask('a.test')
+  ask('b.test')
+  expect(outcomes).toHaveLength(2 * 1_024 - 128)
+  giveUp()
+  ask('x.wild.test')
+  expect(outcomes).toHaveLength(2 * 1_024 - 127)
 })

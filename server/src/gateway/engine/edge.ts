@@ -16,6 +16,14 @@ import type { AppTable } from './app-table.ts'
 import { createEdgeHandler, type Found } from './edge-requests.ts'
 import { createListener, type Listener, type Share } from './listener.ts'
 
+/** How a host is served. */
+export interface Served {
+  /** The name under which it is, which may be a wildcard. */
+  readonly name: string
+  /** The same for all names of an app, and for all of the server's own. */
+  readonly owner: object
+}
+
 /** The part of an engine that answers what an edge, which ends TLS, passes on, and knows what the edge serves. */
 export interface Edge {
   readonly handlers: Pick<Handlers<NetServer>, EdgeCallName>
@@ -26,11 +34,8 @@ export interface Edge {
    * has them, by a further name.
    */
   findAtPort(authority: string): Found | null
-  /**
-   * Returns the name under which a host is served here, which may be a wildcard; null when it is not. `hostname` is in lower
-   * case, without the root's dot.
-   */
-  servedAs(hostname: string): string | null
+  /** Returns how a host is served here; null when it is not. `hostname` is in lower case, without the root's dot. */
+  servedAs(hostname: string): Served | null
   /** Returns the certificate of a host, its own or that of its wildcard, with its key in PEM form. */
   certificateOf(hostname: string): Buffer | null
   state(): EdgeState
@@ -87,7 +92,11 @@ export function createEdge({ options, table, onChanged, ...parts }: EdgeParts): 
     },
     listener,
     findAtPort: options === null ? find : createDirectory(options, table, createHostNames()),
-    servedAs: (hostname) => (options?.hosts.includes(hostname) ? hostname : (find(hostname)?.hostname ?? null)),
+    servedAs(hostname) {
+      if (options?.hosts.includes(hostname)) return { name: hostname, owner: options }
+      const found = find(hostname)
+      return found && { name: found.hostname, owner: found.app }
+    },
     certificateOf: (hostname) => certificates.get(hostname) ?? certificates.get(wildcardOf(hostname)) ?? null,
     state: () => ({ names: names.all(), certificates: [...certificates.keys()], answers: [...answers.keys()] }),
     calls: ({ withCertificates }) => [

@@ -1,4 +1,4 @@
-import type { Edge } from '../engine/edge.ts'
+import type { Edge, Served } from '../engine/edge.ts'
 
 /** The time that a question waits for a certificate. */
 const WAIT_MS = 30_000
@@ -6,7 +6,8 @@ const WAIT_MS = 30_000
 const TELL_MS = 10_000
 /** The questions that may wait. Further ones are told at once that there is no certificate. */
 const MOST_WAITING = 1_024
-const MOST_WAITING_FOR_A_NAME = 128
+/** Those of one app, whose names may be any number: a wildcard stands for all of them. */
+const MOST_WAITING_FOR_AN_APP = 128
 
 /** The answer to a question: a certificate with its key in PEM form, or that there is none, or that another gateway answers. */
 export type Outcome = Buffer | 'none' | 'elsewhere'
@@ -24,6 +25,7 @@ export interface WaitingQuestions {
 
 interface Question {
   readonly hostname: string
+  readonly owner: object
   readonly end: (outcome: Outcome) => void
 }
 
@@ -43,11 +45,13 @@ export function createWaitingQuestions({
     told.add(name)
     setTimeout(() => told.delete(name), TELL_MS).unref()
   }
-  const mayWait = (hostname: string): boolean =>
-    waiting.size < MOST_WAITING &&
-    [...waiting].filter((each) => each.hostname === hostname).length < MOST_WAITING_FOR_A_NAME
+  /** An app may have as many as are free at most, so that the names of a few apps never take all. */
+  const mayWait = (owner: object): boolean => {
+    const own = [...waiting].filter((each) => each.owner === owner).length
+    return own < Math.min(MOST_WAITING_FOR_AN_APP, MOST_WAITING - waiting.size)
+  }
 
-  const wait = (hostname: string, answer: (outcome: Outcome) => void): (() => void) => {
+  const wait = (hostname: string, { owner }: Served, answer: (outcome: Outcome) => void): (() => void) => {
     const giveUp = () => {
       clearTimeout(late)
       waiting.delete(question)
@@ -56,7 +60,7 @@ export function createWaitingQuestions({
       giveUp()
       answer(outcome)
     }
-    const question: Question = { hostname, end }
+    const question: Question = { hostname, owner, end }
     const late = setTimeout(() => end('none'), WAIT_MS)
     waiting.add(question)
     return giveUp
@@ -64,10 +68,12 @@ export function createWaitingQuestions({
 
   return {
     ask(hostname, answer) {
-      const name = edge.servedAs(hostname)
-      const pem = name === null ? null : edge.certificateOf(hostname)
-      if (name !== null && pem === null) tellOnce(name)
-      if (name !== null && pem === null && mayWait(hostname)) return wait(hostname, answer)
+      const served = edge.servedAs(hostname)
+      const pem = served && edge.certificateOf(hostname)
+      if (served !== null && pem === null) {
+        tellOnce(served.name)
+        if (mayWait(served.owner)) return wait(hostname, served, answer)
+      }
       answer(pem ?? 'none')
       return () => {}
     },
@@ -79,7 +85,7 @@ export function createWaitingQuestions({
     },
     retell() {
       told.clear()
-      for (const { hostname } of waiting) tellOnce(edge.servedAs(hostname) ?? hostname)
+      for (const { hostname } of waiting) tellOnce(edge.servedAs(hostname)?.name ?? hostname)
     },
     endAll(outcome) {
       for (const { end } of [...waiting]) end(outcome)
