@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { isProblem } from '../../server/src/certificates/pem/problem.ts'
 import { checkUpload } from '../../server/src/certificates/uploads/check-upload.ts'
 import { insertUpload } from '../../server/src/certificates/uploads/store.ts'
+import { createLook } from '../../server/src/certificates/work/look.ts'
 import { uploadOf } from '../harness/certificates.ts'
 import { failureOf, noAuthority, shownFor, until, useAuthority } from './authority.ts'
 import { dashboardHost, domain, type World } from './world.ts'
@@ -42,6 +43,26 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     const app = await given.app(await given.tenant())
     const own = await upload(given, given.operatorId, [app.hostname])
     expect((await shownFor(given, app.hostname)).serialNumber).toBe(own)
+  })
+
+  it('that tenants have uploaded let the server look for no names of apps', async () => {
+    await using given = await authority.world()
+    await upload(given, given.operatorId, [`own.${domain}`])
+    await upload(given, (await given.tenant()).accountId, [`theirs.${domain}`, 'www.shop.test'])
+    const looked: (readonly string[])[] = []
+    await given.transaction((on) =>
+      createLook({
+        database: on,
+        announce: async () => undefined,
+        own: { domain, dashboardHost, hasDnsUpdates: false },
+        operatorId: given.operatorId,
+        servedNames: async ({ hostnames }) => {
+          looked.push(hostnames)
+          return []
+        },
+      })(),
+    )
+    expect(looked).toEqual([[`own.${domain}`]])
   })
 
   it('that are uploaded spare the authority, and end what was told of those that it did not issue', async () => {

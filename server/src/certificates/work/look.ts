@@ -35,7 +35,10 @@ export function createLook(dependencies: LookDependencies): () => Promise<Readon
     const known = await knownCertificates(database)
     const served = await servedNames({
       ids: known.flatMap(({ appId }) => appId ?? []),
-      hostnames: known.flatMap(({ source, names }) => (source === 'uploaded' ? names : [])),
+      // Those of others are shown for domains alone.
+      hostnames: known
+        .filter(({ source, accountId }) => source === 'uploaded' && accountId === operatorId)
+        .flatMap(({ names }) => names),
     })
     const all = [...served, ...ownNames(own, operatorId)]
     const selected = select(known, all, operatorId, now)
