@@ -12,7 +12,7 @@ import type { Route } from '../exchange/state.ts'
 import { createTraffic } from '../exchange/traffic.ts'
 import { hostnameOf } from '../http1/target.ts'
 import { type Backend, createBackend, type RetiredBackends } from '../upstream/backend.ts'
-import { createInFlight } from '../upstream/in-flight.ts'
+import type { InFlight } from '../upstream/in-flight.ts'
 import { createListener, type Listener, type RequestHandler, type Share } from './listener.ts'
 
 /** An app that the gateway answers for. */
@@ -32,16 +32,17 @@ export function createApp(
     readonly proxy: AppProxy
     readonly log: Log
     readonly newGate: () => Gate
+    readonly running: InFlight
     readonly newShare: () => Share | undefined
   },
 ): App {
-  const { proxy, log, newGate, newShare } = parts
+  const { proxy, log, newGate, running, newShare } = parts
   const handle: RequestHandler = (req, res, upgradeHead) => proxy(app, req, res, upgradeHead)
   const listener = 'port' in address ? createListener({ log, gate: newGate(), share: newShare(), handle }) : null
   const app: App = {
     address,
     listener,
-    running: createInFlight(),
+    running,
     traffic: createTraffic(),
     backend: null,
     closing: false,

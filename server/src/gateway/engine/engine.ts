@@ -17,7 +17,7 @@ import { createProxy, edgeAlone, peersByAddress } from '../exchange/proxy.ts'
 import { takeTraffic } from '../exchange/traffic.ts'
 import { probeSite } from '../sites/site.ts'
 import { createRetiredBackends, type RetiredBackends } from '../upstream/backend.ts'
-import { mostConnections } from './admission.ts'
+import { createRequests, mostConnections } from './admission.ts'
 import { type App, type AppTable, createApp, createAppTable, routeApp } from './app-table.ts'
 import { createEdge, type Edge } from './edge.ts'
 import { createHostHandler } from './edge-requests.ts'
@@ -56,13 +56,18 @@ export interface Engine {
 export function createEngine(options: EngineOptions): Engine {
   const { log, host, apps: addresses } = options
   const scheme = addresses.mode === 'hostnames' ? addresses.scheme : 'http'
-  const proxy = createProxy({ log, peerOf: peersByAddress({ scheme, isTrustedProxy: options.isTrustedProxy }) })
+  const most = mostConnections()
+  const requests = createRequests(most)
+  const { hasRoom } = requests
+  const peerOf = peersByAddress({ scheme, isTrustedProxy: options.isTrustedProxy })
+  // The connections of an app with a port of its own are limited themselves.
+  const proxy = createProxy({ log, peerOf, ...(addresses.mode === 'hostnames' && { hasRoom }) })
   const table = createAppTable()
   const retired = createRetiredBackends()
   const closedTraffic: AppTraffic[] = []
 
   // The port that all apps share has no others to leave half of the connections to, but for an edge.
-  const newGate = createGates(mostConnections() * (addresses.mode === 'hostnames' && !options.edge ? 2 : 1))
+  const newGate = createGates(most * (addresses.mode === 'hostnames' && !options.edge ? 2 : 1))
   const shared = createListener({
     log,
     gate: newGate(),
@@ -73,7 +78,7 @@ export function createEngine(options: EngineOptions): Engine {
     options: options.edge ?? null,
     log,
     table,
-    proxy: createProxy({ log, peerOf: edgeAlone }),
+    proxy: createProxy({ log, peerOf: edgeAlone, hasRoom }),
     gate: newGate({ shared: true }),
     share: options.newShare?.('edge'),
     onChanged: options.onEdgeChanged ?? (() => {}),
@@ -81,7 +86,13 @@ export function createEngine(options: EngineOptions): Engine {
   const listeners = edge.listener === null ? [shared] : [shared, edge.listener]
 
   const newApp = (appId: string, address: PublicAddress) =>
-    createApp(address, { proxy, log, newGate, newShare: () => options.newShare?.({ appId }) })
+    createApp(address, {
+      proxy,
+      log,
+      newGate,
+      running: requests.newList(),
+      newShare: () => options.newShare?.({ appId }),
+    })
   const routing = { retired, onRefused: options.onRefused }
   const closing = createClosing({ table, retired, closedTraffic, onClosed: edge.forget })
 

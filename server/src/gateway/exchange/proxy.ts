@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../control/log.ts'
-import { answer, answerUnavailable } from '../http1/answers.ts'
+import { answer, answerBusy, answerUnavailable } from '../http1/answers.ts'
 import { type Peer, requestHead } from '../http1/request-head.ts'
 import { parseTarget } from '../http1/target.ts'
+import type { InFlight } from '../upstream/in-flight.ts'
 import { beginExchange } from './exchange.ts'
 import { serveSite } from './serve-site.ts'
 import type { Route } from './state.ts'
@@ -42,8 +43,15 @@ const edge: Peer = { address: null, trusted: true, scheme: 'https' }
 /** The peer of all connections of a listener that the edge alone can reach. */
 export const edgeAlone: PeerOf = () => edge
 
+interface ProxyOptions {
+  readonly log: Log
+  readonly peerOf: PeerOf
+  /** Tells if one more request may join those of an app; absent where its connections are limited. */
+  readonly hasRoom?: (running: InFlight) => boolean
+}
+
 /** Answers a request itself, from the folder of a static site perhaps, or begins an exchange with the app of its route. */
-export function createProxy({ log, peerOf }: { readonly log: Log; readonly peerOf: PeerOf }): AppProxy {
+export function createProxy({ log, peerOf, hasRoom }: ProxyOptions): AppProxy {
   return (route, req, res, upgradeHead) => {
     const peer = peerOf(req.socket)
     if (peer === null) {
@@ -51,6 +59,12 @@ export function createProxy({ log, peerOf }: { readonly log: Log; readonly peerO
       return
     }
     route.traffic.requests += 1
+    if (route.closing || route.leaving) res.shouldKeepAlive = false
+    if (hasRoom?.(route.running) === false) {
+      answerBusy(res)
+      countAnswer(route.traffic, res)
+      return
+    }
     // An exchange counts its answer by itself, at its end.
     if (!begin(route, peer, req, res, upgradeHead, log)) countAnswer(route.traffic, res)
   }
@@ -67,7 +81,6 @@ function begin(
 ): boolean {
   const { method = 'GET', url = '' } = req
   const { backend } = route
-  if (route.closing || route.leaving) res.shouldKeepAlive = false
   if (route.closing || backend === null) {
     answerUnavailable(res)
     return false

@@ -29,6 +29,10 @@ export function answerUnavailable(res: ServerResponse): void {
   answer(res, 503, 'No release of this app is running at the moment. Please try again shortly.', ['Retry-After', '1'])
 }
 
+export function answerBusy(res: ServerResponse): void {
+  answer(res, 503, 'Too many requests of this app wait for its answer. Please try again shortly.', ['Retry-After', '1'])
+}
+
 export function answerUnreadable(res: ServerResponse): void {
   answer(res, 503, 'The files of this site cannot be read at the moment. Please try again shortly.', [
     'Retry-After',

@@ -12,6 +12,11 @@ export interface InFlight {
   finish(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
+/** The number of requests in several lists. */
+export interface Total {
+  count: number
+}
+
 interface Entry {
   readonly cut: () => void
   /** Its index in the list; -1 when it has left. */
@@ -22,8 +27,10 @@ interface Entry {
  * Uses an array instead of a Set: under steady traffic V8 copies a Set every few requests, and each dead copy that has
  * grown old keeps the next one alive with everything in it. Small garbage collections then move megabytes of dead requests,
  * and every request waits for them.
+ *
+ * @param total counts those of this list, too
  */
-export function createInFlight(): InFlight {
+export function createInFlight(total: Total = { count: 0 }): InFlight {
   let all: Entry[] = []
   const waiting = new Set<() => void>()
 
@@ -47,12 +54,14 @@ export function createInFlight(): InFlight {
       last.at = entry.at
     }
     entry.at = -1
+    total.count -= 1
     wakeWhenEmpty()
   }
 
   function cutAll(): void {
     const rest = all
     all = []
+    total.count -= rest.length
     for (const entry of rest) entry.at = -1
     for (const entry of rest) entry.cut()
     wakeWhenEmpty()
@@ -63,6 +72,7 @@ export function createInFlight(): InFlight {
     add(cut) {
       const entry: Entry = { cut, at: all.length }
       all.push(entry)
+      total.count += 1
       return () => leave(entry)
     },
     whenEmpty,
