@@ -147,6 +147,25 @@ describe.skipIf(why !== null)('the edge', () => {
     socket.destroy()
   })
 
+  it.each(['h1', 'h2'] as const)(
+    'answers a head that is too long with 431, whoever is behind it: %s',
+    async (protocol) => {
+      for (const asked of [host, dashboardHost]) {
+        const statusWith = async (bytes: number) => {
+          const headers = { 'X-Long': 'x'.repeat(bytes) }
+          return (await visit({ host: asked, port: edge.httpsPort, protocol, headers })).status
+        }
+        for (const [kilobytes, status] of [
+          [14, 200],
+          [18, 431],
+          [20, 431],
+          [60, 431],
+        ] as const)
+          expect([asked, kilobytes, await statusWith(kilobytes * 1_000)]).toEqual([asked, kilobytes, status])
+      }
+    },
+  )
+
   it('tells browsers to come back by HTTPS, unless the app tells them something else', async () => {
     const header = async (path: string) =>
       (await visit({ host, port: edge.httpsPort, path })).headers['strict-transport-security']

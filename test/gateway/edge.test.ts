@@ -236,6 +236,18 @@ describe('the host of a request', () => {
     expect(await sending('GET https://u@a.example/ HTTP/1.1', 'Host: a.example')).toContain('HTTP/1.1 400')
   })
 
+  it('has 16 KiB for all headers; beyond that the answer is 431', async () => {
+    for (const place of [at.edge, at.port])
+      for (const [bytes, status] of [
+        [15_000, 200],
+        [20_000, 431],
+        [30_000, 431],
+      ] as const) {
+        const headers = from('a.example', { 'X-Long': 'x'.repeat(bytes) })
+        expect([place, bytes, (await ask(place, { headers })).status]).toEqual([place, bytes, status])
+      }
+  })
+
   it('that is named several times, or is none, is refused, also where the gateway answers itself', async () => {
     await at.gateway.name('app', [{ hostname: 'www.test', redirectTo: 'shop.test' }])
     for (const [first, second] of [

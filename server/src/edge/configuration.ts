@@ -46,7 +46,10 @@ const redialEvery = '100ms'
  */
 const headTimeout = '45s'
 const idleTimeout = '2m'
-/** As much as the gateway reads; Go answers 431 to more. */
+/**
+ * Four times as much as the gateway and the API read, so that they are the ones that refuse a head, with 431: by HTTP/2, Go ends the
+ * whole connection instead, which no visitor understands.
+ */
 const mostHeaderBytes = 64 * 1024
 
 /**

@@ -38,6 +38,8 @@ export interface Listener {
   retire(timeoutMs: number): Promise<void>
 }
 
+/** Longer ones are answered with 431, as the API does. An edge lets more through. */
+const MAX_HEAD_BYTES = 16 * 1024
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** An edge makes many connections at once; a Unix socket refuses those beyond it, where a port would let them wait. */
@@ -59,6 +61,7 @@ export function createListener({
   const sockets = createOpenSockets()
   const server = createServer({
     ...socketOptions,
+    maxHeaderSize: MAX_HEAD_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     // An upload may take as long as it takes.
     requestTimeout: 0,
