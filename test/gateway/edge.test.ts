@@ -96,6 +96,19 @@ describe('an app behind an edge', () => {
     await at.gateway.route('app', at.app.upstream)
   })
 
+  it('sets cookies for its address alone there, and for any domain at a name of its own', async () => {
+    const setting = await startApp(scope, (_, res) => res.setHeader('Set-Cookie', 'a=1; Domain=apps.test').end())
+    await at.gateway.open('setting', { hostname: 'setting.apps.test' })
+    await at.gateway.route('setting', setting.upstream)
+    await at.gateway.name('setting', [{ hostname: 'www.apps.test', redirectTo: null }])
+    const cookiesAt = async (place: number | string, host: string) =>
+      (await ask(place, { headers: from(host) })).headers['set-cookie']
+    expect(await cookiesAt(at.edge, 'Setting.Apps.test:443')).toEqual(['a=1'])
+    expect(await cookiesAt(at.port, 'setting.apps.test')).toEqual(['a=1'])
+    expect(await cookiesAt(at.edge, 'www.apps.test')).toEqual(['a=1; Domain=apps.test'])
+    await at.gateway.close('setting')
+  })
+
   it('is never reached over plain HTTP: the visitor is sent to HTTPS', async () => {
     const headers = from('A.example', { 'X-Forwarded-Proto': 'http' })
     const { status, headers: answered } = await ask(at.edge, { path: '/.well-known/acme-challenge/x?y', headers })

@@ -169,8 +169,10 @@ describe('the head of a request', () => {
 })
 
 describe('the head of an answer', () => {
-  const answerHead = (rawHeaders: string[], { status = 200, trailersPossible = true } = {}) =>
-    responseHead({ status, rawHeaders, trailersPossible, deploymentId: 'dep_1' })
+  const answerHead = (
+    rawHeaders: string[],
+    { status = 200, trailersPossible = true, site = null as string | null } = {},
+  ) => responseHead({ status, rawHeaders, trailersPossible, deploymentId: 'dep_1', sharedSite: () => site })
 
   it('carries the deployment once and nothing that speaks of the connection, whatever the app sent', () => {
     fc.assert(
@@ -189,6 +191,29 @@ describe('the head of an answer', () => {
         }
       }),
     )
+  })
+
+  it('keeps cookies at a host beside those of others, and touches no other part of them', () => {
+    const cookiesOf = (cookie: string, site: string | null) =>
+      valuesOf(answerHead(['Set-Cookie', cookie, 'Set-Cookie', 'b=2; Path=/'], { site }) ?? [], 'set-cookie')
+    const site = 'shop.apps.example.com'
+    for (const domain of ['apps.example.com', '.apps.example.com', 'Example.COM', ' com '])
+      for (const name of ['Domain', 'domain ', 'DOMAIN'])
+        expect(cookiesOf(`a=1; Path=/;${name}=${domain}; HttpOnly`, site)).toEqual([
+          'a=1; Path=/; HttpOnly',
+          'b=2; Path=/',
+        ])
+    expect(cookiesOf('a=1;Domain=example.com;Domain=apps.example.com', site)).toEqual(['a=1', 'b=2; Path=/'])
+    for (const cookie of [
+      'a=1; Domain=shop.apps.example.com',
+      'a=1; Domain=other.example.net',
+      'a=1; Domain=ps.example.com',
+      'a=1; Domain; Secure',
+      'a=1; Domain=',
+      'domain=example.com; Path=/domain=example.com',
+    ])
+      expect(cookiesOf(cookie, site)).toEqual([cookie, 'b=2; Path=/'])
+    expect(cookiesOf('a=1; Domain=example.com', null)).toEqual(['a=1; Domain=example.com', 'b=2; Path=/'])
   })
 
   it('announces trailers only where there can be some', () => {

@@ -17,7 +17,6 @@ import { createListener, type Listener, type RequestHandler, type Share } from '
 
 /** An app that the gateway answers for. */
 export interface App extends Route {
-  readonly address: PublicAddress
   /** The listener of its own port, if it has one. */
   readonly listener: Listener | null
   backend: Backend | null

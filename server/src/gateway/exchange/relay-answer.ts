@@ -1,6 +1,7 @@
 import type { IncomingMessage, InformationEvent } from 'node:http'
 import { contentLength } from '../http1/raw-headers.ts'
 import { interimHeaders, rawHead, reasonPhrase, responseHead, trailerFields } from '../http1/response-head.ts'
+import { hostnameOf, parseTarget } from '../http1/target.ts'
 import { endWith } from './end-with.ts'
 import { onUpstreamError, refuseAnswer } from './failure.ts'
 import { faultOf } from './faults.ts'
@@ -61,11 +62,20 @@ export function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMess
     rawHeaders,
     trailersPossible: req.httpVersion === '1.1' && head.method !== 'HEAD' && status !== 204 && status !== 304,
     deploymentId: backend.upstream.deploymentId,
+    sharedSite: () => addressVisited(exchange),
   })
   if (headers === null) throw new Error('unknown transfer coding')
   const cookie = stickyCookie(exchange)
   if (cookie !== null) headers.push('Set-Cookie', cookie)
   return headers
+}
+
+/** Returns the app's host name below the domain of the server, when the visitor has come by it. */
+function addressVisited({ route, req }: Exchange): string | null {
+  if (!('hostname' in route.address)) return null
+  const hostname = hostnameOf(route.address.hostname)
+  const authority = parseTarget(req.url ?? '')?.authority ?? req.headers.host ?? ''
+  return hostnameOf(authority) === hostname ? hostname : null
 }
 
 function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number | null): void {

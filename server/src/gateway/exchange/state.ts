@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../control/log.ts'
+import type { PublicAddress } from '../control/protocol.ts'
 import type { Backend, Instance } from '../upstream/backend.ts'
 import type { Outgoing, OutgoingHead } from '../upstream/connections.ts'
 import type { InFlight } from '../upstream/in-flight.ts'
@@ -9,6 +10,7 @@ import type { Traffic } from './traffic.ts'
 
 /** The route of an app at the moment of asking. */
 export interface Route {
+  readonly address: PublicAddress
   readonly backend: Backend | null
   readonly running: InFlight
   readonly traffic: Traffic

@@ -25,6 +25,26 @@ function mentionsFairlead(value: string): boolean {
   return value.toLowerCase().includes(FAIRLEAD_COOKIE_PREFIX)
 }
 
+/** True when a Set-Cookie header may name the hosts to which browsers send its cookie. */
+export const namesDomain = (value: string): boolean => /;\s*domain/i.test(value)
+
+/**
+ * Returns a Set-Cookie header that no longer names a domain above `hostname`, where apps of others have their hosts: its
+ * cookie is for `hostname` alone then.
+ */
+export function withoutDomainAbove(value: string, hostname: string): string {
+  const [pair = '', ...attributes] = value.split(';')
+  const kept = attributes.filter((attribute) => {
+    const [name, domain = ''] = attribute
+      .toLowerCase()
+      .split('=', 2)
+      .map((part) => part.trim())
+    // Browsers ignore a dot before it.
+    return name !== 'domain' || domain === '' || !hostname.endsWith(`.${domain.replace(/^\./, '')}`)
+  })
+  return [pair, ...kept].join(';')
+}
+
 /** Returns the value of a cookie in a Cookie header; null when it is not there. */
 export function cookieNamed(header: string | undefined, name: string): string | null {
   const pair = header?.split(';').find((each) => each.trim().startsWith(`${name}=`))

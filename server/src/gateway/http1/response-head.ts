@@ -1,4 +1,4 @@
-import { setsFairleadCookie } from './cookies.ts'
+import { namesDomain, setsFairleadCookie, withoutDomainAbove } from './cookies.ts'
 import { DEPLOYMENT_HEADER_ON_WIRE, deploymentHeader } from './deployment-header.ts'
 import {
   connectionOptions,
@@ -27,6 +27,8 @@ export function responseHead(response: {
   /** True when the client can be given a chunked body, and with it trailers. */
   readonly trailersPossible: boolean
   readonly deploymentId: string
+  /** Returns the host that cookies stay at, because apps of others have theirs beside it; null when there is none. */
+  readonly sharedSite: () => string | null
 }): string[] | null {
   const { status, rawHeaders } = response
   const options = connectionOptions(rawHeaders)
@@ -50,7 +52,10 @@ export function responseHead(response: {
     } else if (lower === 'trailer') {
       trailer = trailer === '' ? value : `${trailer}, ${value}`
       continue
-    } else if (lower === 'set-cookie' && setsFairleadCookie(value)) {
+    } else if (lower === 'set-cookie') {
+      if (setsFairleadCookie(value)) continue
+      const hostname = namesDomain(value) ? response.sharedSite() : null
+      headers.push(name, hostname === null ? value : withoutDomainAbove(value, hostname))
       continue
     }
     headers.push(name, value)
