@@ -68,7 +68,6 @@ export async function hostileServer(
     expect(code, stderr).toBe(0)
     return stdout.trim()
   }
-  await output('accounts', 'create', '--name', 'first')
   let server = await serverProcess(data, settings, user, undefined, descriptors)
   cleanup.defer(async () => {
     await server[Symbol.asyncDispose]()
@@ -91,9 +90,8 @@ export async function hostileServer(
     const account = await output('accounts', 'create', '--name', name, '--plan', tier)
     return { account, ...(await withKey(account)) }
   }
-  const attacker = await tenant('attacker')
-  const victim = await tenant('victim')
-  const operator = { account: 'operator', ...(await withKey(null)) }
+  const [attacker, victim, ofOperator] = await Promise.all([tenant('attacker'), tenant('victim'), withKey(null)])
+  const operator = { account: 'operator', ...ofOperator }
   const port = new URL(server.url).port
   const owned = cleanup.move()
   return {
