@@ -1,6 +1,7 @@
 import type { Client } from '@fairlead/server/client'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newId } from '../../server/src/platform/ids.ts'
 import { chromiumPath, noChromium } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
@@ -154,6 +155,51 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
       expect(requests).toBeLessThanOrEqual(6)
       expect([at, ...(await problemsOfPage(page))]).toEqual([at])
     }
+  })
+
+  it('are shown when there are hundreds of them, with names as long as DNS allows', async () => {
+    const { id: project_id } = await client.projects.create({ body: { name: 'Shops', plan: 'enterprise' } })
+    const git_url = 'https://git.example.com/team/shops.git'
+    await client.deployments.create({ params: { project_id }, body: { name: 'shops', git_url } })
+    const app_id = (await client.apps.list({ params: { project_id } })).apps[0]?.id ?? ''
+    const labels = ['l', 'm', 'n'].map((letter) => letter.repeat(63))
+    const longest = `${labels.join('.')}.${'o'.repeat(49)}.example.com`
+    const names = [
+      'first.example.com',
+      ...Array.from({ length: 60 }, (_, index) => `shop-${index}.example.com`),
+      longest,
+    ]
+    for (const name of names) {
+      await database.query(
+        `insert into domains (id, app_id, project_id, account_id, name, registered, status, is_primary, redirect, token,
+           checked_at, next_check_at, served_since)
+         select $1, $2, $3, id, $4, 'example.com', 'active', $5, not $5, 'token', now(), now() + interval '6 hours', now()
+         from accounts where operator`,
+        [newId('domain'), app_id, project_id, name, name === names[0]],
+      )
+    }
+    await using given = await signedIn({ viewport: { width: 360, height: 740 } })
+    const { page } = given
+    const at = `/projects/${project_id}/apps/${app_id}`
+    await open(page, `${at}/overview`)
+    await page.getByRole('link', { name: 'and 52 more' }).click()
+    const redirects = page.getByRole('table', { name: 'Domains' }).getByText(/^a redirect/)
+    // The primary domain is on the second page.
+    await expect
+      .poll(async () => new Set(await redirects.allTextContents()))
+      .toEqual(new Set(['a redirect to the primary']))
+    await page.getByRole('button', { name: 'Show older domains' }).click()
+    await expect
+      .poll(async () => new Set(await redirects.allTextContents()))
+      .toEqual(new Set(['a redirect to first.example.com']))
+    await page.getByRole('link', { name: longest }).click()
+    const heading = page.getByRole('heading', { name: longest })
+    await heading.waitFor()
+    expect((await heading.boundingBox())?.width).toBeLessThan(360)
+    await page.getByRole('button', { name: `Actions for ${longest}` }).click()
+    await page.getByRole('menuitem', { name: 'Remove' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove domain' }).waitFor()
+    expect(await problemsOfDialog(page)).toEqual([])
   })
 
   it('cause no errors and no requests to other origins', () => {

@@ -40,10 +40,15 @@ export const domainQuery = (projectId: string, appId: string, id: string) =>
 /** True for a name such as `*.example.com`. */
 export const isWildcard = ({ name }: Pick<Domain, 'name'>): boolean => name.startsWith('*.')
 
-/** Returns what visitors of a domain get, in words. `primary` is the primary domain of its app. */
-export function textOfVisitors(domain: Domain, primary: Domain | undefined): string {
+/**
+ * Returns what visitors of a domain get, in words.
+ *
+ * @param primary the primary domain of its app; `null` when there is none, `undefined` when it is not loaded
+ */
+export function textOfVisitors(domain: Domain, primary: Domain | null | undefined): string {
   if (domain.status === 'pending') return 'nothing yet'
   if (domain.primary) return 'the app (primary)'
   if (!domain.redirect) return 'the app'
-  return primary === undefined ? 'a redirect, once there is a primary' : `a redirect to ${primary.unicode_name}`
+  if (primary === null) return 'a redirect, once there is a primary'
+  return primary === undefined ? 'a redirect to the primary' : `a redirect to ${primary.unicode_name}`
 }

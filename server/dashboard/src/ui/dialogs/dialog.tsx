@@ -64,7 +64,7 @@ function Content({ title, description, onClose, opener, children }: ContentProps
     >
       <div className="mb-4 flex items-start gap-4">
         <div className="min-w-0 flex-1">
-          <Radix.Title className="font-semibold text-lg">{title}</Radix.Title>
+          <Radix.Title className="wrap-anywhere font-semibold text-lg">{title}</Radix.Title>
           {description !== undefined && (
             <Radix.Description className="mt-0.5 text-muted">{description}</Radix.Description>
           )}

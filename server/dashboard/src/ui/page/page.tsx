@@ -42,7 +42,7 @@ export function Panel({ title, actions, children, flush = false }: PanelProps) {
     <section className="min-w-0 overflow-hidden rounded-lg border border-line bg-panel" aria-label={title}>
       {title !== undefined && (
         <div className="flex flex-wrap items-center gap-2 border-line border-b px-4 py-2.5">
-          <h2 className="flex-1 font-semibold">{title}</h2>
+          <h2 className="wrap-break-word max-w-full flex-1 font-semibold">{title}</h2>
           {actions}
         </div>
       )}

@@ -46,7 +46,9 @@ function Facts({ projectId, app }: { readonly projectId: string; readonly app: A
     <DescriptionList
       items={[
         ['Address', <Address key="url" url={url} />],
-        ...(app.domains.length === 0 ? [] : [['Domains', <DomainLinks key="domains" app={app} />] as const]),
+        ...(app.domains.length === 0
+          ? []
+          : [['Domains', <DomainLinks key="domains" projectId={projectId} app={app} />] as const]),
         ['State', <AppStatus key="state" projectId={projectId} app={app} />],
         ...(serving === null ? [] : servingFacts(projectId, serving)),
         ['Created', <Time key="created" at={app.created_at} />],
@@ -61,15 +63,29 @@ const Address = ({ url }: { readonly url: string }) => (
   </a>
 )
 
+/** More would push the state of the app off the screen. */
+const domainsAtOnce = 10
+
 /** The verified domains, at the scheme and the port of the app's own address. */
-function DomainLinks({ app: { url, domains } }: { readonly app: App }) {
+function DomainLinks({ projectId, app: { id, url, domains } }: { readonly projectId: string; readonly app: App }) {
   return (
     <ul>
-      {domains.map((name) => {
+      {domains.slice(0, domainsAtOnce).map((name) => {
         const address = new URL(url)
         address.hostname = name
         return <li key={name}>{name.startsWith('*.') ? name : <Address url={address.href.replace(/\/$/, '')} />}</li>
       })}
+      {domains.length > domainsAtOnce && (
+        <li>
+          <Link
+            to="/projects/$projectId/apps/$appId/domains"
+            params={{ projectId, appId: id }}
+            className="text-accent hover:underline"
+          >
+            and {domains.length - domainsAtOnce} more
+          </Link>
+        </li>
+      )}
     </ul>
   )
 }

@@ -39,15 +39,20 @@ export function Domains() {
         <PagedView query={domains} label="domains">
           {(pages) => {
             const rows = pages.flatMap((page) => page.domains)
-            const primary = rows.find((row) => row.primary)
+            const primary = rows.find((row) => row.primary) ?? (domains.hasNextPage ? undefined : null)
             return (
-              <Table
-                label="Domains"
-                rows={rows}
-                keyOf={({ id }) => id}
-                columns={[nameColumn(app), ...columns, visitorsColumn(primary), actionColumn(app)]}
-                empty={<NoDomains refusal={refusal} />}
-              />
+              <>
+                <Table
+                  label="Domains"
+                  rows={rows}
+                  keyOf={({ id }) => id}
+                  columns={[nameColumn(app), ...columns, visitorsColumn(primary), actionColumn(app)]}
+                  empty={<NoDomains refusal={refusal} />}
+                />
+                {rows.length > 0 && refusal !== null && (
+                  <p className="border-line border-t px-4 py-3 text-[13px] text-muted">{refusal}</p>
+                )}
+              </>
             )
           }}
         </PagedView>
@@ -110,7 +115,7 @@ const columns: readonly Column<Domain>[] = [
   },
 ]
 
-const visitorsColumn = (primary: Domain | undefined): Column<Domain> => ({
+const visitorsColumn = (primary: Domain | null | undefined): Column<Domain> => ({
   title: 'Visitors get',
   wideOnly: true,
   cell: (domain) => <span className="wrap-anywhere">{textOfVisitors(domain, primary)}</span>,
