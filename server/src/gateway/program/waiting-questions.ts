@@ -45,11 +45,6 @@ export function createWaitingQuestions({
     told.add(name)
     setTimeout(() => told.delete(name), TELL_MS).unref()
   }
-  /** An app may have as many as are free at most, so that the names of a few apps never take all. */
-  const mayWait = (owner: object): boolean => {
-    const own = [...waiting].filter((each) => each.owner === owner).length
-    return own < Math.min(MOST_WAITING_FOR_AN_APP, MOST_WAITING - waiting.size)
-  }
 
   const wait = (hostname: string, { owner }: Served, answer: (outcome: Outcome) => void): (() => void) => {
     const giveUp = () => {
@@ -72,7 +67,7 @@ export function createWaitingQuestions({
       const pem = served && edge.certificateOf(hostname)
       if (served !== null && pem === null) {
         tellOnce(served.name)
-        if (mayWait(served.owner)) return wait(hostname, served, answer)
+        if (mayWait(waiting, served.owner)) return wait(hostname, served, answer)
       }
       answer(pem ?? 'none')
       return () => {}
@@ -91,4 +86,10 @@ export function createWaitingQuestions({
       for (const { end } of [...waiting]) end(outcome)
     },
   }
+}
+
+/** True when one more question of an app may wait. It may have as many as are free at most, so that a few apps never take all. */
+function mayWait(waiting: ReadonlySet<Question>, owner: object): boolean {
+  const own = [...waiting].filter((each) => each.owner === owner).length
+  return own < Math.min(MOST_WAITING_FOR_AN_APP, MOST_WAITING - waiting.size)
 }

@@ -73,7 +73,7 @@ const ttlOf = (given: number): number => (given > 0x7fff_ffff ? 0 : Math.min(giv
 
 interface Name {
   readonly name: string
-  /** Where it ends in the message. */
+  /** The place after it in the message. */
   readonly end: number
 }
 
@@ -109,7 +109,7 @@ function createNameReader(message: Buffer): (at: number) => Name {
 
 interface Data {
   readonly bytes: Buffer
-  /** Where they begin in the message. */
+  /** The place of the first one in the message. */
   readonly at: number
   readonly nameAt: (at: number) => Name
 }
