@@ -63,6 +63,14 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     const files = dialog.locator('input[type=file]')
     await files.setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('no PEM') })
     await dialog.getByText('notes.txt has no certificate and no private key in PEM.').waitFor()
+    await page.route('**/dashboard/api/**', (route) => route.abort())
+    await dialog.getByRole('button', { name: 'Upload certificate' }).click()
+    await dialog.getByText('The server cannot be reached. Try again when it is back.').waitFor()
+    await page.unroute('**/dashboard/api/**')
+    // The browser itself logs requests without an answer, which are wanted here.
+    dashboard.pageErrors.splice(0)
+    await files.setInputFiles({ name: 'disk.img', mimeType: 'text/plain', buffer: Buffer.alloc(1_000_001) })
+    await dialog.getByText('disk.img is too large to be a certificate or a private key.').waitFor()
     const both = Buffer.from(certificate + other.private_key)
     await files.setInputFiles({ name: 'both.pem', mimeType: 'text/plain', buffer: both })
     await expect.poll(() => dialog.getByLabel('Private key').inputValue()).toContain('PRIVATE KEY')
@@ -101,6 +109,12 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke certificate' }).click()
     await page.getByText('To be revoked when another one is in its place.').waitFor()
     expect(await page.getByRole('button', { name: 'Actions for quiet.example.com' }).count()).toBe(0)
+    await database.query(
+      "update certificates set revoked_at = now(), private_key = null where names = array['quiet.example.com']",
+      [],
+    )
+    await page.getByRole('row', { name: /^quiet\.example\.com Test Authority revoked / }).waitFor()
+    expect(await page.getByText('To be revoked').count()).toBe(0)
   })
 
   it('that are in danger are on the overview of their project', async () => {
@@ -127,6 +141,9 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     for (let made = 0; made < 70; made++) {
       await obtained(`a-rather-long-name-${made}-${viewport.width}.of-a-branch.shop.example.com`, { days: made })
     }
+    const names = Array.from({ length: 30 }, (_, index) => `${viewport.width}-${index}.example.net`)
+    const { certificate, private_key } = await uploadOf({ names })
+    await client.certificates.create({ body: { certificate, private_key } })
     await using given = await signedIn({ viewport })
     const { page } = given
     let requests = 0
@@ -137,6 +154,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     const rows = page.getByRole('table', { name: 'Certificates' }).getByRole('row')
     await expect.poll(() => rows.count()).toBe(51)
     expect(requests).toBeLessThanOrEqual(6)
+    await page.getByText(`${names.slice(0, 5).join(', ')} and 25 more`, { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Show older certificates' }).click()
     await expect.poll(() => rows.count()).toBeGreaterThan(71)
     expect(await problemsOfPage(page)).toEqual([])

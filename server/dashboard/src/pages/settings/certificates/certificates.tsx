@@ -124,9 +124,18 @@ const actionColumn = (onAction: (action: Action, certificate: Certificate) => vo
   ),
 })
 
+/** An uploaded certificate may have a hundred names. */
+const namesAtOnce = 5
+
 function Names({ certificate }: { readonly certificate: Certificate }) {
-  const { names, project_id: projectId, app_id: appId, failure, revocation_requested_at } = certificate
-  const list = <span className="wrap-anywhere font-medium">{names.join(', ')}</span>
+  const { names, project_id: projectId, app_id: appId, failure, status, revocation_requested_at } = certificate
+  const others = names.length - namesAtOnce
+  const list = (
+    <span className="wrap-anywhere font-medium" title={others > 0 ? names.join(', ') : undefined}>
+      {names.slice(0, namesAtOnce).join(', ')}
+      {others > 0 && ` and ${others} more`}
+    </span>
+  )
   return (
     <div className="min-w-32 md:min-w-52">
       {projectId !== null && appId !== null ? (
@@ -137,7 +146,7 @@ function Names({ certificate }: { readonly certificate: Certificate }) {
         list
       )}
       {failure !== null && <p className="wrap-anywhere max-w-prose text-[13px] text-muted">{failure.message}</p>}
-      {revocation_requested_at !== null && (
+      {revocation_requested_at !== null && status !== 'revoked' && (
         <p className="text-[13px] text-muted">To be revoked when another one is in its place.</p>
       )}
     </div>

@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import { api } from '../../../data/client.ts'
 import { pemPartsOf } from '../../../data/domains/certificates.ts'
 import { projectsQuery } from '../../../data/queries.ts'
-import { FieldError, SelectField, TextAreaField } from '../../../ui/forms/field.tsx'
+import { SelectField, TextAreaField } from '../../../ui/forms/field.tsx'
 import { FileDropZone } from '../../../ui/forms/file-drop-zone.tsx'
 import { Form, textOf } from '../../../ui/forms/form.tsx'
 
@@ -18,7 +18,8 @@ export function UploadCertificate({ onDone }: { readonly onDone: () => void }) {
   const privateKey = useRef<HTMLTextAreaElement>(null)
   const [problem, setProblem] = useState<string>()
   const read = async (file: File) => {
-    const parts = file.size > mostBytes ? undefined : pemPartsOf(await file.text())
+    if (file.size > mostBytes) return setProblem(`${file.name} is too large to be a certificate or a private key.`)
+    const parts = pemPartsOf(await file.text())
     setProblem(parts === undefined ? `${file.name} has no certificate and no private key in PEM.` : undefined)
     if (parts?.certificates) fill(certificate.current, parts.certificates)
     if (parts?.privateKey) fill(privateKey.current, parts.privateKey)
@@ -26,7 +27,12 @@ export function UploadCertificate({ onDone }: { readonly onDone: () => void }) {
   return (
     <Form mutation={upload} submit="Upload certificate" onCancel={onDone}>
       <FileDropZone onFile={(file) => void read(file)} />
-      {problem !== undefined && <FieldError>{problem}</FieldError>}
+      {problem !== undefined && (
+        // Not an error of a field: those keep the form from showing any other error of the server.
+        <p role="alert" className="wrap-anywhere text-[13px] text-bad">
+          {problem}
+        </p>
+      )}
       <TextAreaField
         ref={certificate}
         label="Certificate"
