@@ -8,6 +8,7 @@ import { Form, textOf } from '../../../ui/forms/form.tsx'
 import type { Pair } from '../../../ui/forms/pair-row.tsx'
 import { type Source, SourceFields, sourceOf } from './source-fields.tsx'
 import { VariablesEditor } from './variables-editor.tsx'
+import { repeatedVolume } from './volumes-editor.tsx'
 
 interface CreateDeploymentProps {
   readonly projectId: string
@@ -21,8 +22,13 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
   const create = useCreateDeployment(projectId, variables, (values) =>
     sourceOf(values, source?.source_id ?? null, volumes),
   )
+  const deploy = (values: FormData) => {
+    // The editor tells it.
+    if (values.has('image') && repeatedVolume(volumes) !== undefined) return
+    create.mutate(values)
+  }
   return (
-    <Form mutation={create} submit="Deploy" onCancel={onCancel}>
+    <Form mutation={{ ...create, mutate: deploy }} submit="Deploy" onCancel={onCancel}>
       <AppField source={source} />
       <SourceFields source={source} volumes={volumes} onVolumes={setVolumes} />
       <VariablesEditor variables={variables} onChange={setVariables} field="env_vars" />

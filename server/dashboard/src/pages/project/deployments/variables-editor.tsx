@@ -33,7 +33,7 @@ export function VariablesEditor({ variables, onChange, field }: VariablesEditorP
         />
       ))}
       {pasting && <DotenvInput onVariables={(pasted) => onChange(withPasted(variables, pasted))} />}
-      <div className="flex gap-2">
+      <div className="flex flex-wrap gap-2">
         <Button
           size="small"
           icon={<Plus size={14} />}

@@ -9,9 +9,17 @@ interface VolumesEditorProps {
   readonly onChange: (volumes: readonly Pair[]) => void
 }
 
+/** Returns the name that several lines have; `undefined` when each has its own. A request would keep the last of them alone. */
+export function repeatedVolume(volumes: readonly Pair[]): string | undefined {
+  const names = volumes.map(({ name }) => name.trim()).filter((name) => name !== '')
+  return names.find((name, index) => names.indexOf(name) !== index)
+}
+
 /** The volumes of an image: a name and the path in the container on each line. */
 export function VolumesEditor({ volumes, onChange }: VolumesEditorProps) {
-  const error = useFieldErrors()('volumes')
+  const refused = useFieldErrors()('volumes')
+  const repeated = repeatedVolume(volumes)
+  const error = repeated === undefined ? refused : `Several volumes have the name ${repeated}. Give each its own.`
   return (
     <fieldset className="grid gap-2">
       <legend className="mb-1 font-medium">Volumes</legend>
