@@ -19,8 +19,9 @@ let port: string
 beforeEach(async () => {
   directory = await temporaryDirectory()
   data = join(directory.path, 'data')
-  key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
   server = await serverProcess(data)
+  // A running server has the database that it needs, which the command would start otherwise.
+  key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
   port = new URL(server.url).port
 })
 afterEach(async () => {

@@ -48,8 +48,8 @@ describe.each(users)('as %s', (_, user) => {
       await chown(data, user.uid, user.gid)
     }
     settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' }
-    const key = await command('keys', 'create', '--new', '--name', 'test')
     server = await start()
+    const key = await command('keys', 'create', '--new', '--name', 'test')
     client = server.clientFor(key.stdout.trim())
     project = (await client.projects.create({ body: { name: 'shop' } })).id
     app = await repository(nodeApp('hello'))

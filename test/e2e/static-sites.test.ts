@@ -40,12 +40,12 @@ describe.each(users)('as %s', (_, user) => {
     const directory = cleanup.use(user === null ? await temporaryDirectory() : await ordinaryDirectory())
     data = user === null ? `${directory.path}/data` : directory.path
     settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server', FAIRLEAD_STABLE_TIME: '0.1' }
-    const key = await command('keys', 'create', '--new', '--name', 'test')
     cleanup.defer(async () => {
       await server.kill()
       await command('stop', '--timeout', '5')
     })
     server = await serverProcess(data, settings, user)
+    const key = await command('keys', 'create', '--new', '--name', 'test')
     client = server.clientFor(key.stdout.trim())
     project = (await client.projects.create({ body: { name: 'pages' } })).id
     site = cleanup.use(await repository({ 'index.html': 'first', '.env': 'SECRET=1' }))

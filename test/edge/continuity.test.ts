@@ -50,8 +50,8 @@ describe.skipIf(why !== null)('visitors', () => {
       FAIRLEAD_FILE_SOURCES: tmpdir(),
       ...edge.environment,
     }
-    const key = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])
     server = await serverProcess(data, settings)
+    const key = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])
     cleanup.defer(async () => {
       await server.kill()
       await fairlead(['stop', '--timeout', '5', '--data-dir', data], settings)

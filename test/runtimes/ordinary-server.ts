@@ -5,6 +5,7 @@ import { fairlead, serverProcess } from '../harness/process.ts'
 export async function ordinaryServer(environment: Readonly<Record<string, string>> = {}) {
   await using cleanup = new AsyncDisposableStack()
   const data = cleanup.use(await ordinaryDirectory()).path
+  const server = cleanup.use(await serverProcess(data, environment, ordinaryUser))
   const made = await fairlead(
     ['keys', 'create', '--new', '--name', 'test', '--data-dir', data],
     {},
@@ -12,7 +13,6 @@ export async function ordinaryServer(environment: Readonly<Record<string, string
   )
   if (made.code !== 0) throw new Error(made.stderr)
   const key = made.stdout.trim()
-  const server = cleanup.use(await serverProcess(data, environment, ordinaryUser))
   const client = server.clientFor(key)
   const { id: project } = await client.projects.create({ body: { name: 'p' } })
   const owned = cleanup.move()
