@@ -74,7 +74,7 @@ export const certificateOperations = {
         certificate: pem(100_000).describe(
           'In PEM: the certificate itself, and behind it those of its issuers in their order.',
         ),
-        private_key: pem(20_000).describe('In PEM, not encrypted: RSA with 2048 bits or more, or ECDSA.'),
+        private_key: pem(20_000).describe('In PEM, not encrypted: RSA with 2048 to 4096 bits, or ECDSA.'),
         project_id: z
           .string()
           .nullish()
