@@ -120,6 +120,20 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await page.getByRole('link', { name: 'https://shop.example.com' }).waitFor()
   })
 
+  it('that were removed elsewhere are told so, and removing them again is no error', async () => {
+    const { id } = await client.domains.create({ params, body: { name: 'gone.example.com' } })
+    await using given = await signedIn()
+    const { page } = given
+    await open(page, `${path}/${id}`)
+    await page.getByRole('button', { name: 'Actions for gone.example.com' }).click()
+    await page.getByRole('menuitem', { name: 'Remove' }).click()
+    await client.domains.delete({ params: { ...params, id } })
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove domain' }).click()
+    await page.getByRole('button', { name: 'Add a domain' }).waitFor()
+    await open(page, `${path}/${id}`)
+    await page.getByText('This app has no such domain').waitFor()
+  })
+
   it('say what is wrong and are checked when asked', async () => {
     const domain = await client.domains.create({ params, body: { name: 'wrong.example.com' } })
     await settle('wrong.example.com', 'failing', [problem])

@@ -12,6 +12,9 @@ interface CertificateProblemsProps {
   readonly problems: readonly Problem[]
 }
 
+/** The reasons are long, and the page has more to show. */
+const mostShown = 5
+
 /** The certificates of a project that are in danger, with the reason. Nothing while all is well. */
 export function CertificateProblems({ projectId, problems }: CertificateProblemsProps) {
   if (problems.length === 0) return null
@@ -25,7 +28,7 @@ export function CertificateProblems({ projectId, problems }: CertificateProblems
       }
     >
       <ul className="grid gap-3">
-        {problems.map((problem) => (
+        {problems.slice(0, mostShown).map((problem) => (
           <li key={problem.id} className="flex items-start gap-2">
             <TriangleAlert size={16} className="mt-0.5 shrink-0 text-warn" aria-hidden="true" />
             <div className="wrap-anywhere min-w-0">
@@ -38,6 +41,9 @@ export function CertificateProblems({ projectId, problems }: CertificateProblems
           </li>
         ))}
       </ul>
+      {problems.length > mostShown && (
+        <p className="mt-3 text-muted">and {problems.length - mostShown} more, which “All certificates” has</p>
+      )}
     </Panel>
   )
 }

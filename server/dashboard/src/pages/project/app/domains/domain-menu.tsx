@@ -1,3 +1,4 @@
+import { ApiError } from '@fairlead/server/client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -100,7 +101,11 @@ function RemoveDomain({ app, domain, onClose }: DialogProps) {
   const navigate = useNavigate()
   const refresh = useRefresh(app)
   const remove = useMutation({
-    mutationFn: () => api.domains.delete({ params: { ...paramsOf(app), id: domain.id } }),
+    mutationFn: () =>
+      api.domains.delete({ params: { ...paramsOf(app), id: domain.id } }).catch((error: unknown) => {
+        // Another window was faster.
+        if (!(error instanceof ApiError && error.code === 'not_found')) throw error
+      }),
     onSuccess: async () => {
       await navigate({ to: '/projects/$projectId/apps/$appId/domains', params: app })
       await refresh()

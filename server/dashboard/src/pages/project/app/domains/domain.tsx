@@ -1,3 +1,4 @@
+import { ApiError } from '@fairlead/server/client'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api } from '../../../../data/client.ts'
@@ -8,7 +9,7 @@ import { Status } from '../../../../ui/display/status.tsx'
 import { Time } from '../../../../ui/display/time.tsx'
 import { Panel } from '../../../../ui/page/page.tsx'
 import { QueryView } from '../../../../ui/page/query-view.tsx'
-import { ErrorAlert } from '../../../../ui/page/states.tsx'
+import { Empty, ErrorAlert } from '../../../../ui/page/states.tsx'
 import { type AppOfPage, paramsOf } from '../app-of-page.ts'
 import { DomainCertificate } from './domain-certificate.tsx'
 import { DomainMenu } from './domain-menu.tsx'
@@ -24,16 +25,20 @@ export function Domain() {
       <Link to="/projects/$projectId/apps/$appId/domains" params={app} className="text-accent hover:underline">
         All domains
       </Link>
-      <QueryView query={domain} label="the domain">
-        {(data) => (
-          <>
-            <DomainPanel app={app} domain={data} />
-            <Panel title="DNS records" flush>
-              <DomainRecords domain={data} />
-            </Panel>
-          </>
-        )}
-      </QueryView>
+      {domain.error instanceof ApiError && domain.error.code === 'not_found' ? (
+        <Empty title="This app has no such domain">It was removed, perhaps in another window.</Empty>
+      ) : (
+        <QueryView query={domain} label="the domain">
+          {(data) => (
+            <>
+              <DomainPanel app={app} domain={data} />
+              <Panel title="DNS records" flush>
+                <DomainRecords domain={data} />
+              </Panel>
+            </>
+          )}
+        </QueryView>
+      )}
     </>
   )
 }
