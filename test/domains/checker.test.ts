@@ -7,9 +7,9 @@ import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature
 /** Everything that was looked at, and what the looks find by the names; by default that a name does not lead here. */
 const looked: string[] = []
 const found = new Map<string, () => Promise<Findings>>()
-const right: Findings = { isRight: true, isProven: false, problems: [] }
+const right: Findings = { isRight: true, isProven: false, leadsToApp: false, problems: [] }
 const wrong: Findings = {
-  ...{ isRight: false, isProven: false },
+  ...{ isRight: false, isProven: false, leadsToApp: false },
   problems: [{ code: 'elsewhere', message: 'It leads elsewhere.', severity: 'error' }],
 }
 

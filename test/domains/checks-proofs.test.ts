@@ -50,6 +50,26 @@ describe('the TXT record of an owner', () => {
     expect(await world.codes(name, { token })).toContain('txt_unreadable')
   })
 
+  it('is not quoted when it is that of another name', async () => {
+    await using world = await checkedWorld({
+      'example.com': `${right}\n${at} CNAME inner.example.net`,
+      'example.net': 'inner TXT internal-secret',
+    })
+    for (const server of [0, 1]) world.dns.behave('example.com', server, 'refused')
+    const { problems } = await world.check(name, { token })
+    expect(problems.map(({ code }) => code)).not.toContain('txt_several')
+    expect(JSON.stringify(problems)).not.toContain('internal-secret')
+  })
+
+  it('is not needed where a CNAME record that leads to the app proves as much', async () => {
+    await using world = await checkedWorld({ 'example.com': `${right}\nplain A ${ours.a}` })
+    const more = { token, isAliasProof: true }
+    expect(await world.check(name, more)).toMatchObject({ ok: true, isProven: false, leadsToApp: true })
+    expect(await world.codes('plain.example.com', more)).toEqual(['txt_missing'])
+    // The address of another app is not the way here, whatever its addresses are.
+    expect(await world.codes(name, { target: 'evil-y.apps.fairlead.dev' })).toEqual(['cname_elsewhere'])
+  })
+
   it('is nothing when nothing is to be proved', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     expect(await world.check(name)).toMatchObject({ isProven: false, problems: [] })
@@ -105,9 +125,11 @@ describe('the CAA records of a domain', () => {
   it('of the name behind a CNAME count for the name', async () => {
     await using world = await checkedWorld({
       'example.com': `www CNAME x.example.net\n@ CAA 0 issue "${identity}"`,
-      'example.net': `x A ${ours.a}\nx CAA 0 issue ";"`,
+      'example.net': `x A ${ours.a}\nx CAA 0 issue "internal-ca.test"`,
     })
-    expect(await world.codes(name)).toEqual(['caa_forbids'])
+    const { problems } = await world.check(name)
+    expect(problems.map(({ code }) => code)).toEqual(['caa_forbids'])
+    expect(problems[0]?.message).not.toContain('internal-ca')
   })
 
   it('are those of the closest parent that has any', async () => {

@@ -71,6 +71,7 @@ const facts: fc.Arbitrary<CheckFacts> = fc.record({
     name: fc.constantFrom('www.example.com', 'example.com', '*.example.com'),
     target: fc.constant(target),
     token: fc.constantFrom(null, token),
+    isAliasProof: fc.boolean(),
     challengeTarget: fc.constantFrom(null, 'abc.example.net'),
   }),
   host: fc.constantFrom('www.example.com', 'example.com'),
@@ -102,9 +103,16 @@ const facts: fc.Arbitrary<CheckFacts> = fc.record({
     }),
   ),
   caa: fc.option(
-    fc.record({ at: fc.constant('example.com'), records: fc.array(caaRecords, { maxLength: 4 }), failure: failures }),
+    fc.record({
+      at: fc.constant('example.com'),
+      records: fc.array(caaRecords, { maxLength: 4 }),
+      failure: failures,
+      isElsewhere: fc.boolean(),
+    }),
   ),
-  ownership: fc.option(fc.record({ values: fc.array(texts, { maxLength: 5 }), failure: failures })),
+  ownership: fc.option(
+    fc.record({ values: fc.array(texts, { maxLength: 5 }), failure: failures, isElsewhere: fc.boolean() }),
+  ),
   challenge: fc.option(fc.record({ targets: fc.array(names, { maxLength: 3 }), failure: failures })),
 })
 

@@ -66,7 +66,7 @@ const checkWith = (recursive: DnsServer, authority: DnsServer) =>
   })
 
 async function codesOf(check: ReturnType<typeof checkWith>, name: string): Promise<string[]> {
-  const { problems } = await check({ name, target, token: null, challengeTarget }, never)
+  const { problems } = await check({ name, target, token: null, isAliasProof: false, challengeTarget }, never)
   return problems.map(({ code }) => code)
 }
 
@@ -77,7 +77,10 @@ describe.skipIf(missing !== null)('with Knot DNS', () => {
     const check = checkWith(knot.server, knot.server)
     for (const [name, codes] of Object.entries(expected))
       expect([name, await codesOf(check, name)]).toEqual([name, codes])
-    const owner = await check({ name: 'www.example.com', target, token, challengeTarget: null }, never)
+    const owner = await check(
+      { name: 'www.example.com', target, token, isAliasProof: false, challengeTarget: null },
+      never,
+    )
     expect(owner).toMatchObject({ ok: true, isProven: true, problems: [] })
   })
 
@@ -124,7 +127,10 @@ describe.skipIf(missingValidator !== null)('with Unbound, which checks signature
     )
     await using unbound = await startUnbound({ address: '127.53.0.8', port: await freePort() }, parent.server, [])
     const check = checkWith(unbound.server, parent.server)
-    const { problems } = await check({ name: 'www.example.com', target, token: null, challengeTarget: null }, never)
+    const { problems } = await check(
+      { name: 'www.example.com', target, token: null, isAliasProof: false, challengeTarget: null },
+      never,
+    )
     expect(problems).toMatchObject([{ code: 'name_servers_silent', severity: 'error' }])
     expect(problems[0]?.message).toContain(`ns1.example.com (an address in 127.0.0.0/8) of example.com`)
   })

@@ -219,7 +219,7 @@ describe('a check', () => {
         return null
       },
     })
-    const domain = { name: 'example.com', target, token: null, challengeTarget: null }
+    const domain = { name: 'example.com', target, token: null, isAliasProof: false, challengeTarget: null }
     await expect(check(domain, AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
   })
 })

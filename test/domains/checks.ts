@@ -71,7 +71,7 @@ export async function checkedWorld(
   })
   const never = new AbortController().signal
   const run = (name: string, more: Partial<CheckedDomain> = {}) =>
-    check({ name, target, token: null, challengeTarget: null, ...more }, never)
+    check({ name, target, token: null, isAliasProof: false, challengeTarget: null, ...more }, never)
   return {
     dns,
     probed,

@@ -5,15 +5,19 @@ import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } fr
 
 /** The tokens that TXT records have. Every name leads here. */
 const proofs = new Set<string>()
+/** The apps to which the CNAME records lead. */
+const aliases = new Set<string>()
 
 let domains: DomainsOnDatabase
 let first: Owner
 let second: Owner
 beforeEach(async () => {
   proofs.clear()
-  const look = async ({ token }: { readonly token: string }) => ({
+  aliases.clear()
+  const look = async ({ token, app_id }: { readonly token: string; readonly app_id: string }) => ({
     isRight: true,
     isProven: proofs.has(token),
+    leadsToApp: aliases.has(app_id),
     problems: [],
   })
   domains = await domainsOnDatabase(look)
@@ -110,6 +114,34 @@ it('a name below a wildcard that an account had last needs the TXT record', asyn
   expect((await served(second, 'a.shop.test')).status).toBe('pending')
 })
 
+it('a wildcard above a name that another account had last needs the TXT record, as do all names of the domain', async () => {
+  await domains.remove(first, await served(first, 'shop.example.test'))
+  expect((await served(second, '*.example.test')).status).toBe('pending')
+  expect((await served(second, 'other.example.test')).status).toBe('pending')
+  expect((await served(second, 'example.test')).status).toBe('pending')
+  expect((await served(second, 'notexample.test')).status).toBe('active')
+})
+
+it('an account that has added a name beforehand gets it neither before nor after its owner has set DNS', async () => {
+  const squatted = await add(first, 'shop.test')
+  const wanted = await add(second, 'shop.test')
+  expect((await domains.check(first, squatted)).status).toBe('pending')
+  expect((await domains.check(second, wanted)).status).toBe('pending')
+  aliases.add(appOf(second))
+  expect((await domains.check(first, squatted)).status).toBe('pending')
+  expect((await domains.check(second, wanted)).status).toBe('active')
+  // The record proves nothing against an account that has the name.
+  aliases.clear()
+  aliases.add(appOf(first))
+  expect((await domains.check(first, squatted)).status).toBe('pending')
+})
+
+it('an account that has a name of a domain gets others of it, although another one has added them', async () => {
+  await served(first, 'www.example.test')
+  await add(second, 'shop.example.test')
+  expect((await served(first, 'shop.example.test')).status).toBe('active')
+})
+
 it('an account has a wildcard and names below it without any record', async () => {
   await served(first, '*.shop.test')
   expect((await served(first, 'a.shop.test', 1)).status).toBe('active')
@@ -118,6 +150,7 @@ it('an account has a wildcard and names below it without any record', async () =
 it('of many checks at the same time, one account gets the name', async () => {
   const owners = await Promise.all(Array.from({ length: 6 }, () => domains.owner(1)))
   const wanted = await Promise.all(owners.map(async (owner) => ({ owner, domain: await add(owner, 'shop.test') })))
+  for (const { owner } of wanted) aliases.add(appOf(owner))
   await Promise.all(wanted.map(({ owner, domain }) => domains.check(owner, domain)))
   const after = await Promise.all(wanted.map(({ owner, domain }) => domains.get(owner, domain)))
   expect(after.map(({ status }) => status).sort()).toEqual(['active', ...Array<string>(5).fill('pending')])

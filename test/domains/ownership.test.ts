@@ -3,16 +3,20 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { servedDomains } from '../../server/src/domains/rows.ts'
 import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
-/** Records in DNS, as the look at it sees them: the names that lead here, and the values of TXT records by their names. */
-const dns = { reaching: new Set<string>(), proofs: new Map<string, Set<string>>() }
+/** Records in DNS, as the look at it sees them: the names that lead here, the apps to which CNAME records lead, and the values of TXT records by their names. */
+const dns = { reaching: new Set<string>(), aliases: new Map<string, string>(), proofs: new Map<string, Set<string>>() }
 const challengeOf = (name: string) => `_fairlead-challenge.${name.replace('*.', '')}`
+
+/** A name that is a CNAME of one app leads to no other. */
+const isReaching = (name: string, appId: string) => dns.reaching.has(name) && (dns.aliases.get(name) ?? appId) === appId
 
 let domains: DomainsOnDatabase
 let owners: Owner[]
 beforeAll(async () => {
-  domains = await domainsOnDatabase(async ({ name, token }) => ({
-    isRight: dns.reaching.has(name),
+  domains = await domainsOnDatabase(async ({ name, token, app_id }) => ({
+    isRight: isReaching(name, app_id),
     isProven: dns.proofs.get(challengeOf(name))?.has(token) ?? false,
+    leadsToApp: dns.aliases.get(name) === app_id,
     problems: [],
   }))
 })
@@ -21,7 +25,6 @@ afterAll(() => domains?.[Symbol.asyncDispose]())
 const names = ['x.test', 'a.x.test', '*.x.test', 'y.test']
 const isWildcard = (name: string) => name.startsWith('*.')
 const registeredOf = (name: string) => name.split('.').slice(-2).join('.')
-const parentOf = (name: string) => name.slice(name.indexOf('.') + 1)
 
 /** A domain as the model has it. */
 interface Kept {
@@ -42,20 +45,21 @@ interface Model {
 const find = (model: Model, owner: number, name: string) =>
   model.domains.find((each) => each.owner === owner && each.name === name)
 
-function isContested({ domains: all, holders }: Model, { owner, name }: Kept): boolean {
-  const isOther = (other: number | undefined) => other !== undefined && other !== owner
+function mayHave({ domains: all, holders }: Model, { owner, name }: Kept, isAlias: boolean): boolean {
   const isSameDomain = (other: string) => registeredOf(other) === registeredOf(name)
-  return (
-    all.some((each) => each.status === 'active' && isOther(each.owner) && isSameDomain(each.name)) ||
-    isOther(holders.get(name)) ||
-    isOther(holders.get(`*.${parentOf(name)}`))
-  )
+  const had = [
+    ...all.filter((each) => each.status === 'active' && isSameDomain(each.name)).map((each) => each.owner),
+    ...[...holders].filter(([held]) => isSameDomain(held)).map(([, holder]) => holder),
+  ]
+  if (had.length > 0) return had.every((each) => each === owner)
+  return isAlias || all.every((each) => each.owner === owner || !isSameDomain(each.name))
 }
 
 function checked(model: Model, domain: Kept): void {
-  if (domain.status === 'active' || !dns.reaching.has(domain.name)) return
+  const appId = owners[domain.owner]?.apps[domain.app] ?? ''
+  if (domain.status === 'active' || !isReaching(domain.name, appId)) return
   const isProven = dns.proofs.get(challengeOf(domain.name))?.has(domain.token) ?? false
-  if (isContested(model, domain) && !isProven) return
+  if (!isProven && !mayHave(model, domain, dns.aliases.get(domain.name) === appId)) return
   const rival = model.domains.find((each) => each.status === 'active' && each.name === domain.name)
   if (rival !== undefined) {
     rival.status = 'pending'
@@ -76,6 +80,7 @@ type Step =
   | { readonly kind: 'remove' | 'check' | 'prove' | 'makePrimary'; readonly owner: number; readonly name: string }
   | { readonly kind: 'redirect'; readonly owner: number; readonly name: string; readonly redirect: boolean }
   | { readonly kind: 'point'; readonly name: string; readonly here: boolean }
+  | { readonly kind: 'alias'; readonly name: string; readonly owner: number; readonly app: number }
   | { readonly kind: 'unprove'; readonly name: string }
   | { readonly kind: 'deleteApp'; readonly owner: number; readonly app: number }
 
@@ -91,6 +96,7 @@ const single = fc.oneof(
   { weight: 4, arbitrary: own('check') },
   { weight: 2, arbitrary: own('prove') },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('point'), name, here: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('alias'), name, owner, app }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('unprove'), name }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteApp'), owner, app }) },
 )
@@ -109,6 +115,7 @@ async function carryOut(model: Model, step: Step, known: Map<Kept, Domain>): Pro
   if (step.kind === 'point') {
     if (step.here) dns.reaching.add(step.name)
     else dns.reaching.delete(step.name)
+    dns.aliases.delete(step.name)
     return [false, false]
   }
   if (step.kind === 'unprove') {
@@ -116,6 +123,11 @@ async function carryOut(model: Model, step: Step, known: Map<Kept, Domain>): Pro
     return [false, false]
   }
   const caller = owners[step.owner] as Owner
+  if (step.kind === 'alias') {
+    dns.reaching.add(step.name)
+    dns.aliases.set(step.name, caller.apps[step.app] ?? '')
+    return [false, false]
+  }
   if (step.kind === 'deleteApp') {
     const appId = caller.apps[step.app] ?? ''
     await domains.query('delete from domains where app_id = $1', [appId])
@@ -226,6 +238,7 @@ it('a name is served for the account that was first or has proved it, whatever s
       await domains.query('delete from attempts')
       owners = await Promise.all([0, 1].map(() => domains.owner(2)))
       dns.reaching.clear()
+      dns.aliases.clear()
       dns.proofs.clear()
       const model: Model = { domains: [], holders: new Map() }
       const known = new Map<Kept, Domain>()

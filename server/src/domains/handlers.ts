@@ -9,7 +9,7 @@ import type { Totals } from '../platform/plans/totals.ts'
 import { type Plans, planNamed } from '../platform/plans.ts'
 import type { ParsedName } from './names/parse.ts'
 import { registrableDomain } from './names/suffixes.ts'
-import { contestedOf, newDomainToken } from './ownership.ts'
+import { contestsOf, newDomainToken } from './ownership.ts'
 import { type DomainCertificate, domainView } from './presentation.ts'
 import { electPrimary, setPrimary } from './primary.ts'
 import { countDomains, findDomain, insertDomain, ofAccount, pageOfDomains } from './rows.ts'
@@ -219,10 +219,10 @@ async function viewsOf(
   on: Database | Transaction,
   rows: readonly DomainRow[],
 ): Promise<Domain[]> {
-  const contested = await contestedOf(on, rows)
+  const contests = await contestsOf(on, rows)
   const certificates = await certificatesOf(rows)
   const records = await names.recordsOf(
-    rows.map(({ id, app_id, name, token }) => ({ id, app_id, name, token: contested.has(id) ? token : null })),
+    rows.map(({ id, app_id, name, token }) => ({ id, app_id, name, token: contests.has(id) ? token : null })),
   )
   return rows.map((row) =>
     domainView(row, {

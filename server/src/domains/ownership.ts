@@ -10,38 +10,65 @@ import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 export const newDomainToken = (): string => randomBytes(20).toString('hex')
 
 /**
- * Returns the ids of those pending domains whose accounts must prove that the names are theirs: another account serves a name of
- * the same registered domain, or had this name last or a wildcard that covers it. So an account that leads many names here by one DNS
- * record, and adds some of them, does not lose the others to the first one that asks.
+ * The reason for which an account must prove that a name is its own. `held`: another account serves a name of the same registered
+ * domain, or had one last; the TXT record alone proves against that. `wanted`: another account has only added one, and this one has had none; a
+ * CNAME record of the name that leads to the app proves as much, because the owner of the DNS has chosen the app.
  */
-export async function contestedOf(
+export type Contest = 'held' | 'wanted'
+
+/**
+ * Returns the contests of those pending domains that have one, by their ids. All names of a registered domain count, so an account
+ * that leads many names here by one DNS record, and adds some of them, does not lose the others to the first one that asks.
+ */
+export async function contestsOf(
   on: Database | Transaction,
   domains: readonly Pick<DomainRow, 'id' | 'status'>[],
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<string, Contest>> {
   const ids = domains.flatMap(({ id, status }) => (status === 'pending' ? [id] : []))
-  if (ids.length === 0) return new Set()
-  const { rows } = await sql<{ id: string }>`
-    select id from domains own
-    where id = any(${ids}::text[]) and (
-      exists (
+  if (ids.length === 0) return new Map()
+  const { rows } = await sql<{ id: string; contest: Contest | null }>`
+    select id, case
+      when ${hasNames('<>')} then 'held'
+      when not ${hasNames('=')} and exists (
         select from domains other
-        where other.registered = own.registered and other.status <> 'pending' and other.account_id <> own.account_id
-      )
-      or exists (
-        select from domain_holders holder
-        where holder.name in (own.name, '*.' || substr(own.name, strpos(own.name, '.') + 1))
-          and holder.account_id <> own.account_id
-      )
-    )`.execute(on)
-  return new Set(rows.map(({ id }) => id))
+        where other.registered = own.registered and other.status = 'pending' and other.account_id <> own.account_id
+      ) then 'wanted'
+    end as contest
+    from domains own where id = any(${ids}::text[])`.execute(on)
+  return new Map(rows.flatMap(({ id, contest }) => (contest === null ? [] : [[id, contest] as const])))
+}
+
+/**
+ * Tells if an account serves a name of the registered domain of `own`, or had one last: the account of `own`, or another one. Names
+ * below a domain begin with it when both are read backwards; `/` is the character after the dot.
+ */
+function hasNames(comparison: '=' | '<>') {
+  const account = sql`account_id ${sql.raw(comparison)} own.account_id`
+  return sql<boolean>`(
+    exists (select from domains other where other.registered = own.registered and other.status <> 'pending' and other.${account})
+    or exists (select from domain_holders holder where holder.name in (own.name, own.registered) and holder.${account})
+    or exists (
+      select from domain_holders holder
+      where reverse(holder.name) >= reverse(own.registered) || '.'
+        and reverse(holder.name) < reverse(own.registered) || '/' and holder.${account}
+    )
+  )`
+}
+
+/** Tells if what DNS says is enough for an account to have a name. */
+export function isEnough(
+  contest: Contest | undefined,
+  { isProven, leadsToApp }: { readonly isProven: boolean; readonly leadsToApp: boolean },
+): boolean {
+  return contest === undefined || isProven || (contest === 'wanted' && leadsToApp)
 }
 
 /** The problem of a name that another account may own. It does not name that account: nobody learns who has a name. */
 export const contested = (name: string): DomainProblem => ({
   code: 'ownership_unproven',
   message:
-    `Another account has ${name} or had it last, or has other names of the same domain. Set the TXT record ${ownershipName(name)}, which ` +
-    'proves that this one is yours.',
+    `Another account has ${name}, had it last or has added it, or other names of the same domain. Set the TXT record ` +
+    `${ownershipName(name)}, which proves that this one is yours.`,
   severity: 'error',
 })
 
@@ -92,7 +119,7 @@ export async function displace(
     .execute()
 }
 
-/** Records the account at which a name is served, which `contestedOf` must know when it is not served any more. */
+/** Records the account at which a name is served, which `contestsOf` must know when it is not served any more. */
 export async function hold(transaction: Transaction, { name, account_id }: DomainRow, now: Date): Promise<void> {
   const held = { account_id, held_at: now }
   await tablesOf(transaction)

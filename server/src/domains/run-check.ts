@@ -47,7 +47,7 @@ async function lookInTime(look: LookAtDns, domain: DomainRow, signal: AbortSigna
     return await look(domain, AbortSignal.any([signal, late]))
   } catch (error) {
     if (signal.aborted || !late.aborted) throw error
-    return { isRight: false, isProven: false, problems: [tooSlow] }
+    return { isRight: false, isProven: false, leadsToApp: false, problems: [tooSlow] }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Transaction } from '../platform/database.ts'
 import { afterCheck, type CheckHistory, nextCheckAt } from './due.ts'
-import { claimed, contested, contestedOf, displace, hold, rivalOf } from './ownership.ts'
+import { claimed, contested, contestsOf, displace, hold, isEnough, rivalOf } from './ownership.ts'
 import { electPrimary } from './primary.ts'
 import { lockDomain, lockNames } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
@@ -11,6 +11,8 @@ export interface Findings {
   readonly isRight: boolean
   /** True when the TXT record with the token of the domain is there. */
   readonly isProven: boolean
+  /** True when a CNAME record of the name leads to the host name of its own app. */
+  readonly leadsToApp: boolean
   readonly problems: readonly DomainProblem[]
 }
 
@@ -59,8 +61,8 @@ async function settlePending(
   },
 ): Promise<void> {
   const { domain, before, rival, findings, now } = given
-  const isContested = (await contestedOf(transaction, [domain])).has(domain.id)
-  const unproven = isContested && !findings.isProven
+  const contest = (await contestsOf(transaction, [domain])).get(domain.id)
+  const unproven = !isEnough(contest, findings)
   const history = { ...before, checks: before.checks + 1 }
   if (!findings.isRight || unproven) {
     const wasClaimed = domain.problems.some(({ code }) => code === claimed(domain.name).code)

@@ -5,7 +5,7 @@ import { recordsToSet } from '../../domains/checks/records.ts'
 import type { DomainNames } from '../../domains/handlers.ts'
 import { parseDomainName, unicodeName } from '../../domains/names/parse.ts'
 import { createOwnAddresses } from '../../domains/own-addresses.ts'
-import { contestedOf } from '../../domains/ownership.ts'
+import { contestsOf } from '../../domains/ownership.ts'
 import { agreeOnProbeText, createProbe } from '../../domains/probe.ts'
 import type { LookAtDns } from '../../domains/run-check.ts'
 import type { Config } from '../../platform/config.ts'
@@ -52,13 +52,19 @@ export function composeDomainChecks(
   return {
     async look({ id, app_id, name, status, token }, signal) {
       const target = (await targetsOf([app_id])).get(app_id) ?? ''
-      const isContested = (await contestedOf(database, [{ id, status }])).has(id)
+      const contest = (await contestsOf(database, [{ id, status }])).get(id)
       const challengeTarget = challengeTargetOf(name)
-      const { ok, isProven, problems } = await check(
-        { name, target, token: isContested ? token : null, challengeTarget },
+      const { ok, isProven, leadsToApp, problems } = await check(
+        {
+          name,
+          target,
+          token: contest === undefined ? null : token,
+          isAliasProof: contest === 'wanted',
+          challengeTarget,
+        },
         signal,
       )
-      return { isRight: ok, isProven, problems }
+      return { isRight: ok, isProven, leadsToApp, problems }
     },
     names: {
       ...composeNames(config),
@@ -67,7 +73,8 @@ export function composeDomainChecks(
         const addresses = domains.length === 0 ? [] : await ownAddresses()
         return new Map(
           domains.map(({ id, app_id, name, token }) => {
-            const domain = { name, target: targets.get(app_id) ?? '', token, challengeTarget: challengeTargetOf(name) }
+            const target = targets.get(app_id) ?? ''
+            const domain = { name, target, token, isAliasProof: false, challengeTarget: challengeTargetOf(name) }
             return [id, domain.target === '' ? [] : recordsToSet(domain, addresses)]
           }),
         )

@@ -3,13 +3,15 @@ import { addressesIn, type CheckFacts, foundAddresses, type ProbeFacts } from '.
 import { type CheckProblem, error, warning } from './problem.ts'
 import { proxyIn } from './proxies.ts'
 import { howToSet } from './records.ts'
-import { isAliasOfUs } from './verdict.ts'
+import { isAliasOfUs, otherAppOf } from './verdict.ts'
 import { addressKind, listed, readable, shown } from './words.ts'
 
 /** Finds addresses of a name that are not this server's. */
 export function addressProblems(facts: CheckFacts): CheckProblem[] {
   const { own } = facts
   if (isAliasOfUs(facts)) return []
+  const otherApp = otherAppOf(facts)
+  if (otherApp !== undefined) return [otherAppProblem(facts, otherApp)]
   const foreign = foundAddresses(facts).filter((address) => !own.addresses.includes(address))
   const reached = foreign.filter((address) => probeOf(facts, address)?.result.outcome === 'reached')
   const lost = foreign.filter((address) => !reached.includes(address))
@@ -22,6 +24,12 @@ export function addressProblems(facts: CheckFacts): CheckProblem[] {
 
 const probeOf = ({ probes }: CheckFacts, address: string): ProbeFacts | undefined =>
   probes.find((each) => each.address === address)
+
+const otherAppProblem = ({ domain, own }: CheckFacts, host: string): CheckProblem =>
+  error(
+    'cname_elsewhere',
+    `${domain.name} leads to ${readable(host)}, which is the address of another app. ${howToSet(domain, own.addresses)}`,
+  )
 
 const unknownServer = ({ own, domain }: CheckFacts): CheckProblem =>
   error(

@@ -1,5 +1,5 @@
 import { type CaaRefusal, caaRefusal } from './caa.ts'
-import { baseOf, type CheckFacts, challengeName, foundAddresses, isWildcard } from './facts.ts'
+import { baseOf, type CaaFacts, type CheckFacts, challengeName, foundAddresses, isWildcard } from './facts.ts'
 import { type CheckProblem, error } from './problem.ts'
 import { listed, readable } from './words.ts'
 
@@ -28,13 +28,22 @@ function caaProblems(facts: CheckFacts): CheckProblem[] {
   const refusal = caaRefusal(caa.records, authority, { isWildcard: wildcard, method: wildcard ? 'dns-01' : 'http-01' })
   if (refusal === null) return []
   const code = refusal.isForWildcards ? 'caa_forbids_wildcards' : 'caa_forbids'
-  return [error(code, caaMessage(facts, caa.at, identity, refusal))]
+  return [error(code, caaMessage(facts, caa, identity, refusal))]
 }
 
-function caaMessage({ domain, authority }: CheckFacts, at: string, identity: string, refusal: CaaRefusal): string {
+function caaMessage(
+  { domain, authority }: CheckFacts,
+  { at, isElsewhere }: CaaFacts,
+  identity: string,
+  refusal: CaaRefusal,
+): string {
   const tag = refusal.isForWildcards ? 'issuewild' : 'issue'
   const named = listed(refusal.named.map(readable))
   const add = `Add the CAA record 0 ${tag} "${identity}" at ${at}.`
+  // The DNS server may know names that are not everybody's to read.
+  if (isElsewhere) {
+    return `The CAA records of the name to which ${at} is a CNAME do not allow a certificate for ${domain.name}. Let them allow ${identity}.`
+  }
   switch (refusal.kind) {
     case 'critical':
       return `A CAA record of ${at} has the property ${named}, marked critical, which authorities do not know: they refuse ${domain.name}. Remove it.`

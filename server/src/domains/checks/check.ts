@@ -5,6 +5,7 @@ import { isProven } from './ownership-problems.ts'
 import { isInTheWay } from './problem.ts'
 import { findProblems } from './problems.ts'
 import { recordsToSet } from './records.ts'
+import { isAliasOfApp } from './verdict.ts'
 
 export type { CertificateAuthority, CheckedDomain, ProbeResult } from './facts.ts'
 export type { Probe } from './gather.ts'
@@ -16,6 +17,8 @@ export interface DomainCheckResult {
   readonly reaches: boolean
   /** True when the TXT record has the token. */
   readonly isProven: boolean
+  /** True when a CNAME record of the name leads to the host name of its own app. */
+  readonly leadsToApp: boolean
   /** The most telling one first. */
   readonly problems: readonly DomainProblem[]
   /** The records to set. */
@@ -33,6 +36,7 @@ export function createDomainCheck(dependencies: GatherDependencies): CheckDomain
       ok: problems.every(({ severity }) => severity !== 'error'),
       reaches: !problems.some(isInTheWay),
       isProven: isProven(facts),
+      leadsToApp: isAliasOfApp(facts),
       problems: problems.map(({ code, message, severity }) => ({ code, message, severity })),
       records: recordsToSet(domain, facts.own.addresses),
     }

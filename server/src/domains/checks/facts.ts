@@ -9,6 +9,8 @@ export interface CheckedDomain {
   readonly target: string
   /** The value that the TXT record `_fairlead-challenge.<name>` must have; null when nothing is to be proved. */
   readonly token: string | null
+  /** True when a CNAME record that leads to the target proves as much as the token. */
+  readonly isAliasProof: boolean
   /** The name to which `_acme-challenge.<name>` of a wildcard must point; null when no certificate is obtained for it here. */
   readonly challengeTarget: string | null
 }
@@ -66,6 +68,15 @@ export interface CaaFacts {
   readonly at: string
   readonly records: readonly DnsRecord[]
   readonly failure: string | null
+  /** True when the records are those of another name, to which a CNAME record leads. */
+  readonly isElsewhere: boolean
+}
+
+export interface OwnershipFacts {
+  readonly values: readonly string[]
+  readonly failure: string | null
+  /** True when the values are those of another name, to which a CNAME record leads. */
+  readonly isElsewhere: boolean
 }
 
 export interface ProbeFacts {
@@ -95,7 +106,7 @@ export interface CheckFacts {
   readonly authority: CertificateAuthority | null
   readonly caa: CaaFacts | null
   /** The TXT records that prove whose the name is; null when nothing is to be proved. */
-  readonly ownership: { readonly values: readonly string[]; readonly failure: string | null } | null
+  readonly ownership: OwnershipFacts | null
   /** The names to which `_acme-challenge` of a wildcard points; null when no certificate is obtained. */
   readonly challenge: { readonly targets: readonly string[]; readonly failure: string | null } | null
 }

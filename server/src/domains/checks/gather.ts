@@ -132,9 +132,14 @@ async function climbForCaa(resolver: Resolver, name: string, signal: AbortSignal
     const result = results[deciding]
     const found = some[deciding]
     if (result === undefined || found === undefined) continue
-    return { at: found, records: result.records, failure: result.outcome === 'found' ? null : failureOf(result) }
+    return {
+      at: found,
+      records: result.records,
+      failure: result.outcome === 'found' ? null : failureOf(result),
+      isElsewhere: result.names.length > 1,
+    }
   }
-  return { at: name, records: [], failure: null }
+  return { at: name, records: [], failure: null, isElsewhere: false }
 }
 
 const isEmpty = (outcome: Resolution['outcome']): boolean => outcome === 'no_data' || outcome === 'no_name'
@@ -154,10 +159,12 @@ async function readOwnership(
   const at = ownershipName(name)
   const result = await resolver.resolve(at, 'TXT', signal)
   const kept = result.records.flatMap((each) => (each.type === 'TXT' ? [each.text] : []))
-  if (kept.some((value) => isToken(value, token))) return { values: kept, failure: null }
+  if (kept.some((value) => isToken(value, token)))
+    return { values: kept, failure: null, isElsewhere: result.names.length > 1 }
   const fresh = await askFresh(resolver, zone, at, 'TXT', signal)
   const values = fresh?.flatMap((each) => (each.type === 'TXT' ? [each.text] : [])) ?? kept
-  return { values, failure: values.length > 0 || isEmpty(result.outcome) ? null : failureOf(result) }
+  const isElsewhere = fresh === null && result.names.length > 1
+  return { values, isElsewhere, failure: values.length > 0 || isEmpty(result.outcome) ? null : failureOf(result) }
 }
 
 /** Tells if a TXT record has a value; forms of providers add quotes and spaces to what people paste. */

@@ -1,6 +1,7 @@
 import { type CheckFacts, ownershipName } from './facts.ts'
 import { isToken } from './gather.ts'
 import { type CheckProblem, error } from './problem.ts'
+import { isAliasOfApp } from './verdict.ts'
 import { listed, readable } from './words.ts'
 
 /** Tells if the TXT record is there that proves whose a name is. */
@@ -9,7 +10,7 @@ export const isProven = ({ ownership, domain }: CheckFacts): boolean =>
 
 export function ownershipProblems(facts: CheckFacts): CheckProblem[] {
   const { ownership, domain } = facts
-  if (ownership === null || isProven(facts)) return []
+  if (ownership === null || isProven(facts) || (domain.isAliasProof && isAliasOfApp(facts))) return []
   const at = ownershipName(domain.name)
   const set = `Set for ${at}: TXT ${domain.token}.`
   const { values, failure } = ownership
@@ -22,6 +23,11 @@ export function ownershipProblems(facts: CheckFacts): CheckProblem[] {
   const [first] = values
   if (first === undefined) {
     return [error('txt_missing', `${at} has no TXT record, which proves that the name is yours. ${set}`)]
+  }
+  // The DNS server may know names that are not everybody's to read.
+  if (ownership.isElsewhere) {
+    const message = `${at} is a CNAME of a name whose TXT records do not have the value that proves that the name is yours.`
+    return [error('txt_wrong', `${message} ${set}`)]
   }
   if (values.length === 1) {
     return [

@@ -11,16 +11,30 @@ export interface Verdict {
   readonly disagree: boolean
 }
 
+const aliasesOf = ({ ipv4, ipv6 }: CheckFacts): string[] => [...ipv4.names.slice(1), ...ipv6.names.slice(1)]
+
+/** Tells if a CNAME record of a name leads to its own app. */
+export const isAliasOfApp = (facts: CheckFacts): boolean =>
+  facts.domain.target !== '' && aliasesOf(facts).includes(facts.domain.target)
+
+/** Returns the host name of another app to which a CNAME record leads: its owner has the name, although the addresses are ours. */
+export function otherAppOf(facts: CheckFacts): string | undefined {
+  const { domain, own } = facts
+  const suffix = domain.target.slice(domain.target.indexOf('.'))
+  if (isAliasOfUs(facts) || suffix.length < 2) return undefined
+  return aliasesOf(facts).find((name) => name.endsWith(suffix) && name !== own.host)
+}
+
 /** Tells if a name leads here because a CNAME record says so: the addresses behind it are this server's to set. */
-export function isAliasOfUs({ domain, own, ipv4, ipv6 }: CheckFacts): boolean {
-  const names = [...ipv4.names.slice(1), ...ipv6.names.slice(1)]
-  return names.includes(domain.target) || names.includes(own.host)
+export function isAliasOfUs(facts: CheckFacts): boolean {
+  const names = aliasesOf(facts)
+  return names.includes(facts.domain.target) || names.includes(facts.own.host)
 }
 
 /** Tells if the recursive servers lead here, and nowhere else. */
 export function isFoundRight(facts: CheckFacts): boolean {
   const found = foundAddresses(facts)
-  if (found.length === 0) return false
+  if (found.length === 0 || otherAppOf(facts) !== undefined) return false
   return isAliasOfUs(facts) || found.every((address) => isReached(facts, address))
 }
 

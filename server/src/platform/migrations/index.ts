@@ -32,6 +32,7 @@ import { images } from './steps/0020-0039/0030-images.ts'
 import { volumes } from './steps/0020-0039/0031-volumes.ts'
 import { domains } from './steps/0020-0039/0032-domains.ts'
 import { certificates } from './steps/0020-0039/0033-certificates.ts'
+import { domainContests } from './steps/0020-0039/0034-domain-contests.ts'
 
 /**
  * All steps of the schema, applied in the order of their names. A released one is never edited. `oldestServer` of a step says
@@ -73,4 +74,5 @@ export const migrations: Migrations = {
   '0031-volumes': volumes,
   '0032-domains': domains,
   '0033-certificates': certificates,
+  '0034-domain-contests': domainContests,
 }
