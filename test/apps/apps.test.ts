@@ -145,3 +145,34 @@ describe('the generation of an app', () => {
     expect(await inTransaction((transaction) => apps().nextGeneration(transaction, app.id))).toBe(1)
   })
 })
+
+describe('apps whose server is reached otherwise from now on', () => {
+  const below = (domain: string) =>
+    appsWith({ mode: 'hostnames', domain, scheme: 'https', publicPort: 443, gatewayPort: 8080 })
+  const addressesOf = async () =>
+    Object.fromEntries((await apps().ofProject(projectId)).map(({ name, address }) => [name, address]))
+  beforeEach(() => database.query('delete from apps'))
+
+  it('get host names, others below another domain, and ports again', async () => {
+    for (const name of ['web', 'my app', 'my-app']) await findOrCreate(name)
+    const end = projectId.slice(-8)
+    expect(await below('one.test').move()).toBe(3)
+    const first = await addressesOf()
+    expect(first).toEqual({
+      web: { hostname: `web-${end}.one.test` },
+      'my app': { hostname: `my-app-${end}.one.test` },
+      'my-app': { hostname: `my-app-2-${end}.one.test` },
+    })
+    expect(await below('one.test').move()).toBe(0)
+    expect(await below('two.test').move()).toBe(3)
+    expect((await addressesOf())['my-app']).toEqual({ hostname: `my-app-2-${end}.two.test` })
+    taken = [20_000]
+    const few = appsWith({ mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 20_003 } })
+    expect(await few.move()).toBe(3)
+    const ports = Object.values(await addressesOf()).map((address) => ('port' in address ? address.port : null))
+    expect(ports.toSorted()).toEqual([20_001, 20_002, 20_003])
+    expect(await few.move()).toBe(0)
+    expect(await below('one.test').move()).toBe(3)
+    expect(await addressesOf()).toEqual(first)
+  })
+})

@@ -2,10 +2,11 @@ import { sql } from 'kysely'
 import { ApiError, invalidRequest } from '../contract/errors.ts'
 import type { PublicAddress } from '../gateway/client.ts'
 import { type PageRequest, readPage } from '../http/page.ts'
-import type { AppsConfig } from '../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { addressOf, candidates } from './addresses.ts'
+import { addressOf } from './addresses.ts'
+import { type FreeAddresses, freeAddresses } from './free-addresses.ts'
+import { moveApps } from './move.ts'
 import { tablesOf } from './tables.ts'
 
 /** An app: a name in a project that keeps its address over all its releases. */
@@ -53,6 +54,11 @@ export interface Apps {
   lock(transaction: Transaction, id: string): Promise<void>
   /** Counts the app's generation up, under its lock, and returns it. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
+  /**
+   * Gives the apps other addresses that have none of this configuration: ports where apps have host names now, host names where they
+   * have ports, and those below another domain. Returns how many they are.
+   */
+  move(): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
 }
@@ -60,11 +66,8 @@ export interface Apps {
 const fields = ['id', 'name', 'number', 'port', 'hostname'] as const
 const ownedFields = [...fields, 'created_at'] as const
 
-export interface AppsDependencies {
+export interface AppsDependencies extends FreeAddresses {
   readonly database: Database
-  /** False when another program listens on this port. */
-  readonly isPortFree: (port: number) => Promise<boolean>
-  readonly config: AppsConfig
 }
 
 export function createApps(dependencies: AppsDependencies): Apps {
@@ -113,6 +116,8 @@ export function createApps(dependencies: AppsDependencies): Apps {
     },
 
     nextGeneration,
+
+    move: () => moveApps(dependencies),
 
     async delete(transaction, id) {
       await tablesOf(transaction).deleteFrom('apps').where('id', '=', id).execute()
@@ -169,14 +174,12 @@ async function findNamed(transaction: Transaction, projectId: string, name: stri
 
 /** Makes the app at the first address that is free. */
 async function create(
-  { config, isPortFree }: AppsDependencies,
+  dependencies: AppsDependencies,
   transaction: Transaction,
   projectId: string,
   name: string,
 ): Promise<App> {
-  const taken = await takenPorts(transaction)
-  for (const address of candidates(config, projectId, name)) {
-    if ('port' in address && (taken.has(address.port) || !(await isPortFree(address.port)))) continue
+  for await (const address of freeAddresses(dependencies, transaction, { projectId, name })) {
     const app = await insert(transaction, projectId, name, address)
     if (app !== undefined) return app
   }
@@ -191,12 +194,6 @@ async function nextGeneration(transaction: Transaction, id: string): Promise<num
     .returning('generation')
     .executeTakeFirstOrThrow()
   return generation
-}
-
-/** The ports of all apps. They are not probed: the gateway may listen there. */
-async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
-  const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
-  return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))
 }
 
 /** Makes the app at this address; returns `undefined` when another app has the address. */

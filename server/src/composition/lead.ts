@@ -6,6 +6,7 @@ import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/startup/shutdown.ts'
 import { createTenancy } from '../projects/tenancy.ts'
 import { leadAccounts } from './accounts.ts'
+import { composeApps } from './apps.ts'
 import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
@@ -78,6 +79,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const metrics = leadMetrics(composition)
   const accounts = await leadAccounts(composition)
   const databases = leadDatabases(composition, tenancy, parts)
+  await moveApps(composition)
   const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
 
   await leadEdge(composition, { ...parts, ...deployments })
@@ -115,6 +117,16 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   ])
   await accounts.logSetupLink()
   return { workers, hasTriedAllApps }
+}
+
+/** Apps keep their addresses over everything but a change of the settings that say how they are reached. */
+async function moveApps(composition: Composition): Promise<void> {
+  const moved = await composeApps(composition).apps.move()
+  if (moved > 0)
+    composition.logger.warn(
+      { apps: moved },
+      'apps have other addresses, because the settings of addresses were changed',
+    )
 }
 
 /** Removes what is too old, every hour. */
