@@ -104,7 +104,10 @@ async function check({ connection, params, domain }: DomainOfApp): Promise<void>
   if (checked.problems.length === 0) process.stderr.write('No problem was found.\n')
   if (checked.problems.some(({ severity }) => severity === 'error') || !isServed(checked)) process.exitCode = 1
   if (isServed(checked)) return reportServed(checked)
-  const wait = checked.status === 'pending' ? 'It is not served yet.' : 'Its certificate is not there yet.'
+  const wait =
+    checked.status === 'pending'
+      ? 'It is not served yet.'
+      : 'Its certificate is not there yet; `fairlead certificates list` tells why.'
   process.stderr.write(`${wait}\n`)
 }
 
