@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { holdOwnNames } from '../../server/src/domains/ownership.ts'
 import { servedDomains } from '../../server/src/domains/rows.ts'
 import type { DomainRow } from '../../server/src/domains/tables.ts'
 import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
@@ -74,6 +75,16 @@ it('a name that was removed is free for its account at once, and for others by t
   const wanted = await served(second, 'shop.test')
   expect([wanted.status, wanted.records.length]).toEqual(['pending', 1])
   expect((await served(first, 'shop.test', 1)).status).toBe('active')
+})
+
+it('names beside those of the server are had by the operator, and by others with the TXT record', async () => {
+  await holdOwnNames(domains.database, first.account, ['apps.example.com', 'fairlead.example.net'])
+  for (const name of ['example.com', 'www.example.com', '*.example.com', 'www.example.net']) {
+    const wanted = await served(second, name)
+    expect([wanted.status, codes(wanted)], name).toEqual(['pending', ['ownership_unproven']])
+  }
+  expect((await served(second, 'www.example.org')).status).toBe('active')
+  expect((await served(first, 'www.example.com')).status).toBe('active')
 })
 
 it('an account moves a name between its apps by removing it first', async () => {

@@ -120,13 +120,27 @@ export async function displace(
 }
 
 /** Records the account at which a name is served, which `contestsOf` must know when it is not served any more. */
-export async function hold(transaction: Transaction, { name, account_id }: DomainRow, now: Date): Promise<void> {
+export async function hold(
+  transaction: Transaction,
+  { name, account_id }: Pick<DomainRow, 'name' | 'account_id'>,
+  now: Date,
+): Promise<void> {
   const held = { account_id, held_at: now }
   await tablesOf(transaction)
     .insertInto('domain_holders')
     .values({ name, ...held })
     .onConflict((conflict) => conflict.column('name').doUpdateSet(held))
     .execute()
+}
+
+/**
+ * Records that the server's own names are the operator's. So the names beside them, which the DNS of the operator may lead here
+ * together with those of apps, are had by others with the TXT record alone.
+ */
+export async function holdOwnNames(database: Database, operatorId: string, names: readonly string[]): Promise<void> {
+  await database.transaction().execute(async (transaction) => {
+    for (const name of names) await hold(transaction, { name, account_id: operatorId }, new Date())
+  })
 }
 
 /** The names that are kept for an account. Wildcards in DNS make names free of charge, so there must be a limit. */

@@ -1,6 +1,7 @@
+import { createAccounts } from '../../accounts/accounts.ts'
 import { startChecker } from '../../domains/checker.ts'
 import { startNameSync } from '../../domains/name-sync.ts'
-import { forgetHolders } from '../../domains/ownership.ts'
+import { forgetHolders, holdOwnNames } from '../../domains/ownership.ts'
 import { agreeOnProbeText, probePath } from '../../domains/probe.ts'
 import { servedDomains } from '../../domains/rows.ts'
 import { createRunCheck, type LookAtDns } from '../../domains/run-check.ts'
@@ -33,6 +34,9 @@ export async function leadDomains(
   const forget = () => forgetHolders(database)
   // Apps with ports have no names. The rows stay, for a later start with host names.
   if (config.apps.mode === 'ports') return { forget }
+  const operatorId = await createAccounts({ database }).ensureOperator()
+  const dashboardHost = config.edge === null ? [] : [config.edge.dashboardHost]
+  await holdOwnNames(database, operatorId, [config.apps.domain, ...dashboardHost])
   if (config.edge !== null) await gateway.answerAt(probePath, await agreeOnProbeText(database))
   const sync = await startNameSync({
     served: () => servedDomains(database),
