@@ -67,8 +67,10 @@ describe('the TXT record of an owner', () => {
     const more = { token, isAliasProof: true }
     expect(await world.check(name, more)).toMatchObject({ ok: true, isProven: false, leadsToApp: true })
     expect(await world.codes('plain.example.com', more)).toEqual(['txt_missing'])
-    // The address of another app is not the way here, whatever its addresses are.
-    expect(await world.codes(name, { target: 'evil-y.apps.fairlead.dev' })).toEqual(['cname_elsewhere'])
+    // The address of another app is not the way here, whatever its addresses are, unless the account has both.
+    const other = { target: 'evil-y.apps.fairlead.dev' }
+    expect(await world.codes(name, other)).toEqual(['cname_elsewhere'])
+    expect(await world.codes(name, { ...other, ofAccount: [target] })).toEqual([])
   })
 
   it('is nothing when nothing is to be proved', async () => {

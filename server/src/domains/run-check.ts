@@ -5,7 +5,7 @@ import type { DomainProblem, DomainRow } from './tables.ts'
 
 /** Looks at the DNS of a domain. Resolves with what it has found, timeouts included; rejects when `signal` aborts. */
 export type LookAtDns = (
-  domain: Pick<DomainRow, 'id' | 'name' | 'token' | 'app_id' | 'status'>,
+  domain: Pick<DomainRow, 'id' | 'name' | 'token' | 'account_id' | 'app_id' | 'status'>,
   signal: AbortSignal,
 ) => Promise<Findings>
 

@@ -11,6 +11,7 @@ import type { LookAtDns } from '../../domains/run-check.ts'
 import type { Config } from '../../platform/config.ts'
 import { createResolver } from '../../platform/dns/resolver.ts'
 import { createOutbound } from '../../platform/outbound.ts'
+import { createTenancy } from '../../projects/tenancy.ts'
 import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 
@@ -50,8 +51,10 @@ export function composeDomainChecks(
   }
 
   return {
-    async look({ id, app_id, name, status, token }, signal) {
-      const target = (await targetsOf([app_id])).get(app_id) ?? ''
+    async look({ id, account_id, app_id, name, status, token }, signal) {
+      const projects = await createTenancy({ database }).projectsOf(database, account_id)
+      const targets = await targetsOf((await apps.ofProjects(projects)).map((app) => app.id))
+      const target = targets.get(app_id) ?? ''
       const contest = (await contestsOf(database, [{ id, status }])).get(id)
       const challengeTarget = challengeTargetOf(name)
       const { ok, isProven, leadsToApp, problems } = await check(
@@ -60,6 +63,7 @@ export function composeDomainChecks(
           target,
           token: contest === undefined ? null : token,
           isAliasProof: contest === 'wanted',
+          ofAccount: [...targets.values()],
           challengeTarget,
         },
         signal,

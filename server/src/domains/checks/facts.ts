@@ -11,6 +11,8 @@ export interface CheckedDomain {
   readonly token: string | null
   /** True when a CNAME record that leads to the target proves as much as the token. */
   readonly isAliasProof: boolean
+  /** The host names of all apps of the account, to which the name may lead: it chooses itself which of them has the name. */
+  readonly ofAccount?: readonly string[]
   /** The name to which `_acme-challenge.<name>` of a wildcard must point; null when no certificate is obtained for it here. */
   readonly challengeTarget: string | null
 }

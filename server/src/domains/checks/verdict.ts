@@ -17,12 +17,17 @@ const aliasesOf = ({ ipv4, ipv6 }: CheckFacts): string[] => [...ipv4.names.slice
 export const isAliasOfApp = (facts: CheckFacts): boolean =>
   facts.domain.target !== '' && aliasesOf(facts).includes(facts.domain.target)
 
-/** Returns the host name of another app to which a CNAME record leads: its owner has the name, although the addresses are ours. */
+/**
+ * Returns the host name of an app to which a CNAME record leads, and which is none of the account's: its owner has the name, although the
+ * addresses are ours.
+ */
 export function otherAppOf(facts: CheckFacts): string | undefined {
   const { domain, own } = facts
   const suffix = domain.target.slice(domain.target.indexOf('.'))
   if (isAliasOfUs(facts) || suffix.length < 2) return undefined
-  return aliasesOf(facts).find((name) => name.endsWith(suffix) && name !== own.host)
+  return aliasesOf(facts).find(
+    (name) => name.endsWith(suffix) && name !== own.host && domain.ofAccount?.includes(name) !== true,
+  )
 }
 
 /** Tells if a name leads here because a CNAME record says so: the addresses behind it are this server's to set. */
