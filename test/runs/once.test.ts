@@ -4,11 +4,14 @@ import { type Database, openDatabase } from '../../server/src/platform/database.
 import { newId } from '../../server/src/platform/ids.ts'
 import { beginRun, endRun, type Outcome } from '../../server/src/runs/rows.ts'
 import { startScheduler } from '../../server/src/runs/scheduler.ts'
-import { testDatabase } from '../harness/database.ts'
+import { type TestDatabase, testDatabase } from '../harness/database.ts'
 
 const logger = pino({ level: 'silent' })
 const minuteMs = 60_000
 const start = Date.parse('2026-03-01T12:00:30Z')
+/** The connections that wait for a lock on a table of this database. */
+const waiting = `select from pg_locks join pg_database on pg_database.oid = database
+  where not granted and locktype = 'relation' and datname = current_database()`
 const done: Outcome = { status: 'succeeded', exit_code: 0, signal: null, problem: null }
 
 /** A leader with a clock of the test. A killed one finishes nothing that it has begun. */
@@ -37,9 +40,8 @@ function leader(database: Database, clock: { now: number }, begun: string[]) {
   }
 }
 
-it('every time of a schedule begins one run, with several schedulers at once and while they are replaced', async () => {
-  await using test = await testDatabase()
-  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+/** Makes an app with a schedule for every minute, whose next time is 12:01. */
+async function everyMinute(test: TestDatabase): Promise<void> {
   const scheduleId = newId('schedule')
   const [account, project, app] = [newId('account'), newId('project'), newId('app')]
   await test.query(`insert into accounts (id, name, plan) values ($1, 'a', 'free')`, [account])
@@ -53,6 +55,12 @@ it('every time of a schedule begins one run, with several schedulers at once and
      values ($1, $2, $3, $4, 's', '* * * * *', 'UTC', '["true"]', 'allow', '2026-03-01T12:01:00Z')`,
     [scheduleId, app, project, account],
   )
+}
+
+it('every time of a schedule begins one run, with several schedulers at once and while they are replaced', async () => {
+  await using test = await testDatabase()
+  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+  await everyMinute(test)
   const clock = { now: start }
   const begun: string[] = []
   const rounds = 30
@@ -72,5 +80,24 @@ it('every time of a schedule begins one run, with several schedulers at once and
   const expected = Array.from({ length: rounds }, (_, at) => new Date(start + 30_000 + at * minuteMs).toISOString())
   expect(begun.sort()).toEqual(expected)
   expect(await test.query(`select count(*)::int as runs from runs`)).toEqual([{ runs: rounds }])
+  await close()
+})
+
+it('a time is begun that came while a new scheduler waited for the database', async () => {
+  await using test = await testDatabase()
+  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+  await everyMinute(test)
+  const clock = { now: start }
+  const begun: string[] = []
+  await test.query('begin')
+  await test.query('lock table schedules')
+  const late = leader(db, clock, begun)
+  await expect.poll(() => test.query(waiting)).toHaveLength(1)
+  // Another scheduler has begun 12:01 meanwhile.
+  await test.query(`update schedules set next_at = '2026-03-01T12:02:00Z'`)
+  clock.now += 2 * minuteMs
+  await test.query('commit')
+  await expect.poll(() => begun).toEqual(['2026-03-01T12:02:00.000Z'])
+  await late.kill()
   await close()
 })

@@ -50,7 +50,7 @@ export function startScheduler(dependencies: SchedulerDependencies): { stop(): P
   }
 
   const work = async (): Promise<void> => {
-    await correctTimes(database, now()).catch((error: unknown) =>
+    await correctTimes(database, now).catch((error: unknown) =>
       logger.error({ err: error }, 'the times of schedules could not be corrected'),
     )
     while (!stopping.signal.aborted) {
@@ -132,10 +132,13 @@ function carryOut(executor: Pick<Executor, 'execute'>, run: RunRow, signal: Abor
   })
 }
 
-/** Corrects times that are later than the next one, because the clock was ahead when they were stored. */
-async function correctTimes(database: Database, now: Date): Promise<void> {
+/**
+ * Corrects times that are later than the next one, because the clock was ahead when they were stored. The clock is read after
+ * the times: another leader may have begun one meanwhile, and the time after it is no mistake.
+ */
+async function correctTimes(database: Database, now: () => Date): Promise<void> {
   for (const schedule of await timesOfAll(database)) {
-    const next = nextTime(schedule, now)
+    const next = nextTime(schedule, now())
     if (next !== null && next < schedule.next_at) await bringForward(database, schedule, next)
   }
 }
