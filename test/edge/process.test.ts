@@ -43,6 +43,8 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     const names = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').filter(Boolean)
     expect(names.map((each) => each.split('=')[0]).sort()).toEqual([
       'FAIRLEAD_EDGE',
+      'GOGC',
+      'GOMEMLIMIT',
       'HOME',
       'XDG_CONFIG_HOME',
       'XDG_DATA_HOME',

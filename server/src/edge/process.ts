@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { open, readFile, rename, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { machineBytes } from '../platform/config/deploys.ts'
 import { exists } from '../platform/files.ts'
 import { giveUpRights, type LesserUser } from '../platform/machine/rights.ts'
 import { killAll, openExit, type ProcessIdentity, startProcess, startTimeOf } from '../platform/processes.ts'
@@ -46,7 +47,13 @@ export async function startCaddy(options: StartOptions): Promise<ProcessIdentity
     const child = startProcess(program, rest, {
       cwd: '/',
       // Nothing of the server's own. Without a home, Caddy would write to the folder that it is in.
-      env: { ...markOf(home), HOME: home.caddy, XDG_CONFIG_HOME: home.caddy, XDG_DATA_HOME: home.caddy },
+      env: {
+        ...markOf(home),
+        ...memorySettings(),
+        HOME: home.caddy,
+        XDG_CONFIG_HOME: home.caddy,
+        XDG_DATA_HOME: home.caddy,
+      },
       detached: true,
       stdio: ['ignore', output.fd, output.fd],
     })
@@ -64,6 +71,12 @@ export async function startCaddy(options: StartOptions): Promise<ProcessIdentity
     await output.close()
   }
 }
+
+/**
+ * Settings of the Go runtime (https://pkg.go.dev/runtime). Caddy keeps little in memory, and makes much of each request: it would
+ * collect garbage many times a second. It collects rarely, up to a quarter of the machine's memory, and as often as needed beyond.
+ */
+const memorySettings = () => ({ GOGC: '400', GOMEMLIMIT: String(Math.floor(machineBytes() / 4)) })
 
 async function untilReady(identity: ProcessIdentity, pidFile: string, signal: AbortSignal): Promise<void> {
   const exit = openExit(identity)
