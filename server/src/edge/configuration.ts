@@ -163,7 +163,7 @@ function secureRoutes({ dashboardHost, sockets, trustedProxies }: EdgeSettings):
       terminal: true,
     },
     { match: [{ host: [dashboardHost] }], handle: [api], terminal: true },
-    { handle: [unlessSet('Strict-Transport-Security', strictTransport), proxyTo(sockets.apps, { trustedProxies })] },
+    { handle: [{ ...proxyTo(sockets.apps, { trustedProxies }), headers: strictTransportUnlessSet }] },
   ]
 }
 
@@ -225,11 +225,13 @@ function proxyTo(socket: string, { trustedProxies, keepsConnections = true, answ
   }
 }
 
-/** Sets a header of an answer that has none of this name. */
-const unlessSet = (name: string, value: string): JsonObject => ({
-  handler: 'headers',
-  response: { require: { headers: { [name]: null } }, set: { [name]: [value] }, deferred: true },
-})
+/** For answers that are passed on. An app may have a policy of its own. */
+const strictTransportUnlessSet: JsonObject = {
+  response: {
+    require: { headers: { 'Strict-Transport-Security': null } },
+    set: { 'Strict-Transport-Security': [strictTransport] },
+  },
+}
 
 /** The answers of Caddy itself. */
 function errorRoutes(dashboardHost: string): Json[] {
