@@ -15,7 +15,7 @@ import { median } from './statistics.ts'
 const domain = 'fairlead-bench.net'
 const connections = 16
 const warmUpSeconds = 3
-const rounds = 15
+const rounds = 31
 const roundSeconds = 1
 const leastRequests = 0.5
 const mostP99 = 2
