@@ -30,8 +30,10 @@ export interface DiskLimit {
   measure(enough: number): Promise<number>
 }
 
-/** A fast disk takes a gigabyte in this time, which the reserve must outlast. */
-const intervalMs = 500
+/** The time between two looks at the free space. A fast disk takes a gigabyte in it, which the reserve must outlast. */
+const freeEveryMs = 500
+/** The least time between two measurements of what a step wrote: beside them, the requests of apps wait for a core. */
+const measureEveryMs = 2_000
 /** Measuring a large tree takes long; it must not take more than a tenth of the time. */
 const pauseFactor = 10
 
@@ -46,17 +48,16 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
       }
       await assertFree()
       const baseline = await limit.baseline()
-      const check = async (): Promise<void> => {
-        await assertFree()
+      const assertFits = async (): Promise<void> => {
         const bytes = (await limit.measure(limit.mostBytes + baseline)) - baseline
         // Infinity − Infinity is NaN when a folder was unreadable: that counts as too large.
         if (!(bytes <= limit.mostBytes)) throw tooLarge(limit.stage, limit.mostBytes)
       }
-      const watch = watchWith(check)
+      const watch = watchWith({ assertFree, assertFits })
       try {
         const value = await step(AbortSignal.any([signal, watch.exceeded]))
         const ended = watch.end()
-        return { value, fits: () => ended.then(check) }
+        return { value, fits: () => ended.then(assertFree).then(assertFits) }
       } catch (error) {
         await watch.end()
         throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error
@@ -65,20 +66,30 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
   }
 }
 
-/** Runs `check` again and again. `exceeded` aborts with the `DeploymentError` that it throws. */
-function watchWith(check: () => Promise<void>): { readonly exceeded: AbortSignal; end(): Promise<void> } {
+interface Checks {
+  readonly assertFree: () => Promise<void>
+  readonly assertFits: () => Promise<void>
+}
+
+/** Runs the checks again and again. `exceeded` aborts with the `DeploymentError` that one throws. */
+function watchWith({ assertFree, assertFits }: Checks): { readonly exceeded: AbortSignal; end(): Promise<void> } {
   const exceeded = new AbortController()
   const ended = new AbortController()
+  const check = (assert: () => Promise<void>): Promise<void> =>
+    assert().catch((error: unknown) => {
+      if (error instanceof DeploymentError) exceeded.abort(error)
+    })
   const watching = (async () => {
-    let tookMs = 0
+    let measureAt = performance.now() + measureEveryMs
     for (;;) {
-      await sleepUntilAborted(Math.max(intervalMs, pauseFactor * tookMs), ended.signal)
+      await sleepUntilAborted(freeEveryMs, ended.signal)
       if (ended.signal.aborted) return
+      await check(assertFree)
       const begun = performance.now()
-      await check().catch((error: unknown) => {
-        if (error instanceof DeploymentError) exceeded.abort(error)
-      })
-      tookMs = performance.now() - begun
+      if (begun < measureAt) continue
+      await check(assertFits)
+      const now = performance.now()
+      measureAt = now + Math.max(measureEveryMs, pauseFactor * (now - begun))
     }
   })()
   return {
