@@ -32,7 +32,7 @@ export interface DiskLimit {
 
 /** The time between two looks at the free space. A fast disk takes a gigabyte in it, which the reserve must outlast. */
 const freeEveryMs = 500
-/** The least time between two measurements of what a step wrote: beside them, the requests of apps wait for a core. */
+/** The least time between two measurements of what a step wrote. Each takes processor time that apps may need. */
 const measureEveryMs = 2_000
 /** Measuring a large tree takes long; it must not take more than a tenth of the time. */
 const pauseFactor = 10

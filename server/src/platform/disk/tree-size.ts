@@ -1,5 +1,4 @@
 import { lstat, opendir } from 'node:fs/promises'
-import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -47,15 +46,6 @@ async function sizeOfFew(paths: readonly string[]): Promise<number | null> {
   }
 }
 
-/** Lets a process run where others leave time: it may walk over many files while apps answer requests. */
-function giveWay(pid: number): void {
-  try {
-    setPriority(pid, constants.priority.PRIORITY_LOW)
-  } catch {
-    // It has ended already.
-  }
-}
-
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
 }
@@ -67,7 +57,6 @@ function sizeByFind(paths: readonly string[], enough: number): Promise<number> {
       env: { LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    if (child.pid !== undefined) giveWay(child.pid)
     child.once('error', reject)
     child.once('close', () => resolve(bytes))
     let bytes = 0
