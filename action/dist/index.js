@@ -35321,14 +35321,15 @@ function createKeyExchange(options) {
     let current;
     let pending;
     let timer;
+    let isOver = false;
     const renew = () => {
         pending ??= exchange(options)
             .then((key) => {
             options.onKey?.(key);
             current = key;
             clearTimeout(timer);
-            timer = setTimeout(() => void renew().catch(() => undefined), key.lifeMs / 2);
-            timer.unref();
+            if (!isOver)
+                timer = setTimeout(() => void renew().catch(() => undefined), key.lifeMs / 2).unref();
             return key;
         })
             .finally(() => {
@@ -35348,7 +35349,11 @@ function createKeyExchange(options) {
                 throw error;
             });
         },
-        end: () => clearTimeout(timer),
+        async end() {
+            isOver = true;
+            clearTimeout(timer);
+            await pending?.catch(() => undefined);
+        },
     };
 }
 /** Ends a key before it expires. One that has ended before is no error. */

@@ -31,8 +31,8 @@ export interface KeyExchange {
    * the server refuses the token, with the error of `fetch`, or with the signal's reason.
    */
   key(signal?: AbortSignal): Promise<string>
-  /** Asks for no further key. */
-  end(): void
+  /** Asks for no further key. Resolves when no exchange is under way any more, so that `onKey` has been called with each key. */
+  end(): Promise<void>
 }
 
 /** Time limit for a token and for an answer, in milliseconds. */
@@ -48,6 +48,7 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
   let current: Key | undefined
   let pending: Promise<Key> | undefined
   let timer: NodeJS.Timeout | undefined
+  let isOver = false
 
   const renew = (): Promise<Key> => {
     pending ??= exchange(options)
@@ -55,8 +56,7 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
         options.onKey?.(key)
         current = key
         clearTimeout(timer)
-        timer = setTimeout(() => void renew().catch(() => undefined), key.lifeMs / 2)
-        timer.unref()
+        if (!isOver) timer = setTimeout(() => void renew().catch(() => undefined), key.lifeMs / 2).unref()
         return key
       })
       .finally(() => {
@@ -78,7 +78,11 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
         },
       )
     },
-    end: () => clearTimeout(timer),
+    async end() {
+      isOver = true
+      clearTimeout(timer)
+      await pending?.catch(() => undefined)
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 import { ApiError } from '../../../contract/errors.ts'
 import { createKeyExchange, endKey, NoTokenError } from '../../../contract/exchange.ts'
 import { isId } from '../../../contract/ids.ts'
+import { endedOrAborted } from '../../../platform/abort.ts'
 import type { CiJob } from '../../../platform/config/ci.ts'
 import type { ClientConfig } from '../../../platform/config/client.ts'
 import { CommandError } from '../command-error.ts'
@@ -15,6 +16,7 @@ export interface JobConfig extends ClientConfig {
 
 type Target = CiJob & { readonly baseUrl: string }
 
+/** How long the end waits for a key that was asked for, and then for the answers that the keys have ended. */
 const endMs = 5_000
 
 /**
@@ -95,7 +97,7 @@ function createKeys(job: Target, projectId: string) {
 
     /** Ends all keys that were made. One that cannot be ended expires by itself. */
     async end(): Promise<void> {
-      exchange.end()
+      await endedOrAborted(exchange.end(), AbortSignal.timeout(endMs))
       const signal = AbortSignal.timeout(endMs)
       await Promise.allSettled(made.splice(0).map((apiKey) => endKey({ address, apiKey, signal })))
     },
