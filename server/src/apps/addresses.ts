@@ -1,18 +1,7 @@
 import { randomInt } from 'node:crypto'
+import { slugOf } from '../contract/resources/hosts/slug.ts'
 import type { PublicAddress } from '../gateway/client.ts'
 import type { AppsConfig, Range } from '../platform/config.ts'
-
-/** A lower-case slug for addresses: letters, digits and single hyphens, at most 40. */
-export function slugOf(name: string): string {
-  const slug = name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/\p{M}/gu, '')
-    .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, 40)
-    .replace(/^-+|-+$/g, '')
-  return slug === '' ? 'app' : slug
-}
 
 /**
  * Returns the host name of an app. The end of the project's id keeps the apps of two projects apart; `attempt` above 1

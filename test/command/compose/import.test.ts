@@ -64,3 +64,33 @@ it('import compose makes apps and databases once, says what it leaves out, and g
   expect((await server.client.apps.list({ params })).apps.map(({ name }) => name).toSorted()).toEqual(['other', 'web'])
   expect((await server.client.databases.list({ params })).databases).toHaveLength(1)
 })
+
+it('import compose deploys an app again whose first deployment failed, and none by the fairlead.json of another folder', async () => {
+  await using server = await testServer()
+  const compose = `
+services:
+  web: { build: ., environment: { WHO: file } }
+  api: { build: ./api }
+`
+  const ends = { ...app, 'server.js': 'process.exit(1)' }
+  const forWeb = JSON.stringify({ start: ['node', 'server.js'] })
+  await using source = await repository({ 'compose.yaml': compose, 'fairlead.json': forWeb, ...ends })
+  const environment = { FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey }
+  const run = () => fairlead(['import', 'compose', source.path, '--project', 'Again'], environment)
+
+  const first = await run()
+  expect(first).toMatchObject({ code: 1, stdout: '' })
+  expect(first.stderr).toContain('api is not deployed: the fairlead.json of the repository is for the folder .')
+  const [project] = (await server.client.projects.list()).projects
+  const params = { project_id: project?.id ?? '' }
+  const apps = await server.client.apps.list({ params })
+  expect(apps.apps.map(({ name }) => name)).toEqual(['web'])
+  const app_id = apps.apps[0]?.id ?? ''
+  await server.client.variables.update({ params: { ...params, app_id }, body: { set: { WHO: 'mended' } } })
+
+  await writeFile(join(source.path, 'server.js'), app['server.js'])
+  execFileSync('git', ['-C', source.path, 'commit', '--quiet', '--all', '--message', 'Mended'])
+  const again = await run()
+  expect(again.stdout).toMatch(/^http\S+\n$/)
+  expect(await (await fetch(again.stdout.trim())).json()).toEqual({ WHO: 'mended' })
+})

@@ -1,4 +1,4 @@
-import { relative, resolve } from 'node:path'
+import { normalize, relative, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '../../../contract/client.ts'
 import { ApiError } from '../../../contract/errors.ts'
@@ -12,7 +12,10 @@ import { type AppToImport, type DatabaseToImport, type ImportPlan, saysAll } fro
 
 type Params = { readonly project_id: string }
 
-/** Makes what a plan says in a project, and follows its deployments. What is there by its name stays as it is. */
+/**
+ * Makes what a plan says in a project, and follows its deployments. What is there by its name stays as it is, but for an app whose
+ * only deployments have failed: it is deployed again, with the variables that it has.
+ */
 export async function carryOut(
   connection: Connection,
   project: Project,
@@ -27,8 +30,9 @@ export async function carryOut(
   }
   const apps = await existingApps(client, params)
   for (const app of plan.apps) {
-    if (apps.has(app.name)) say(`The app ${app.name} is there already.`)
-    else await deploy(connection, project, { app, databases, folder }).catch(leaveOut(app))
+    const there = apps.get(app.name)
+    if (there !== undefined && !there.hasFailed) say(`The app ${app.name} is there already.`)
+    else await deploy(connection, project, { app, isNew: there === undefined, databases, folder }).catch(leaveOut(app))
   }
 }
 
@@ -51,9 +55,19 @@ async function existingDatabases(client: Client, params: Params): Promise<Map<st
   return found
 }
 
-async function existingApps(client: Client, params: Params): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
-  for await (const page of client.apps.list.pages({ params })) for (const { name, id } of page.apps) found.set(name, id)
+interface ExistingApp {
+  readonly id: string
+  readonly hasFailed: boolean
+}
+
+async function existingApps(client: Client, params: Params): Promise<Map<string, ExistingApp>> {
+  const found = new Map<string, ExistingApp>()
+  for await (const page of client.apps.list.pages({ params })) {
+    for (const { name, id, serving, latest } of page.apps) {
+      const hasFailed = serving === null && (latest?.status === 'failed' || latest?.status === 'canceled')
+      found.set(name, { id, hasFailed })
+    }
+  }
   return found
 }
 
@@ -83,20 +97,21 @@ async function untilAvailable(client: Client, params: Params & { readonly id: st
 async function deploy(
   connection: Connection,
   project: Project,
-  { app, databases, folder }: { app: AppToImport; databases: ReadonlyMap<string, string>; folder: string },
+  given: { app: AppToImport; isNew: boolean; databases: ReadonlyMap<string, string>; folder: string },
 ): Promise<void> {
+  const { app, isNew, databases, folder } = given
   const { name, source, variables, volumes, instances } = app
   const params = { project_id: project.id }
   const linked = Object.entries(app.databases).flatMap(([variable, service]): [string, string][] => {
     const id = databases.get(service)
     return id === undefined ? [] : [[variable, id]]
   })
-  const body = {
-    name,
+  const surroundings = {
     env_vars: { ...variables },
     env_vars_for: 'app',
     databases: Object.fromEntries(linked),
   } as const
+  const body = { name, ...(isNew ? surroundings : {}) }
   if ('image' in source) {
     say(`Deploying ${name}`)
     await runDeployment(connection, project, { ...body, image: source.image, volumes: { ...volumes } }, {})
@@ -114,7 +129,7 @@ async function deploy(
 
 /** Sets the instances of an app. A plan that does not allow as many stops nothing. */
 async function scale(client: Client, params: Params, { name, instances }: Pick<AppToImport, 'name' | 'instances'>) {
-  const app_id = (await existingApps(client, params)).get(name)
+  const app_id = (await existingApps(client, params)).get(name)?.id
   if (app_id === undefined) return
   const body = { processes: { web: { instances } } }
   await client.processes.update({ params: { ...params, app_id }, body }).catch((error: unknown) => {
@@ -125,14 +140,21 @@ async function scale(client: Client, params: Params, { name, instances }: Pick<A
 
 const repositoryOf = async (folder: string): Promise<LocalCommit> => readRepository(await folderOfRepository(folder))
 
-/** Says what `fairlead.json` needs for a build, and returns false, when it does not say that yet. */
+/** Keys of `fairlead.json` that make another app of a folder. */
+const decisiveKeys = ['builder', 'dockerfile', 'build', 'start', 'processes', 'volumes', 'cron']
+
+/** Says what `fairlead.json` needs for a build, or is for another one, and returns false, when it is not yet that of an app. */
 async function isSettled(local: LocalCommit, root: string, { name, settings }: AppToImport): Promise<boolean> {
-  if (settings === null) return true
+  const found = parsed(await readFileOfCommit(local, 'fairlead.json'))
+  const rootOfFound = typeof found['root'] === 'string' ? normalize(found['root']).replace(/\/$/, '') : '.'
+  const isOfOther = rootOfFound !== root && decisiveKeys.some((key) => Object.hasOwn(found, key))
   const needed = { ...(root === '.' ? {} : { root }), ...settings }
-  if (saysAll(parsed(await readFileOfCommit(local, 'fairlead.json')), needed)) return true
+  if (!isOfOther && (settings === null || saysAll(found, needed))) return true
   say(
-    `warning: ${name} is not deployed: its build needs a fairlead.json at the top of the repository that says\n` +
-      `${JSON.stringify(needed, null, 2)}\nCommit it and run this command again. A repository has one fairlead.json: deploy further apps that need one as images.`,
+    isOfOther
+      ? `warning: ${name} is not deployed: the fairlead.json of the repository is for the folder ${rootOfFound}, and would count for ${root}, too. Deploy it as an image.`
+      : `warning: ${name} is not deployed: its build needs a fairlead.json at the top of the repository that says\n` +
+          `${JSON.stringify(needed, null, 2)}\nCommit it and run this command again. A repository has one fairlead.json: deploy further apps that need one as images.`,
   )
   process.exitCode = 1
   return false

@@ -1,21 +1,42 @@
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { parse } from 'yaml'
+import { parseDocument } from 'yaml'
 import { type ZodError, z } from 'zod'
 import { CommandError } from '../command-error.ts'
 import { readVariables } from '../variables.ts'
-import { interpolate } from './interpolate.ts'
+import { interpolate, type Scope } from './interpolate.ts'
 
 /** The names that Compose looks for in a folder, in its order. */
 const names = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
+/**
+ * The most copies that anchors and merged keys may make of what they name: files of many services have hundreds, and a small
+ * file that is made to grow without end has more.
+ */
+const mostCopies = 10_000
+
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 const words = z.union([z.string(), z.array(z.string())])
 
+/** Values with variables are texts. */
+const count = z.union([
+  z.int().nonnegative(),
+  z
+    .string()
+    .regex(/^\d{1,9}$/)
+    .transform(Number),
+])
+const flag = z.union([z.boolean(), z.string().transform((text) => text.toLowerCase() === 'true')])
+
 const mount = z.union([
   z.string(),
-  z.looseObject({ type: z.string().optional(), source: z.string().optional(), target: z.string() }),
+  z.looseObject({
+    type: z.string().optional(),
+    source: z.string().optional(),
+    target: z.string(),
+    read_only: flag.optional(),
+  }),
 ])
 
 /** The keys of a service that are read; the others are listed by their names. */
@@ -33,23 +54,38 @@ const service = z.looseObject({
     .optional(),
   environment: z.union([z.array(z.string()), z.record(z.string(), scalar)]).optional(),
   env_file: z
-    .union([
-      z.string(),
-      z.array(z.union([z.string(), z.looseObject({ path: z.string(), required: z.boolean().optional() })])),
-    ])
+    .union([z.string(), z.array(z.union([z.string(), z.looseObject({ path: z.string(), required: flag.optional() })]))])
     .optional(),
   command: words.nullable().optional(),
   entrypoint: words.nullable().optional(),
   volumes: z.array(mount).optional(),
-  depends_on: z.union([z.array(z.string()), z.record(z.string(), z.unknown())]).optional(),
-  ports: z.array(z.unknown()).optional(),
+  depends_on: z
+    .union([z.array(z.string()), z.record(z.string(), z.looseObject({ condition: z.string().optional() }).nullable())])
+    .optional(),
+  ports: z
+    .array(
+      z.union([
+        z.int(),
+        z.string(),
+        z.looseObject({ host_ip: z.string().optional(), protocol: z.string().optional() }),
+      ]),
+    )
+    .optional(),
+  restart: z.union([z.string(), z.boolean()]).optional(),
+  read_only: flag.optional(),
   profiles: z.array(z.string()).optional(),
   extends: z.unknown().optional(),
-  scale: z.int().nonnegative().optional(),
-  deploy: z.looseObject({ replicas: z.int().nonnegative().optional() }).optional(),
+  scale: count.optional(),
+  deploy: z.looseObject({ replicas: count.optional() }).optional(),
 })
 
-const composeFile = z.looseObject({ services: z.record(z.string(), service) })
+const composeFile = z.looseObject(
+  {
+    services: z.record(z.string(), service, { error: 'must be the services by their names' }),
+    volumes: z.record(z.string(), z.looseObject({}).nullable()).nullish(),
+  },
+  { error: 'it has no services' },
+)
 
 export type Service = z.infer<typeof service>
 
@@ -62,6 +98,10 @@ export interface ComposeFile {
   readonly environments: Readonly<Record<string, Readonly<Record<string, string>>>>
   /** The keys at the top beside `services`. */
   readonly otherKeys: readonly string[]
+  /** The volumes of the file, by their names. */
+  readonly volumes: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>
+  /** The variables of the file that have neither a value nor a default. */
+  readonly missing: readonly string[]
 }
 
 /**
@@ -76,17 +116,18 @@ export async function readComposeFile(
   const folder = dirname(path)
   const variables = { ...(await dotenvBeside(folder)), ...definedOf(environment) }
   const parsed = parseYaml(await readFile(path, 'utf8'), path)
-  const read = composeFile.safeParse(interpolateAll(parsed, variables))
+  const missing = new Set<string>()
+  const read = composeFile.safeParse(
+    interpolateAll(parsed, { variables, place: '', missing: (name) => void missing.add(name) }),
+  )
   if (!read.success) throw new CommandError(`${path} is no compose file that can be read: ${firstProblem(read.error)}`)
-  const { services, ...others } = read.data
+  const { services, volumes, ...others } = read.data
   const environments: Record<string, Record<string, string>> = {}
   for (const [name, each] of Object.entries(services)) {
     environments[name] = { ...(await fromFiles(folder, each)), ...fromEnvironment(each, variables) }
   }
-  const otherKeys = Object.keys(others).filter(
-    (key) => !['version', 'name', 'volumes'].includes(key) && !key.startsWith('x-'),
-  )
-  return { folder, services, environments, otherKeys }
+  const otherKeys = Object.keys(others).filter((key) => !['version', 'name'].includes(key) && !key.startsWith('x-'))
+  return { folder, services, environments, otherKeys, volumes: volumes ?? {}, missing: [...missing] }
 }
 
 function findFile(given: string): string {
@@ -100,23 +141,33 @@ function findFile(given: string): string {
 
 function parseYaml(text: string, path: string): unknown {
   try {
-    return parse(text, { merge: true })
+    const document = parseDocument(text, { merge: true })
+    // A warning is of a tag, such as !reset, which changes another file that is read before.
+    for (const problem of [...document.errors, ...document.warnings]) throw problem
+    return document.toJS({ maxAliasCount: mostCopies })
   } catch (error) {
-    throw new CommandError(`${path} is no YAML: ${(error as Error).message}`)
+    throw new CommandError(`${path} is no YAML that can be read: ${(error as Error).message}`)
   }
 }
 
 /** Values alone have variables, no keys: as Compose does it. */
-function interpolateAll(value: unknown, variables: Readonly<Record<string, string>>): unknown {
-  if (typeof value === 'string') return interpolate(value, variables)
-  if (Array.isArray(value)) return value.map((each) => interpolateAll(each, variables))
+function interpolateAll(value: unknown, scope: Scope): unknown {
+  if (typeof value === 'string') return interpolate(value, scope)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, interpolateAll(each, variables)]))
+  const inner = (key: string) => {
+    const place = scope.place === '' ? key : `${scope.place}.${key}`
+    if (key === '__proto__') throw new CommandError(`${place}: nothing can have this name. Choose another one.`)
+    return { ...scope, place }
+  }
+  if (Array.isArray(value)) return value.map((each, at) => interpolateAll(each, inner(String(at))))
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, interpolateAll(each, inner(key))]))
 }
 
 function firstProblem({ issues }: ZodError): string {
   const [first] = issues
-  return first === undefined ? '' : `${first.path.join('.')}: ${first.message}`
+  return first === undefined
+    ? ''
+    : [...(first.path.length === 0 ? [] : [first.path.join('.')]), first.message].join(': ')
 }
 
 const dotenvBeside = async (folder: string): Promise<Record<string, string>> =>
@@ -152,6 +203,14 @@ function fromEnvironment(
 /** Returns the names of the services that a service starts after. */
 export const dependenciesOf = ({ depends_on: services = [] }: Service): readonly string[] =>
   Array.isArray(services) ? services : Object.keys(services)
+
+/** Returns the names of the services that others wait for to end, such as migrations. */
+export const endingServices = (services: ComposeFile['services']): readonly string[] =>
+  Object.values(services).flatMap(({ depends_on: needed = [] }) =>
+    Array.isArray(needed)
+      ? []
+      : Object.keys(needed).filter((name) => needed[name]?.condition === 'service_completed_successfully'),
+  )
 
 const definedOf = (variables: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(variables).filter((pair): pair is [string, string] => pair[1] !== undefined))

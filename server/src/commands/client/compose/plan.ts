@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { parseImageReference } from '../../../contract/image-reference.ts'
-import { type ComposeFile, dependenciesOf, type Service } from './file.ts'
-import { type Addresses, variablesOf } from './values.ts'
-import { type Volumes, volumesOf } from './volumes.ts'
+import { type ComposeFile, dependenciesOf, endingServices, type Service } from './file.ts'
+import { type Addresses, hostsOf, variablesOf } from './values.ts'
+import { type Volumes, volumesNamedBy, volumesOf } from './volumes.ts'
 
 /** A service that becomes an app. */
 export interface AppToImport {
@@ -25,6 +25,8 @@ export interface DatabaseToImport {
   readonly version: string | null
 }
 
+type NamedService = readonly [name: string, service: Service]
+
 /** The parts of a project that a compose file becomes. */
 export interface ImportPlan {
   readonly databases: readonly DatabaseToImport[]
@@ -36,35 +38,120 @@ export interface ImportPlan {
 
 /** These need no word: they are carried over, or Fairlead does what they ask for. */
 const silentKeys = [
-  ...[
-    'image',
-    'build',
-    'environment',
-    'env_file',
-    'command',
-    'entrypoint',
-    'volumes',
-    'depends_on',
-    'profiles',
-    'extends',
-  ],
-  ...['scale', 'deploy', 'ports', 'expose', 'restart', 'links', 'init', 'platform', 'pull_policy'],
+  ...['image', 'build', 'environment', 'env_file', 'command', 'entrypoint', 'volumes', 'depends_on', 'profiles'],
+  ...['extends', 'scale', 'deploy', 'ports', 'expose', 'restart', 'init', 'pull_policy'],
+]
+/** These need no word for a database, which is no container here. */
+const silentDatabaseKeys = [
+  ...['container_name', 'hostname', 'networks', 'healthcheck', 'user', 'shm_size', 'stop_grace_period', 'logging'],
 ]
 
 /** Returns what the services of a compose file become. */
 export function planImport(file: ComposeFile): ImportPlan {
   const notes = file.otherKeys.map((key) => `${key}: is not carried over.`)
+  if (file.missing.length > 0) notes.push(`${file.missing.join(', ')}: has no value, and is empty.`)
   const all = Object.entries(file.services)
-  const left = all.filter(([name, service]) => !isLeftOut(name, service, notes))
+  const ending = endingServices(file.services)
+  const left = all.filter(([name, service]) => !isLeftOut(name, service, ending.includes(name), notes))
   const databases = left.flatMap(([name, service]) => databaseOf(name, service, notes))
   const isDatabase = (name: string) => databases.some((database) => database.name === name)
-  const services = left.filter(([name]) => !isDatabase(name))
-  const addresses = { databases: databases.map(({ name }) => name), apps: services.map(([name]) => name) }
+  const services = withoutSeconds(
+    left.filter(([name]) => !isDatabase(name)),
+    notes,
+  )
+  const addresses = {
+    databases: databases.map(({ name }) => name),
+    apps: services.map(([name]) => name),
+    hosts: hostsOf(file.services),
+  }
   const apps = services.flatMap(([name, service]) => appOf(file, addresses, name, service, notes))
+  noteVolumes(file, Object.fromEntries(services), notes)
+  const hidden = apps.filter(({ name }) => !isPublic(file.services[name]))
+  if (hidden.length > 0) {
+    const names = hidden.map(({ name }) => name).join(', ')
+    notes.push(`${names}: cannot be reached from outside in Compose. Every app here has an address that can.`)
+  }
   return { databases, apps: inOrder(apps, file.services), notes }
 }
 
-function isLeftOut(name: string, { profiles = [], extends: base, image, build }: Service, notes: string[]): boolean {
+/**
+ * Leaves out services that start another command of what another one is made of, such as workers: as an app, each would be that
+ * other one a second time.
+ */
+function withoutSeconds(services: readonly NamedService[], notes: string[]): NamedService[] {
+  const groups = Map.groupBy(services, ([, { image, build }]) => image ?? JSON.stringify(builtOf(build)))
+  return [...groups.values()].flatMap((group) => {
+    const first =
+      group.find(([, service]) => commandOf(service).length === 0) ?? group.find(([, service]) => isPublic(service))
+    return group.filter(([name, service]) => {
+      const command = commandOf(service)
+      if (first === undefined || first[0] === name || command.length === 0) return true
+      const processes = { [name]: { command, instances: instancesOf(service) } }
+      notes.push(
+        first[1].build === undefined
+          ? `${name}: is left out, because without its command it would be a second ${first[0]}. An image that is built with the command has it.`
+          : `${name}: is left out, because it is a process type of ${first[0]}. Write in fairlead.json: "processes": ${JSON.stringify(processes)}`,
+      )
+      return false
+    })
+  })
+}
+
+const builtOf = (build: Service['build'] = '.') => (typeof build === 'string' ? { context: build } : build)
+
+/** Returns the words that a service starts with in place of its image's own; none where it has none. */
+const commandOf = ({ entrypoint, command }: Service): string[] => [entrypoint, command].flatMap(wordsOf)
+
+/** Returns the words of a command. One that has quotes or variables is a shell's to read. */
+function wordsOf(command: Service['command']): readonly string[] {
+  if (typeof command !== 'string') return command ?? []
+  const text = command.trim()
+  if (/["'\\$`&|;<>]/.test(text)) return ['/bin/sh', '-c', `exec ${text}`]
+  return text === '' ? [] : text.split(/\s+/)
+}
+
+const instancesOf = ({ scale, deploy }: Service): number => scale ?? deploy?.replicas ?? 1
+
+/** True for a service whose ports other machines reach. */
+const isPublic = ({ ports = [] }: Service = {}): boolean =>
+  ports.some(
+    (port) => !/^(127\.|\[?::1|localhost:)/.test(typeof port === 'object' ? (port.host_ip ?? '') : String(port)),
+  )
+
+/** Notes what is different of the volumes of a file. */
+function noteVolumes(file: ComposeFile, services: ComposeFile['services'], notes: string[]): void {
+  const users = Map.groupBy(
+    Object.entries(services).flatMap(([name, service]) => volumesNamedBy(service).map((volume) => ({ name, volume }))),
+    ({ volume }) => volume,
+  )
+  for (const [volume, found] of users) {
+    const names = [...new Set(found.map(({ name }) => name))]
+    if (names.length > 1) notes.push(`${volume}: is one volume of ${names.join(', ')}. Here each of them has its own.`)
+    for (const [key, value] of Object.entries(file.volumes[volume] ?? {})) {
+      if (!['name', 'labels'].includes(key) && value !== false && value !== 'local')
+        notes.push(`${volume}: ${key} of the volume is not carried over.`)
+    }
+  }
+}
+
+/** The images of well-known programs that do not speak HTTP, by the last part of their names. */
+const notHttp = new Set([
+  ...['redis', 'valkey', 'keydb', 'dragonfly', 'memcached', 'mysql', 'mysql-server', 'mariadb', 'percona', 'mongo'],
+  ...['mongodb', 'cassandra', 'rabbitmq', 'kafka', 'cp-kafka', 'nats', 'mosquitto'],
+  ...['eclipse-mosquitto'],
+])
+
+function isNotHttp(image = ''): boolean {
+  const reference = parseImageReference(image)
+  return !('problem' in reference) && notHttp.has(reference.path.split('/').at(-1) ?? '')
+}
+
+function isLeftOut(
+  name: string,
+  { profiles = [], extends: base, image, build }: Service,
+  isToEnd: boolean,
+  notes: string[],
+): boolean {
   const why =
     profiles.length > 0
       ? `is of the profile ${profiles.join(', ')}, and is left out: Compose does not start it by itself`
@@ -72,22 +159,26 @@ function isLeftOut(name: string, { profiles = [], extends: base, image, build }:
         ? 'extends another service, and is left out: write it out'
         : image === undefined && build === undefined
           ? 'has neither an image nor a build, and is left out'
-          : null
+          : isToEnd
+            ? 'is to end before others start, and is left out, because an app runs on: see fairlead run and the release line of a Procfile'
+            : build === undefined && isNotHttp(image)
+              ? 'is left out, because an app answers HTTP, which this image does not: run it elsewhere, and set the variables with its address'
+              : null
   if (why !== null) notes.push(`${name}: ${why}.`)
   return why !== null
 }
 
 /** Returns the database that a service with an image of PostgreSQL becomes. */
-function databaseOf(
-  name: string,
-  { image, build, command, volumes = [] }: Service,
-  notes: string[],
-): DatabaseToImport[] {
+function databaseOf(name: string, service: Service, notes: string[]): DatabaseToImport[] {
+  const { image, build, command, volumes = [] } = service
   if (image === undefined || build !== undefined) return []
   const reference = parseImageReference(image)
   if ('problem' in reference || !/(^|\/)postgres(ql)?$/.test(reference.path)) return []
   const version = /^\d+/.exec(reference.tag ?? '')?.[0] ?? null
   notes.push(`${name}: becomes an empty database. To bring the data: pg_dump there, psql here.`)
+  if (!/^(library|bitnami|bitnamilegacy)\//.test(reference.path))
+    notes.push(`${name}: extensions that its image adds to PostgreSQL are not there.`)
+  noteKeys(service, silentDatabaseKeys, (text) => void notes.push(`${name}: ${text}`))
   if (command !== undefined && command !== null)
     notes.push(`${name}: the settings in its command are not carried over.`)
   if (volumes.some((each) => JSON.stringify(each).includes('/docker-entrypoint-initdb.d'))) {
@@ -104,10 +195,8 @@ function appOf(
   notes: string[],
 ): AppToImport[] {
   const note = (text: string) => void notes.push(`${name}: ${text}`)
-  for (const key of Object.keys(service)) {
-    if (!silentKeys.includes(key) && !key.startsWith('x-')) note(`${key} is not carried over.`)
-  }
-  const { build, image = '', ports = [] } = service
+  noteKeys(service, service.build === undefined ? [] : ['read_only'], note)
+  const { build, image = '', restart } = service
   if (build === undefined) {
     const reference = parseImageReference(image)
     if ('problem' in reference) {
@@ -115,19 +204,17 @@ function appOf(
       return []
     }
   }
-  for (const key of Object.keys(service.deploy ?? {})) {
-    if (key !== 'replicas') note(`deploy.${key} is not carried over.`)
-  }
-  if (ports.length > 1) note('has several ports. An app has one address, which leads to one of them.')
+  notePorts(service, note)
+  if (restart === 'no' || restart === false) note('is started again here when it ends.')
   noteCommand(service, note)
   const needs = dependenciesOf(service)
   const volumes = volumesOf(service.volumes ?? [], note)
-  const instances = service.scale ?? service.deploy?.replicas ?? 1
+  const instances = instancesOf(service)
   if (instances === 0) note('has no instance in Compose, and one here.')
   const common = { name, ...variablesOf(file.environments[name] ?? {}, { addresses, needs, note }) }
   const counted = { ...common, instances: Math.max(instances, 1) }
   if (build === undefined) return [{ ...counted, source: { image }, volumes, settings: null }]
-  const built = typeof build === 'string' ? { context: build } : build
+  const built = builtOf(build)
   if (/^[a-z]+:\/\/|\.git(#|$)/.test(built.context)) {
     note(
       `is left out: its context is another repository. Deploy it with fairlead deploy ${built.context.split('#')[0]}`,
@@ -136,16 +223,40 @@ function appOf(
   }
   const others = Object.keys(built).filter((key) => !['context', 'dockerfile', 'target'].includes(key))
   for (const key of others) note(`${key} of its build is not carried over.`)
-  return [{ ...counted, source: { folder: built.context }, volumes: {}, settings: settingsOf(built, volumes) }]
+  return [
+    {
+      ...counted,
+      source: { folder: built.context },
+      volumes: {},
+      settings: settingsOf(built, volumes, service.read_only === true),
+    },
+  ]
 }
 
-function noteCommand({ build, command, entrypoint }: Service, note: (text: string) => void): void {
-  const own = [command, entrypoint].find((each) => each !== undefined && each !== null)
-  if (own === undefined) return
+/** Notes the keys of a service that say nothing here. */
+function noteKeys(service: Service, silent: readonly string[], note: (text: string) => void): void {
+  const keys = Object.keys(service).filter((key) => ![...silentKeys, ...silent].includes(key) && !key.startsWith('x-'))
+  const deploy = Object.keys(service.deploy ?? {}).filter((key) => key !== 'replicas' && !silent.includes('deploy'))
+  for (const key of [...keys, ...deploy.map((each) => `deploy.${each}`)]) note(`${key} is not carried over.`)
+}
+
+function notePorts({ ports = [] }: Service, note: (text: string) => void): void {
+  const isUdp = (port: (typeof ports)[number]) =>
+    typeof port === 'object' ? port.protocol === 'udp' : String(port).endsWith('/udp')
+  const isRange = (port: (typeof ports)[number]) => /\d-\d/.test(typeof port === 'object' ? '' : String(port))
+  if (ports.some(isUdp)) note('its UDP ports are not carried over.')
+  const others = ports.filter((port) => !isUdp(port))
+  if (others.length > 1 || others.some(isRange))
+    note('has several ports. An app has one address, which leads to one of them.')
+}
+
+function noteCommand(service: Service, note: (text: string) => void): void {
+  const command = commandOf(service)
+  if (command.length === 0) return
   note(
-    build === undefined
+    service.build === undefined
       ? 'its command is not carried over: the image starts with its own. An image that is built with the command has it.'
-      : 'its command is not carried over: name it in fairlead.json, as start, or as a process type of the app that has the same build.',
+      : `its command is not carried over. Write in fairlead.json: "builder": "dockerfile", "start": ${JSON.stringify(command)}`,
   )
 }
 
@@ -156,12 +267,14 @@ function settingsOf(
     target,
   }: { readonly dockerfile?: string | undefined; readonly target?: string | undefined },
   volumes: Volumes,
+  read_only: boolean,
 ): AppToImport['settings'] {
   const path = dockerfile.replace(/^\.\//, '')
   const own = { ...(path === 'Dockerfile' ? {} : { path }), ...(target === undefined ? {} : { target }) }
   const settings = {
     ...(Object.keys(own).length === 0 ? {} : { dockerfile: own }),
     ...(Object.keys(volumes).length === 0 ? {} : { volumes }),
+    ...(read_only ? { read_only } : {}),
   }
   return Object.keys(settings).length === 0 ? null : settings
 }
