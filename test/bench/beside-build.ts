@@ -5,16 +5,15 @@ import { baseImage, importBaseImage, noDocker, startDockerd } from '../harness/d
 import { type Repository, repository } from '../harness/repository.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import type { Bench, BenchResult, Row } from './row.ts'
-import { median } from './statistics.ts'
-import { steadyP99 } from './steady.ts'
+import { quantile } from './statistics.ts'
+import { timesAtPace } from './steady.ts'
 
 /*
  * The response times of an app while another one builds: a process beside a build of the process runtime, and a container beside the
  * build of a Dockerfile. The build keeps all cores busy; a further one takes all memory that it gets.
  */
 
-const rounds = 5
-/** Long enough that a hundredth of the requests is more than a few: single late ones are those of the machine. */
+const rounds = 15
 const roundSeconds = 10
 /** Few enough that the app itself is far from busy. */
 const perSecond = 100
@@ -52,10 +51,11 @@ const files = (runtime: RuntimeName, build: string | null): Record<string, strin
       }),
 })
 
+/** Response times are in milliseconds, one list for each round. */
 interface Measured {
   readonly name: RuntimeName
-  readonly idle: number[]
-  readonly beside: number[]
+  readonly idle: number[][]
+  readonly beside: number[][]
   /** How the greedy build ended, and how much the free memory of the machine fell meanwhile. */
   readonly greedy: { readonly code: string; readonly fellMb: number; readonly p99Ms: number }
 }
@@ -70,31 +70,48 @@ export const benchBesideBuild: Bench = async (signal) => {
     FAIRLEAD_BASE_IMAGES: baseImage,
     FAIRLEAD_BUILD_MEMORY_MB: String(buildMemoryMb),
   })
+  await using sources = new AsyncDisposableStack()
+  const apps: App[] = []
+  for (const name of runtimes) apps.push(await deployApp(platform, name, sources, signal))
+  for (let each = 0; each < rounds; each++) {
+    // All in turns, so that other load on the machine, and programs that become faster as they run, affect all alike.
+    const turns = apps.flatMap((app) => {
+      const idle = async () => void app.idle.push(await app.round())
+      const beside = async () => {
+        await using _ = await busyBuild(platform, app.name, app.busy, signal)
+        app.beside.push(await app.round())
+      }
+      return [idle, beside]
+    })
+    for (const measure of each % 2 === 0 ? turns : turns.reverse()) await measure()
+  }
   const measured: Measured[] = []
-  for (const name of runtimes) measured.push(await measure(platform, name, signal))
+  for (const { name, idle, beside, round } of apps) {
+    measured.push({ name, idle, beside, greedy: await greedyBuild(platform, name, round) })
+  }
   return result(measured)
 }
 
-async function measure(platform: Platform, name: RuntimeName, signal: AbortSignal): Promise<Measured> {
-  const { client, projectId } = platform
-  await using source = await repository(files(name, null))
+/** An app that runs and has answered for a while. */
+interface App extends Omit<Measured, 'greedy'> {
+  /** The repository of the app that is built beside it. */
+  readonly busy: Repository
+  /** Resolves with its response times. */
+  round(): Promise<number[]>
+}
+
+async function deployApp(
+  { client, projectId }: Platform,
+  name: RuntimeName,
+  sources: AsyncDisposableStack,
+  signal: AbortSignal,
+): Promise<App> {
+  const source = sources.use(await repository(files(name, null)))
   const made = await deployAndSettle(client, projectId, { name: `${name}-app`, git_url: source.url })
   if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
-  const round = () => steadyP99(made.url, { perSecond, seconds: roundSeconds, signal })
+  const round = () => timesAtPace(made.url, { perSecond, seconds: roundSeconds, signal })
   await round()
-  const idle: number[] = []
-  const beside: number[] = []
-  await using other = await repository(files(name, busy))
-  for (let each = 0; each < rounds; each++) {
-    // In turns, so that other load on the machine affects both alike.
-    const measureIdle = async () => void idle.push(await round())
-    const measureBeside = async () => {
-      await using _ = await busyBuild(platform, name, other, signal)
-      beside.push(await round())
-    }
-    for (const one of each % 2 === 0 ? [measureIdle, measureBeside] : [measureBeside, measureIdle]) await one()
-  }
-  return { name, idle, beside, greedy: await greedyBuild(platform, name, round) }
+  return { name, idle: [], beside: [], busy: sources.use(await repository(files(name, busy))), round }
 }
 
 /** Starts a build; resolves when it is busy. At the end it is canceled, and over. */
@@ -130,7 +147,7 @@ async function busyBuild(
 async function greedyBuild(
   { client, projectId }: Platform,
   name: RuntimeName,
-  round: () => Promise<number>,
+  round: () => Promise<number[]>,
 ): Promise<Measured['greedy']> {
   await using source = await repository(files(name, greedy))
   const before = await availableMb()
@@ -143,10 +160,10 @@ async function greedyBuild(
       await sleep(20)
     }
   })()
-  const [{ failure }, p99Ms] = await Promise.all([ended, round()])
+  const [{ failure }, times] = await Promise.all([ended, round()])
   over.abort()
   await watching
-  return { code: failure?.code ?? 'none', fellMb: Math.max(0, before - least), p99Ms }
+  return { code: failure?.code ?? 'none', fellMb: Math.max(0, before - least), p99Ms: p99(times) }
 }
 
 async function availableMb(): Promise<number> {
@@ -154,9 +171,11 @@ async function availableMb(): Promise<number> {
   return Math.round((Number(kilobytes) * 1024) / 1e6)
 }
 
+const p99 = (times: readonly number[]) => quantile(times, 0.99)
+
 function result(measured: readonly Measured[]): BenchResult {
   const rows = measured.flatMap(({ name, idle, beside, greedy }): Row[] => {
-    const ratio = median(beside) / median(idle)
+    const ratio = p99(beside.flat()) / p99(idle.flat())
     return [
       {
         name: `${name} beside a build: p99`,
@@ -170,15 +189,17 @@ function result(measured: readonly Measured[]): BenchResult {
       },
     ]
   })
-  const texts = (values: readonly number[]) => values.map((each) => each.toFixed(1)).join(' ')
+  const texts = (times: readonly number[][]) => times.map((each) => p99(each).toFixed(1)).join(' ')
   const notes = measured.flatMap(({ name, idle, beside, greedy }) => [
-    `${name}: p99 in ms while idle ${texts(idle)}; beside a build ${texts(beside)}; beside the greedy build ${greedy.p99Ms.toFixed(1)}, ` +
+    `${name}: p99 in ms while idle ${p99(idle.flat()).toFixed(2)}, of each round ${texts(idle)}; ` +
+      `beside a build ${p99(beside.flat()).toFixed(2)}, of each round ${texts(beside)}; ` +
+      `beside the greedy build ${greedy.p99Ms.toFixed(1)}, ` +
       `while the free memory of the machine fell by ${greedy.fellMb} MB of the ${buildMemoryMb} MB of a build.`,
   ])
   return {
     rows,
     notes: [
-      `Beside a build: ${rounds} rounds in turns of ${roundSeconds} s, ${perSecond} requests/s at an even pace; medians of p99.`,
+      `Beside a build: ${rounds} rounds in turns of ${roundSeconds} s, ${perSecond} requests/s at an even pace; p99 of all of them.`,
       ...notes,
     ],
   }

@@ -1,16 +1,15 @@
 import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { quantile } from './statistics.ts'
 
 /**
- * Sends requests at an even pace over connections that are kept open, and resolves with the 99th percentile of their times in
- * milliseconds. A request begins when its time has come, whatever became of those before it, so that a slow answer is no excuse for
- * those behind it. Rejects when a request fails.
+ * Sends requests at an even pace over connections that are kept open, and resolves with their times in milliseconds. A request
+ * begins when its time has come, whatever became of those before it, so that a slow answer is no excuse for those behind it.
+ * Rejects when a request fails.
  */
-export async function steadyP99(
+export async function timesAtPace(
   url: string,
   { perSecond, seconds, signal }: { perSecond: number; seconds: number; signal: AbortSignal },
-): Promise<number> {
+): Promise<number[]> {
   const agent = new Agent({ keepAlive: true })
   const everyMs = 1_000 / perSecond
   const begun = performance.now()
@@ -20,7 +19,7 @@ export async function steadyP99(
       await sleep(Math.max(0, begun + at * everyMs - performance.now()), undefined, { signal })
       times.push(timed(url, agent))
     }
-    return quantile(await Promise.all(times), 0.99)
+    return await Promise.all(times)
   } finally {
     agent.destroy()
     await Promise.allSettled(times)

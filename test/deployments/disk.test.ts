@@ -34,8 +34,17 @@ describe('a guarded step', () => {
     await expect(fits()).resolves.toBeUndefined()
   })
 
-  it('is ended as soon as it has written more than it may', async () => {
-    const guarded = guardWith(0).guard(limit(1_000, 1_101), running, endlessStep)
+  it('is ended when it has written more than it may and the free space has fallen', async () => {
+    let free = 1e15
+    const filling = { ...limit(1_000, 1_101), freeElsewhere: async () => (free -= 1e12) }
+    const guarded = guardWith(0).guard(filling, running, endlessStep)
+    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
+  })
+
+  it('is ended when it has written more than it may while others made room', async () => {
+    let free = 0
+    const hidden = { ...limit(1_000, 1_101), freeElsewhere: async () => (free += 1e12) }
+    const guarded = guardWith(0).guard(hidden, running, endlessStep)
     await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
   })
 

@@ -166,11 +166,11 @@ describe('a static site', () => {
 
 describe('all running releases', () => {
   const rows = ['slow', 'broken', 'good'].map((id) => deploymentRow({ id }))
-  const allOf = (reconcile: Reconcile, isIdle = true) =>
+  const allOf = (reconcile: Reconcile, locks = createDeploymentLocks()) =>
     createReconcileAll({
       store: { rows: { running: async () => rows } },
       others: { refresh: async () => undefined },
-      locks: { isIdle: () => isIdle },
+      locks,
       reconcile,
       logger: pino({ level: 'silent' }),
     })
@@ -190,9 +190,22 @@ describe('all running releases', () => {
     expect(reconciled).toEqual(['good', 'slow'])
   })
 
-  it('are steady when all of them serve and nothing works on a deployment', async () => {
+  it('are steady when all of them serve', async () => {
     expect(await allOf(() => null).run(stopping)).toBe(true)
-    expect(await allOf(() => null, false).run(stopping)).toBe(false)
     expect(await allOf(({ id }) => (id === 'good' ? null : Promise.resolve())).run(stopping)).toBe(false)
+  })
+
+  it('are looked at again when work on a deployment has ended, and not while it goes on', async () => {
+    const locks = createDeploymentLocks()
+    const all = allOf(() => null, locks)
+    const work = Promise.withResolvers<void>()
+    const working = locks.run('dep_1', () => work.promise)
+    expect(await all.run(stopping)).toBe(true)
+    expect(all.mayHaveChanged()).toBe(false)
+    work.resolve()
+    await working
+    expect(all.mayHaveChanged()).toBe(true)
+    await all.run(stopping)
+    expect(all.mayHaveChanged()).toBe(false)
   })
 })

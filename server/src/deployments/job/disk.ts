@@ -2,6 +2,7 @@ import type { DeploymentStage } from '../../contract/resources/deployments.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
 import { DeploymentError } from '../state/failure.ts'
+import { type Measurement, measureIsDue } from './measure-pace.ts'
 
 /** Keeps deployments from filling the disk that the whole server works on. */
 export interface DiskGuard {
@@ -32,32 +33,32 @@ export interface DiskLimit {
 
 /** The time between two looks at the free space. A fast disk takes a gigabyte in it, which the reserve must outlast. */
 const freeEveryMs = 500
-/** The least time between two measurements of what a step wrote. Each takes processor time that apps may need. */
-const measureEveryMs = 2_000
-/** Measuring a large tree takes long; it must not take more than a tenth of the time. */
-const pauseFactor = 10
 
 export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
   const { directory, reserveBytes } = options
 
   return {
     async guard(limit, signal, step) {
-      const assertFree = async (): Promise<void> => {
-        const elsewhere = (await limit.freeElsewhere?.()) ?? Number.POSITIVE_INFINITY
-        if (Math.min(await freeBytesIn(directory), elsewhere) < reserveBytes) throw noSpace(limit.stage)
+      const checkFree = async (): Promise<number> => {
+        const elsewhere = (await limit.freeElsewhere?.()) ?? null
+        const here = await freeBytesIn(directory)
+        if (Math.min(here, elsewhere ?? here) < reserveBytes) throw noSpace(limit.stage)
+        // Both may be one disk: then what is written counts twice, and is measured earlier.
+        return here + (elsewhere ?? 0)
       }
-      await assertFree()
+      const freeBefore = await checkFree()
       const baseline = await limit.baseline()
-      const assertFits = async (): Promise<void> => {
+      const checkSize = async (): Promise<number> => {
         const bytes = (await limit.measure(limit.mostBytes + baseline)) - baseline
         // Infinity − Infinity is NaN when a folder was unreadable: that counts as too large.
         if (!(bytes <= limit.mostBytes)) throw tooLarge(limit.stage, limit.mostBytes)
+        return limit.mostBytes - bytes
       }
-      const watch = watchWith({ assertFree, assertFits })
+      const watch = watchWith({ checkFree, checkSize }, { freeBytes: freeBefore, restBytes: limit.mostBytes })
       try {
         const value = await step(AbortSignal.any([signal, watch.exceeded]))
         const ended = watch.end()
-        return { value, fits: () => ended.then(assertFree).then(assertFits) }
+        return { value, fits: () => ended.then(checkFree).then(async () => void (await checkSize())) }
       } catch (error) {
         await watch.end()
         throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error
@@ -67,29 +68,39 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
 }
 
 interface Checks {
-  readonly assertFree: () => Promise<void>
-  readonly assertFits: () => Promise<void>
+  /** Resolves with the free bytes. */
+  readonly checkFree: () => Promise<number>
+  /** Resolves with the bytes that the step can still write. */
+  readonly checkSize: () => Promise<number>
 }
 
 /** Runs the checks again and again. `exceeded` aborts with the `DeploymentError` that one throws. */
-function watchWith({ assertFree, assertFits }: Checks): { readonly exceeded: AbortSignal; end(): Promise<void> } {
+function watchWith(
+  { checkFree, checkSize }: Checks,
+  { freeBytes, restBytes }: { readonly freeBytes: number; readonly restBytes: number },
+): { readonly exceeded: AbortSignal; end(): Promise<void> } {
   const exceeded = new AbortController()
   const ended = new AbortController()
-  const check = (assert: () => Promise<void>): Promise<void> =>
-    assert().catch((error: unknown) => {
+  const check = (run: () => Promise<number>): Promise<number | null> =>
+    run().catch((error: unknown) => {
       if (error instanceof DeploymentError) exceeded.abort(error)
+      return null
     })
   const watching = (async () => {
-    let measureAt = performance.now() + measureEveryMs
+    let last: Measurement = { endedAt: performance.now(), tookMs: 0, restBytes }
+    let mostFree = freeBytes
     for (;;) {
       await sleepUntilAborted(freeEveryMs, ended.signal)
       if (ended.signal.aborted) return
-      await check(assertFree)
+      const free = await check(checkFree)
+      mostFree = Math.max(mostFree, free ?? 0)
       const begun = performance.now()
-      if (begun < measureAt) continue
-      await check(assertFits)
+      // While the free space is unknown, it could have fallen by any amount.
+      if (!measureIsDue(last, begun, mostFree - (free ?? Number.NEGATIVE_INFINITY))) continue
+      const rest = await check(checkSize)
       const now = performance.now()
-      measureAt = now + Math.max(measureEveryMs, pauseFactor * (now - begun))
+      last = { endedAt: now, tookMs: now - begun, restBytes: rest ?? 0 }
+      mostFree = free ?? 0
     }
   })()
   return {

@@ -146,10 +146,12 @@ async function listensAgain(
 /** All running releases of the server. */
 export interface ReconcileAll {
   /**
-   * Reconciles them in the background, so that a slow one does not delay the others. Resolves to true when all serve and
-   * nothing works on a deployment: then only an event can change that.
+   * Reconciles them in the background, so that a slow one does not delay the others. Resolves to true when all serve: then only
+   * an event can change that, or the end of what works on a deployment.
    */
   run(stopping: AbortSignal): Promise<boolean>
+  /** True when work on a deployment has ended since the last run began. */
+  mayHaveChanged(): boolean
   settle(): Promise<void>
   /** Reconciles them for the first time. */
   begin(stopping: AbortSignal): Promise<void>
@@ -160,17 +162,21 @@ export interface ReconcileAll {
 export function createReconcileAll(dependencies: {
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> }
   readonly others: Pick<Others, 'refresh'>
-  readonly locks: Pick<DeploymentLocks, 'isIdle'>
+  readonly locks: Pick<DeploymentLocks, 'ended'>
   readonly reconcile: Reconcile
   readonly logger: Logger
 }): ReconcileAll {
   const { store, others, locks, reconcile, logger } = dependencies
   const underWay = new Set<Promise<void>>()
   let triedAll = false
+  let seenEnded = 0
   const all: ReconcileAll = {
+    mayHaveChanged: () => locks.ended() !== seenEnded,
+
     async run(stopping) {
-      // Asked before the rows are read: a deployment that is not among them yet is worked on.
-      let isSteady = locks.isIdle()
+      // Asked before the rows are read, which do not show what ends afterwards.
+      seenEnded = locks.ended()
+      let isSteady = true
       await others.refresh()
       for (const row of await store.rows.running()) {
         const work = reconcile(row, stopping)

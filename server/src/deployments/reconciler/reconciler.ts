@@ -75,13 +75,11 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       const now = performance.now()
       const reconciling = reconcilingChore(reconcileAll, stopping)
       const sweeping = { everyMs: sweepIntervalMs, dueAt: now + sweepIntervalMs, run: compareAll }
-      const chores = [
-        reconciling,
-        { everyMs: openAgainMs, dueAt: now + openAgainMs, run: () => listening.retry() },
-        sweeping,
-      ]
+      const opening = { everyMs: openAgainMs, dueAt: now + openAgainMs, run: () => listening.retry() }
+      const chores = [reconciling, opening, sweeping]
       while (!stopping.aborted) {
         if (mayHaveMissed) sweeping.dueAt = 0
+        if (reconcileAll.mayHaveChanged()) reconciling.dueAt = 0
         for (const chore of chores) {
           if (performance.now() < chore.dueAt || stopping.aborted) continue
           chore.dueAt = performance.now() + chore.everyMs
@@ -108,7 +106,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 }
 
-/** Reconciles each second while something does not serve, and at once when its `dueAt` is set back. */
+/** Reconciles each second while something does not serve, and at the next look when its `dueAt` is set back. */
 function reconcilingChore(reconcileAll: ReconcileAll, stopping: AbortSignal) {
   const chore = {
     everyMs: reconcileIntervalMs,

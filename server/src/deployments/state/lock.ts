@@ -18,8 +18,8 @@ export interface DeploymentLocks {
   interrupt(target: DeploymentGeneration): void
   /** True while the lock is held or waited for. */
   isHeld(deploymentId: string): boolean
-  /** True while no lock is held or waited for. */
-  isIdle(): boolean
+  /** Counts the holders that have ended: what a row says may have changed with each. */
+  ended(): number
   /** The generations that holders work for, of those that have named one. */
   held(): DeploymentGeneration[]
 }
@@ -46,6 +46,7 @@ const noGeneration = 0
 export function createDeploymentLocks(): DeploymentLocks {
   const lock = createKeyedLock()
   const holders = new Map<string, Set<Holder>>()
+  let ended = 0
 
   return {
     async run(id, work, outer) {
@@ -62,6 +63,7 @@ export function createDeploymentLocks(): DeploymentLocks {
       try {
         return await lock(id, () => work(held))
       } finally {
+        ended += 1
         all.delete(own)
         if (all.size === 0) holders.delete(id)
       }
@@ -72,7 +74,7 @@ export function createDeploymentLocks(): DeploymentLocks {
       }
     },
     isHeld: (id) => holders.has(id),
-    isIdle: () => holders.size === 0,
+    ended: () => ended,
     held: () =>
       [...holders].flatMap(([id, all]) =>
         [...all].flatMap(({ generation }) => (generation === noGeneration ? [] : [{ id, generation }])),
