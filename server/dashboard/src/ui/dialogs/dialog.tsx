@@ -2,7 +2,7 @@ import { X } from 'lucide-react'
 import { Dialog as Radix } from 'radix-ui'
 import { type ReactNode, useRef, useState } from 'react'
 import { Button } from '../controls/button.tsx'
-import { focusHeading } from '../focus.ts'
+import { focusOrHeading } from '../focus.ts'
 
 interface DialogProps {
   readonly open: boolean
@@ -50,8 +50,7 @@ function Content({ title, description, onClose, opener, children }: ContentProps
       onOpenAutoFocus={focusFirstField}
       onCloseAutoFocus={(event) => {
         event.preventDefault()
-        if (opener?.isConnected) opener.focus()
-        else focusHeading()
+        focusOrHeading(opener)
       }}
       onEscapeKeyDown={leave}
       onPointerDownOutside={leave}
