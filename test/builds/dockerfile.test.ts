@@ -48,6 +48,12 @@ it('volumes of fairlead.json are those of an app that its Dockerfile builds', ()
   expect(planned).toMatchObject({ ok: true, plan: { kind: 'dockerfile', volumes } })
 })
 
+it('a server names Dockerfiles among what it recognises where it runs containers alone', () => {
+  const failed = (images: boolean) => plan({ 'notes.txt': '' }, { programs, images })
+  expect(failed(true)).toMatchObject({ failure: { message: expect.stringContaining('; a Dockerfile.') } })
+  expect(failed(false)).toMatchObject({ failure: { message: expect.not.stringContaining('Dockerfile') } })
+})
+
 it('a new app is built by its Dockerfile where the server runs containers, and the log says how to change that', () => {
   const planned = plan({ ...node, Dockerfile: dockerfile })
   expect(planned).toMatchObject({

@@ -32,7 +32,7 @@ const app = { scripts: { start: 'node .' } }
 it.each([
   [
     ['Dockerfile', 'docker-compose.yml'],
-    'Dockerfile (which needs Docker: the operator of the server turns it on with FAIRLEAD_RUNTIME=process,docker), docker-compose.yml (Fairlead does not read it)',
+    'Dockerfile (which needs Docker: the operator of the server turns it on with FAIRLEAD_RUNTIME=process,docker), docker-compose.yml ("fairlead import compose" reads it)',
   ],
   [['Shop.csproj', 'README.md'], 'Shop.csproj (.NET).'],
   [['build.sbt', 'src/main.scala'], 'build.sbt (Scala), src/.'],

@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
@@ -35,6 +36,7 @@ interface Stage {
   readonly client: () => Client
   readonly projectId: string
   readonly dockerd: TestDockerd
+  readonly dataDirectory: string
   readonly registry: TestRegistry
   readonly random: () => number
 }
@@ -66,7 +68,7 @@ export async function chaosOfContainers(options: {
   const servers = cleanup.use(await startServers({ count: 1, dataDirectory, apiKey, environment }))
   const client = () => servers.anyClient(random)
   const { id: projectId } = await client().projects.create({ body: { name: 'chaos', plan: 'enterprise' } })
-  const stage: Stage = { client, projectId, dockerd, registry, random }
+  const stage: Stage = { client, projectId, dockerd, dataDirectory, registry, random }
   for (const name of ['left', 'right'] as const) {
     await deployAndSettle(client(), projectId, { name, image: imageOf(stage, name) })
   }
@@ -186,8 +188,25 @@ async function problemsNow(stage: Stage): Promise<string[]> {
     ({ Labels, State }) => !expected.has(Labels['app.fairlead.release'] ?? '') || State !== 'running',
   )
   problems.push(...orphans.map(({ Id, State, Labels }) => `${Id} of ${Labels['app.fairlead.release']} is ${State}`))
+  problems.push(...(await lostProcesses(stage)))
   const kept = new Set(deployments.map(({ id }) => id))
   return [...problems, ...(await imageProblems(stage, kept))]
+}
+
+/** The engine may forget a container that it was just starting when it was killed; its processes may not run on. */
+async function lostProcesses({ dockerd, dataDirectory }: Stage): Promise<string[]> {
+  const running = (await containersOf({ dockerd })).filter(({ State }) => State === 'running').map(({ Id }) => Id)
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const lost = pids.map(async (pid) => {
+    const [mounts, groups] = await Promise.all(
+      ['mountinfo', 'cgroup'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
+    )
+    const isOwn = (mounts ?? '')
+      .split('\n')
+      .some((line) => line.includes(dataDirectory) && line.includes('/.fairlead-enter '))
+    return isOwn && !running.some((id) => groups?.includes(id)) ? [`the process ${pid} belongs to no container`] : []
+  })
+  return (await Promise.all(lost)).flat()
 }
 
 /** An address is answered by the release that runs, or by none. */

@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { vi } from 'vitest'
 import { namesOf } from '../../server/src/runtimes/network/addresses.ts'
 import type { Reach } from '../../server/src/runtimes/network/reach.ts'
@@ -101,3 +102,7 @@ export function system(program: string, ...args: string[]): Promise<string> {
     execFile(program, args, { env, timeout: 10_000 }, (error, stdout) => (error ? reject(error) : resolve(stdout)))
   })
 }
+
+/** Returns how many connections are in the table that all networks of the machine share. */
+export const trackedConnections = async (): Promise<number> =>
+  Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'))

@@ -5,9 +5,13 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { appLabel, commandLabel, releaseLabel, serverLabel } from '../../server/src/runtimes/docker/names.ts'
+import { interfaceName, namesOf } from '../../server/src/runtimes/network/addresses.ts'
+import { removeHostTable, setHostTable } from '../../server/src/runtimes/network/host-table.ts'
+import { findNetworkTools } from '../../server/src/runtimes/process/confinement/capabilities.ts'
 import { noDocker } from '../harness/docker.ts'
-import { noNetworks, noReach, system } from '../harness/networks.ts'
+import { noNetworks, noReach, system, testNetwork, trackedConnections } from '../harness/networks.ts'
 import { skipped } from '../harness/ordinary-user.ts'
+import { dataDirectoryOf } from '../runtimes/docker/bridges.ts'
 import type { Claim } from './claim.ts'
 import { type Containers, type HostileContainer, openContainers } from './containers.ts'
 
@@ -288,6 +292,31 @@ describe.skipIf(why !== null)('images', () => {
   )
 
   attack(
+    {
+      id: 'container-connections',
+      held: 'A container that sends to others of its project, or to all of them at once, fills no table of the machine',
+    },
+    async () => {
+      const other = await containers.start()
+      const everybody = attacker.gateway.replace(/\d+$/, '255')
+      for (const to of [other.address, everybody, '255.255.255.255', '224.0.0.251', '198.51.100.1']) {
+        const before = await trackedConnections()
+        const sends = `const begun = Date.now()
+          const socket = require('node:dgram').createSocket('udp4')
+          await new Promise((done) => socket.bind(0, done))
+          socket.setBroadcast(true)
+          for (let port = 1; port <= 10000; port++) await new Promise((done) => socket.send('x', port, '${to}', done))
+          socket.close()
+          return (Date.now() - begun) / 1000`
+        const seconds = Number(await attacker.run(sends))
+        // Those of other tests count, too, which may be such an attack as well.
+        expect((await trackedConnections()) - before, to).toBeLessThan(2_000 + 100 * seconds + 4_000)
+      }
+      await other.end()
+    },
+  )
+
+  attack(
     { id: 'container-sessions', held: 'A container takes up no more than 100 connections of PostgreSQL' },
     async () => {
       const to = Array.from({ length: 250 }, () => database.port)
@@ -414,14 +443,30 @@ describe.skipIf(why !== null)('images', () => {
       held: 'An image has its health checked every five seconds at most, since the checks are the machine’s work',
     },
     async () => {
-      const changes = ['HEALTHCHECK --interval=1ms --timeout=1s CMD ["true"]']
-      const { release, handle } = await containers.startOnly({ changes })
-      const { Config } = await containers.bench.dockerd.engine.call<{ Config: { Healthcheck: object } }>({
-        method: 'GET',
-        path: ['containers', String(handle.data['container']), 'json'],
-      })
-      expect(Config.Healthcheck).toMatchObject({ Test: ['CMD', 'true'], Interval: 5e9 })
-      await containers.docker.runtime.releases.remove(release)
+      for (const Interval of [1e6, 1, -1]) {
+        const config = { Healthcheck: { Test: ['CMD', 'true'], Interval, Timeout: 1e9 } }
+        const { release, handle } = await containers.startOnly({ config })
+        const { Config } = await containers.bench.dockerd.engine.call<{ Config: { Healthcheck: object } }>({
+          method: 'GET',
+          path: ['containers', String(handle.data['container']), 'json'],
+        })
+        expect(Config.Healthcheck).toMatchObject({ Test: ['CMD', 'true'], Interval: 5e9 })
+        await containers.docker.runtime.releases.remove(release)
+      }
+    },
+  )
+
+  attack(
+    {
+      id: 'container-signal',
+      held: 'An image whose signal to end by does not exist keeps no container from being ended',
+    },
+    async () => {
+      const { release, handle } = await containers.startOnly({ config: { StopSignal: 'SIGNOTHING' } })
+      const { instances, releases } = containers.docker.runtime
+      await releases.halt(release, { graceMs: 20_000 })
+      expect(await instances.observe(handle)).toMatchObject({ state: 'exited' })
+      await releases.remove(release)
     },
   )
 
@@ -444,21 +489,26 @@ describe.skipIf(why !== null)('images', () => {
     },
   )
 
-  attack(
-    { id: 'container-process-apps', held: 'A container reaches no address of the networks of processes' },
-    async () => {
-      const server = createHttpServer((_, response) => response.end('process'))
-      await using cleanup = new AsyncDisposableStack()
-      const link = `flhostile${process.pid % 1e5}`
-      await system('ip', 'link', 'add', link, 'type', 'bridge')
-      cleanup.defer(async () => void (await system('ip', 'link', 'delete', link)))
-      await system('ip', 'address', 'add', '198.19.255.253/30', 'dev', link)
-      await system('ip', 'link', 'set', link, 'up')
-      await new Promise<void>((done) => server.listen(0, '198.19.255.253', done))
-      cleanup.defer(() => void server.close())
-      const { port } = server.address() as AddressInfo
-      const outcomes = await attacker.open(['198.19.255.253', port], ['198.19.255.254', port])
-      expect(outcomes.filter((outcome) => !refused.includes(outcome))).toEqual([])
-    },
-  )
+  attack({ id: 'container-process-apps', held: 'A container reaches no process of another project' }, async () => {
+    const names = namesOf(dataDirectoryOf(containers.bench.server))
+    const tools = await findNetworkTools()
+    if (tools === null) throw new Error('iproute2, nftables or util-linux is missing')
+    const policy = { range: testNetwork, reach: noReach, resolvers: [], services: [], mirrors: [] }
+    const server = createHttpServer((_, response) => response.end('process'))
+    await using cleanup = new AsyncDisposableStack()
+    // The rules for processes, with one of another project.
+    const link = interfaceName(names, 'app', 1)
+    const victims = { projectId: 'proj_victim', address: '198.19.255.254', link, bridge: null }
+    await setHostTable(tools, names, policy, 'links', { members: [victims] })
+    cleanup.defer(() => removeHostTable(tools, names))
+    await system('ip', 'link', 'add', link, 'type', 'bridge')
+    cleanup.defer(async () => void (await system('ip', 'link', 'delete', link)))
+    await system('ip', 'address', 'add', '198.19.255.253/30', 'dev', link)
+    await system('ip', 'link', 'set', link, 'up')
+    await new Promise<void>((done) => server.listen(0, '198.19.255.253', done))
+    cleanup.defer(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const outcomes = await attacker.open(['198.19.255.253', port], ['198.19.255.254', port])
+    expect(outcomes.filter((outcome) => !refused.includes(outcome))).toEqual([])
+  })
 })

@@ -30,6 +30,8 @@ export interface HostileOptions {
   readonly from?: string
   /** Instructions as in a Dockerfile, which change the image. */
   readonly changes?: readonly string[]
+  /** Parts of the image's configuration that no Dockerfile can say, but a forged image can. */
+  readonly config?: object
 }
 
 export interface HostileContainer {
@@ -89,6 +91,7 @@ export async function openContainers(reach: Reach): Promise<Containers> {
     volumes = {},
     from = image,
     changes = [],
+    config = {},
   } = {}) => {
     const release: Release = {
       id: `dep_${randomUUID()}`,
@@ -100,7 +103,7 @@ export async function openContainers(reach: Reach): Promise<Containers> {
       variables: {},
       volumes,
     }
-    await changed(bench, release, from, changes)
+    await changed(bench, release, from, { changes, config })
     const path = join(directory, `${release.id}.log`)
     const output = await open(path, 'a+')
     files.push(output)
@@ -141,15 +144,15 @@ async function urlOf({ runtime }: DockerRuntime, handle: Handle): Promise<string
   return `http://${endpoint.host}:${endpoint.port}/`
 }
 
-/** Makes the image of a release, with these instructions. */
+/** Makes the image of a release, with these instructions and settings. */
 async function changed(
   { dockerd: { engine }, server: of }: DockerBench,
   release: Release,
   image: string,
-  changes: readonly string[],
+  { changes, config }: Required<Pick<HostileOptions, 'changes' | 'config'>>,
 ): Promise<void> {
   const name = imageOf(of, release)
-  if (changes.length === 0) return nameImage(engine, image, name)
+  if (changes.length + Object.keys(config).length === 0) return nameImage(engine, image, name)
   const body = { Image: image, HostConfig: { NetworkMode: 'none' } }
   const { Id } = await engine.call<{ Id: string }>({ method: 'POST', path: ['containers', 'create'], body })
   const [repo, tag] = name.split(':')
@@ -157,7 +160,7 @@ async function changed(
     method: 'POST',
     path: ['commit'],
     query: { container: Id, repo, tag, changes: [...changes] },
-    body: {},
+    body: config,
   })
   await engine.call({ method: 'DELETE', path: ['containers', Id] })
 }

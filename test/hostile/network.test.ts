@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -6,7 +5,7 @@ import { expect } from 'vitest'
 import { namesOf, subnetAt } from '../../server/src/runtimes/network/addresses.ts'
 import { ownNamespaces } from '../../server/src/runtimes/process/network/namespaces.ts'
 import { createdDatabase } from '../harness/databases.ts'
-import { system, testNetwork } from '../harness/networks.ts'
+import { system, testNetwork, trackedConnections } from '../harness/networks.ts'
 import { releasePorts } from '../harness/ports.ts'
 import { processesIn } from '../harness/process.ts'
 import { attacks } from './attack.ts'
@@ -25,8 +24,6 @@ const takes = ({ from, to }: { from: number; to: number }) => `
   globalThis.taken ??= new Set()
   for (let port = ${from}; port <= ${to}; port++) if (!globalThis.taken.has(port) && await listen(port)) globalThis.taken.add(port)
   return globalThis.taken.size`
-
-const trackedConnections = async () => Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'))
 
 const portOf = (server: Pick<Server, 'address'>) => (server.address() as AddressInfo).port
 
@@ -170,8 +167,8 @@ attacks({}, (attack) => {
       const started = Date.now()
       await app.run(sends)
       const seconds = (Date.now() - started) / 1000
-      // Those of other tests count, too.
-      expect((await trackedConnections()) - before).toBeLessThan(2_000 + 100 * seconds + 1_000)
+      // Those of other tests count, too, which may be such an attack as well.
+      expect((await trackedConnections()) - before).toBeLessThan(2_000 + 100 * seconds + 4_000)
     },
   )
 

@@ -56,6 +56,33 @@ test('a resolver on loopback is asked on the host; that of systemd is passed ove
   expect(host).toContain('ip daddr { 9.9.9.9 } meta l4proto { tcp, udp } th dport 53 accept')
 })
 
+test('containers reach the processes of their project alone, whose connections are counted where they begin', () => {
+  const members = ['198.18.0.2', '198.18.0.6'].map((address, index) => ({
+    ...{ projectId: 'proj_a', address, link: `fl${index}`, bridge: 'fc7' },
+  }))
+  const lone = { projectId: 'proj_b', address: '198.18.0.10', link: 'fl2', bridge: null }
+  const rules = hostRules(names, policy, { opened: [], members: [...members, lone] }).split('\n')
+  expect(rules).toContain(
+    'elements = { "fl0" : jump proj_a, "fc7" : jump proj_a, "fl1" : jump proj_a, "fl2" : jump proj_b }',
+  )
+  const chain = rules.slice(rules.indexOf('chain proj_a {') + 1)
+  expect(chain.slice(0, 5)).toEqual([
+    'meta nfproto != ipv4 return',
+    'ip daddr != @proj_a oifname != "fc7" return',
+    'iifname "fc7" accept',
+    'update @beginning { iifname limit rate over 100/second burst 2000 packets } reject',
+    'accept',
+  ])
+  const [own, others] = [names.interfaces, names.others].map((prefix) => `"${prefix}*"`)
+  const order = [
+    `iifname ${others} oifname ${own} iifname vmap @projects`,
+    `iifname ${others} ip daddr 198.18.0.0/15 reject`,
+    `oifname ${own} drop`,
+  ].map((line) => rules.indexOf(line))
+  expect(order).not.toContain(-1)
+  expect(order).toEqual([...order].sort((one, other) => one - other))
+})
+
 test('proxies and mirrors are found in variables and settings', () => {
   const settings = '[global]\nindex-url = https://user:word@pypi.example.com/simple\ntrusted-host = pypi.example.com\n'
   expect(servicesIn(['http://127.0.0.1:3128', settings, '/etc/ssl/certs', 'http://127.0.0.1:3128/'])).toEqual([

@@ -19,6 +19,7 @@ function noted(fails = false) {
     },
     introduce: async (network) => network,
     hostsOf: () => null,
+    neighbours: null,
     enterThatOf: () => [],
     redirect: async () => undefined,
     remove: async ({ id, kind }) => void done.push(`remove ${id}.${kind}`),

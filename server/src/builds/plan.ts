@@ -73,7 +73,7 @@ export function planBuild(files: SourceTree, detectors: readonly Detector[], opt
     return withNote(planDockerfile(app, settings, options.images === true), all.ok ? note : undefined)
   }
   if (!all.ok) return all
-  if (chosen === undefined) return nothingStarts(all.value.found, detectors)
+  if (chosen === undefined) return nothingStarts(all.value.found, detectors, options)
   const planned = withNote(assemble(chosen, all.value, { settings, app }, options), note)
   if (!planned.ok) return planned
   const makes =
@@ -135,13 +135,17 @@ function detectAll(
   return { ok: true, value: { found, builds } }
 }
 
-function nothingStarts(found: readonly Found[], detectors: readonly Detector[]): PlanResult {
+function nothingStarts(
+  found: readonly Found[],
+  detectors: readonly Detector[],
+  { images = false }: PlanOptions,
+): PlanResult {
   const refused = found.map(({ detection }) => detection.refused).find((failure) => failure !== undefined)
   if (refused !== undefined) return { ok: false, failure: refused }
   const advice = found.map(({ detection }) => detection.advice).find((text) => text !== undefined)
   if (advice !== undefined) return failed('no_start', advice)
-  const recognised = detectors.map(({ recognises }) => recognises).join('; ')
-  return failed('not_recognised', `Nothing here can be started. Fairlead recognises: ${recognised}.`)
+  const recognised = [...detectors.map(({ recognises }) => recognises), ...(images ? ['a Dockerfile'] : [])]
+  return failed('not_recognised', `Nothing here can be started. Fairlead recognises: ${recognised.join('; ')}.`)
 }
 
 /** Puts the commands of the chosen detector and of those that it uses into one plan. */

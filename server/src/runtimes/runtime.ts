@@ -180,6 +180,8 @@ export type Endpoint =
 export type Observation =
   /** It does not listen yet; `port` is its `PORT`. */
   | { readonly state: 'starting'; readonly port: number }
+  /** It listens, but says itself that it is not ready; `problem` is a clause for people. */
+  | { readonly state: 'unready'; readonly problem: string }
   | { readonly state: 'listening'; readonly endpoints: readonly [Endpoint, ...Endpoint[]] }
   /**
    * It listens on `ports`, but not where connections to `port`, its `PORT`, arrive. `servable` is the one of them that

@@ -14,6 +14,9 @@ import { baseImage } from '../../harness/docker.ts'
 /** A part of the addresses that servers have by default. */
 const bridgeRange = { first: 10 * 2 ** 24 + 208 * 2 ** 16, bits: 12 }
 
+/** The data directory of a test's server, after which its rules and bridges are named. */
+export const dataDirectoryOf = (server: string): string => `/data/${server}`
+
 /** Opens the networks of a data directory, as a server does at its start. */
 export async function openBridges(
   engine: Engine,
@@ -23,11 +26,11 @@ export async function openBridges(
 ): Promise<{ networks: ContainerNetworks; host: HostNetwork }> {
   const tools = await findNetworkTools()
   if (tools === null) throw new Error('iproute2, nftables or util-linux is missing')
-  const dataDirectory = `/data/${server}`
+  const dataDirectory = dataDirectoryOf(server)
   const host = await tryHostNetwork({ tools, dataDirectory, programs, range: bridgeRange, reach })
   if (typeof host === 'string') throw new Error(host)
   const networks = createContainerNetworks({
-    ...{ engine, server, dataDirectory, range: bridgeRange, host },
+    ...{ engine, server, dataDirectory, range: bridgeRange, host, neighbours: null },
     fence: () => undefined,
   })
   return { networks, host }
@@ -86,7 +89,7 @@ export async function startAsking(
     const { State, NetworkSettings } = await inspect(engine, id)
     const [at] = Object.values(NetworkSettings.Networks)
     if (at === undefined) throw new Error('the container is in no network')
-    await networks.started({ pid: State.Pid, gateway: at.Gateway })
+    await networks.started(project, { pid: State.Pid, gateway: at.Gateway })
     const url = `http://${at.IPAddress}:3000/`
     const get = async (query: string) => (await fetch(url + query)).text()
     return {

@@ -1,6 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { createExitWatch } from '../../../server/src/runtimes/docker/containers/exit-watch.ts'
 import { specificationOf } from '../../../server/src/runtimes/docker/containers/specification.ts'
+import { EngineError, noAnswer } from '../../../server/src/runtimes/docker/engine/error.ts'
 import { networkOfContainer } from '../../../server/src/runtimes/docker/network/networks.ts'
 
 it('a machine that runs out of memory ends a container before the server', () => {
@@ -19,11 +20,28 @@ it('a machine that runs out of memory ends a container before the server', () =>
     config: null,
     command: { argv: ['serve'] },
     port: 8080,
-    network: networkOfContainer('c'),
+    network: networkOfContainer('c', []),
     labels: {},
     dialogue: null,
   })
   expect(specification).toMatchObject({ HostConfig: { OomScoreAdj: 500 } })
+})
+
+it('the end of a container before its watch is noticed, though the engine was too busy to list it', async () => {
+  const never = new Promise<never>(() => undefined)
+  const list = vi.fn(async () => []).mockRejectedValueOnce(new EngineError('GET containers/json', null, noAnswer))
+  const watch = createExitWatch({
+    engine: { open: () => never } as never,
+    containers: { list, inspect: () => never },
+    server: 's',
+    written: async () => undefined,
+    onUnhealthy: () => undefined,
+    logger: { warn: () => undefined, info: () => undefined },
+  })
+  const onExit = vi.fn()
+  watch.add('c', onExit)
+  await vi.waitFor(() => expect(onExit).toHaveBeenCalledOnce(), 10_000)
+  watch.close()
 })
 
 it('the end of a container that is noticed several times is told once', async () => {

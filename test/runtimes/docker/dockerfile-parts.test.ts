@@ -6,6 +6,7 @@ import {
   textOf,
 } from '../../../server/src/runtimes/docker/dockerfiles/buildkit/fields.ts'
 import { parseIgnoreFile } from '../../../server/src/runtimes/docker/dockerfiles/context/ignore.ts'
+import { fullName, imagesIn } from '../../../server/src/runtimes/docker/dockerfiles/context/images.ts'
 import { socketFilter } from '../../../server/src/runtimes/docker/dockerfiles/daemon/filter.ts'
 
 it.each<[string, readonly string[], readonly string[]]>([
@@ -32,6 +33,21 @@ it.each<[string, readonly string[], readonly string[]]>([
 ])('.dockerignore with %j', (text, ignored, kept) => {
   const rules = parseIgnoreFile(text)
   expect([...ignored, ...kept].filter(rules.isIgnored)).toEqual(ignored)
+})
+
+it.each([
+  ['FROM node:22', ['node:22']],
+  ['from  --platform=$BUILDPLATFORM docker.io/library/node:22 as build', ['node:22']],
+  [`ARG NODE_VERSION=21.1.0\nFROM node:\${NODE_VERSION}-alpine`, ['node:21.1.0-alpine']],
+  ['ARG TAG="22" BASE=node:$TAG\nFROM $BASE', ['node:22']],
+  [`FROM node:\${TAG:-22}`, ['node:22']],
+  ['FROM \\\n  node:22\nCOPY --from=nginx /a /b', ['node:22', 'nginx']],
+  ['RUN --mount=type=bind,from=company/tools,target=/tools make', ['company/tools']],
+  ['# syntax=docker/dockerfile:1', ['docker/dockerfile:1']],
+  ['CMD ["node", "app.js"]', []],
+  ['ARG TAG=$TAG$TAG\nFROM node:$OTHER', []],
+])('the images that a Dockerfile names are found, also by its arguments: %j', (dockerfile, names) => {
+  expect([...imagesIn(dockerfile)]).toEqual(names.map(fullName))
 })
 
 it('messages of BuildKit are read as they were written', () => {

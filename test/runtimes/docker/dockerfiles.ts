@@ -100,6 +100,8 @@ export interface Fixture extends AsyncDisposable {
   groups(): Promise<string[]>
   /** Builds a Dockerfile. The first line of one without `FROM` is that of the base image. */
   build(files: Files, options?: BuildOptions): Promise<Built>
+  /** Returns the log of the build that began last, also of one that was rejected. */
+  lastLog(): Promise<string>
   /** Builds in a process that is killed once the log has this text. Returns the daemons that ran until then. */
   kill(files: Files, text: string): Promise<readonly RunningDaemon[]>
 }
@@ -130,9 +132,11 @@ export async function fixture({
   const { builds, folder, sourceOf, groups } = cleanup.use(await openBuilds(dockerd.engine, options))
   const owned = cleanup.move()
 
+  let lastLogFile = ''
   return {
     engine: dockerd.engine,
     builds,
+    lastLog: () => readFile(lastLogFile, 'utf8'),
     folder,
     groups,
     async kill(files, text) {
@@ -161,6 +165,7 @@ export async function fixture({
       const source = sourceOf(release)
       await writeTree(source, files)
       const logFile = join(directory, `${release.id}.log`)
+      lastLogFile = logFile
       await using output = await open(logFile, 'a+')
       const watch = when === undefined ? undefined : setInterval(() => void look(), 50)
       const look = async () => {

@@ -3,20 +3,30 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { readStat } from '../../../server/src/platform/processes.ts'
+import { createContainers } from '../../../server/src/runtimes/docker/calls/containers.ts'
 import type { Container } from '../../../server/src/runtimes/docker/calls/types.ts'
+import { createWaiters } from '../../../server/src/runtimes/docker/calls/waiters.ts'
 import type { DockerRuntime } from '../../../server/src/runtimes/docker/docker-runtime.ts'
-import { imageOf } from '../../../server/src/runtimes/docker/names.ts'
+import { EngineError } from '../../../server/src/runtimes/docker/engine/error.ts'
+import { commandLabel, imageOf, serverLabel, waiterLabel } from '../../../server/src/runtimes/docker/names.ts'
+import { archiveOf } from '../../../server/src/runtimes/docker/packing/archive.ts'
+import { addLayer } from '../../../server/src/runtimes/docker/packing/layer.ts'
 import type { Handle, Release } from '../../../server/src/runtimes/runtime.ts'
 import { addressOf } from '../../harness/addresses.ts'
-import { changeImage, noDocker } from '../../harness/docker.ts'
+import { baseImage, changeImage, noDocker } from '../../harness/docker.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { createDockerBench, type DockerBench } from './support.ts'
 
 const why = await noDocker()
 if (why !== null) skipped('kills of containers, of their engine and of servers', why)
+
+/** True for a process that exists and has not ended. */
+const lives = (pid: number): boolean => readStat(pid)?.ended === false
 
 /** Prints numbers at a changing pace to both outputs, as many as it is told; then it waits. */
 const counter = `let next = 0
@@ -127,6 +137,74 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 120_000)
 
+    it('a container that its engine has lost is ended, and no other one', async () => {
+      const [lost, other] = [await start('node', 'app.js', 'listens'), await start('node', 'app.js', 'listens')]
+      for (const { handle } of [lost, other]) await until(handle, 'listening')
+      const pidOf = async ({ container }: typeof lost) => {
+        const path = ['containers', container, 'json']
+        return (await bench.dockerd.engine.call<Container>({ method: 'GET', path })).State.Pid
+      }
+      const [pid, otherPid] = [await pidOf(lost), await pidOf(other)]
+      await bench.dockerd.kill('SIGKILL')
+      // It is as if the engine had been killed before it wrote down that the container runs.
+      await rm(join(bench.dockerd.directory, 'data', 'containers', lost.container), { recursive: true })
+      await bench.dockerd.start()
+      await docker.clean()
+      expect(lives(pid)).toBe(true)
+      await docker.clean()
+      await vi.waitFor(() => expect(lives(pid)).toBe(false), 30_000)
+      expect(lives(otherPid)).toBe(true)
+      expect(await state(other.handle)).toBe('listening')
+      for (const { release } of [lost, other]) await docker.runtime.releases.remove(release)
+    }, 120_000)
+
+    it('a container of another server, which has an engine of its own, is not taken for a lost one', async () => {
+      await using others = await createDockerBench({ liveRestore })
+      const release = await newRelease()
+      await others.makeImage(release)
+      await using output = await open(join(others.dockerd.directory, 'output'), 'a', 0o600)
+      const { instances } = others.newRuntime().runtime
+      const handle = await instances.start(release, { argv: ['node', 'app.js', 'listens'] }, output)
+      await vi.waitFor(async () => expect((await instances.observe(handle)).state).toBe('listening'), 30_000)
+      for (let times = 0; times < 2; times += 1) await docker.clean()
+      expect((await instances.observe(handle)).state).toBe('listening')
+      await instances.stop(handle, { graceMs: 0 })
+    }, 120_000)
+
+    it('a command whose engine is killed has failed, and does not go on when the engine is back', async () => {
+      const { release, handle } = await start('node', 'app.js', 'listens')
+      await until(handle, 'listening')
+      const commands = async () => {
+        const filters = { label: ['app.fairlead.command'] }
+        const query = { all: true, filters }
+        const listed = await bench.dockerd.engine.call<{ Id: string; Labels: Record<string, string> }[]>({
+          method: 'GET',
+          path: ['containers', 'json'],
+          query,
+        })
+        return listed.filter(({ Labels }) => Labels['app.fairlead.command'] !== '')
+      }
+      const output = () => new PassThrough().resume()
+      const run = docker.runtime.instances.attach(release, handle, {
+        argv: ['sleep', '3600'],
+        tty: null,
+        stdin: new PassThrough(),
+        stdout: output(),
+        stderr: output(),
+        signal: new AbortController().signal,
+      })
+      const failed = expect(run).rejects.toThrow('the Docker engine')
+      await vi.waitFor(async () => expect((await commands()).length).toBe(1), 30_000)
+      await sleep(500)
+      await bench.dockerd.kill('SIGKILL')
+      await failed
+      await bench.dockerd.start()
+      await docker.clean()
+      expect(await commands()).toEqual([])
+      expect(await state(handle)).toBe('listening')
+      await docker.runtime.releases.remove(release)
+    }, 120_000)
+
     it('an engine that is killed and started again does not end a container, nor is it taken for ended, and its output goes on', async () => {
       const { release, handle, log } = await start('node', 'app.js', 'listens')
       await until(handle, 'listening')
@@ -233,6 +311,33 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await until(handle, 'listening')
       await docker.runtime.releases.remove(release)
       expect(await state(handle)).toBe('exited')
+    }, 60_000)
+
+    it('a container that held the files of an image is removed when its engine was away at its end, and the image belongs to nobody', async () => {
+      const { engine } = bench.dockerd
+      const away = new EngineError('DELETE containers', null, 'ECONNREFUSED')
+      const call: typeof engine.call = (asked) =>
+        asked.method === 'DELETE' ? Promise.reject(away) : engine.call(asked)
+      const fence = () => undefined
+      const containers = createContainers(engine, bench.server, fence)
+      const name = 'fairlead-test/layer:latest'
+      const adding = addLayer(
+        { engine: { ...engine, call }, waiters: createWaiters(containers), fence },
+        {
+          ...{ from: baseImage, name, settings: { Labels: { [serverLabel]: bench.server } } },
+          files: archiveOf({ parts: [{ folder: '/', paths: ['etc/passwd'] }], reader: null, mostBytes: 1_000_000 }),
+        },
+        new AbortController().signal,
+      )
+      await expect(adding).rejects.toThrow('cannot be reached')
+      expect((await containers.list({})).length).toBe(1)
+      await docker.clean()
+      expect(await containers.list({})).toEqual([])
+      expect((await containers.image(name))?.Config?.Labels).toEqual({
+        [serverLabel]: bench.server,
+        [commandLabel]: '',
+        [waiterLabel]: '',
+      })
     }, 60_000)
 
     it('commands that a killed server has left are removed by the next one, with records of containers that are gone', async () => {

@@ -3,12 +3,11 @@ import { containerRules } from '../../../server/src/runtimes/docker/network/insi
 import {
   bridgeCount,
   bridgeName,
-  bridgeNamesOf,
   bridgeSubnet,
   isRouted,
   routedNetworks,
 } from '../../../server/src/runtimes/docker/network/subnets.ts'
-import { namesOf } from '../../../server/src/runtimes/network/addresses.ts'
+import { bridgeNamesOf, namesOf } from '../../../server/src/runtimes/network/addresses.ts'
 import { hostRules, type Policy } from '../../../server/src/runtimes/network/rules.ts'
 import { noReach } from '../../harness/networks.ts'
 
@@ -53,8 +52,14 @@ test('containers of a project reach each other, and those of another one are dro
   const own = `"${names.interfaces}*"`
   const order = [
     `oifname ${own} ct state established,related accept`,
+    `iifname ${own} fib daddr . iif oif exists update @beginning { iifname . ip saddr limit rate over 100/second burst 2000 packets } reject`,
     `iifname ${own} fib daddr . iif oif exists accept`,
+    `iifname "${names.others}*" oifname ${own} accept`,
+    `iifname "${names.others}*" ip daddr 10.208.0.0/12 reject`,
     `oifname ${own} drop`,
+    'update @beginning { iifname . ip saddr limit rate over 100/second burst 2000 packets } reject',
+    // The rules of processes decide about these.
+    `meta nfproto ipv4 iifname ${own} oifname "${names.others}*" accept`,
     'ip daddr 10.208.0.0/12 reject',
     'ip daddr 169.254.0.0/16 reject',
     'ip daddr 10.0.0.0/8 reject',

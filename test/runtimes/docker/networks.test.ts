@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { endContainers, noteEngine } from '../../../server/src/running/containers.ts'
 import type { HostNetwork } from '../../../server/src/runtimes/docker/network/host-network.ts'
 import type { ContainerNetworks } from '../../../server/src/runtimes/docker/network/networks.ts'
-import { bridgeNamesOf } from '../../../server/src/runtimes/docker/network/subnets.ts'
+import { bridgeNamesOf } from '../../../server/src/runtimes/network/addresses.ts'
 import { importBaseImage, noDocker, startDockerd, type TestDockerd } from '../../harness/docker.ts'
 import { noNetworks, noReach, otherMachine, system } from '../../harness/networks.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
@@ -128,7 +128,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
         // The kernel cuts the name of the program.
         await expect.poll(() => readFile(`/proc/${State.Pid}/comm`, 'utf8')).toBe('.fairlead-enter\n'.slice(0, 16))
         const [at] = Object.values(NetworkSettings.Networks)
-        await networks.started({ pid: State.Pid, gateway: at?.Gateway ?? '' })
+        await networks.started('proj_a', { pid: State.Pid, gateway: at?.Gateway ?? '' })
         const ended = await engine.call<object>({ method: 'POST', path: ['containers', id, 'wait'] })
         await engine.call({ method: 'DELETE', path: ['containers', id] })
         return ended
@@ -165,7 +165,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     await dockerd.start()
     await open()
     const { pid, gateway } = app
-    await networks.started({ pid, gateway })
+    await networks.started('proj_a', { pid, gateway })
     expect((await inspect(dockerd.engine, app.id)).State.Pid).toBe(pid)
     expect(await app.answer()).toBe(`app to ${gateway}`)
     expect(await app.ask(`http://127.0.0.1:${database.port}/`)).toBe('database')
@@ -196,7 +196,9 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
       Name: 'of-the-operator',
       Labels: { 'app.fairlead.server': 'another', 'app.fairlead.project': 'proj_a' },
     }
-    const { Id } = await dockerd.engine.call<{ Id: string }>({ method: 'POST', path: ['networks', 'create'], body })
+    // The engine fails while another one on the machine changes the firewall.
+    const create = () => dockerd.engine.call<{ Id: string }>({ method: 'POST', path: ['networks', 'create'], body })
+    const { Id } = await vi.waitFor(create, { timeout: 20_000, interval: 300 })
     await start('proj_a', { name: 'one' })
     await networks.left('proj_a')
     await networks.sweep()

@@ -1,6 +1,6 @@
 /** Files that tell what a repository is, by a pattern of their names, with what is said of them. */
 const telling: readonly (readonly [pattern: RegExp, what: string])[] = [
-  [/^(docker-)?compose(\..+)?\.ya?ml$/, 'Fairlead does not read it'],
+  [/^(docker-)?compose(\..+)?\.ya?ml$/, '"fairlead import compose" reads it'],
   [/^go\.(mod|work)$/, 'Go'],
   [/^(Gemfile|config\.ru)$/, 'Ruby'],
   [/^composer\.json$/, 'PHP'],

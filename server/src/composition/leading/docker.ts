@@ -16,6 +16,7 @@ import { type ContainerNetworks, createContainerNetworks } from '../../runtimes/
 import type { Packing } from '../../runtimes/docker/packing/pack.ts'
 import type { SystemSource } from '../../runtimes/docker/packing/system.ts'
 import { configuredReach } from '../../runtimes/network/configured-reach.ts'
+import type { Neighbours } from '../../runtimes/network/neighbours.ts'
 import { findNetworkTools } from '../../runtimes/process/confinement/capabilities.ts'
 import type { Networks } from '../../runtimes/process/network/networks.ts'
 import type { Builder, Runtime } from '../../runtimes/runtime.ts'
@@ -28,6 +29,9 @@ const engineStartMs = 10_000
 
 /** Leftovers of an earlier server in an engine that is away now are removed when that is back. */
 const cleanEveryMs = 60_000
+
+/** How long the base of containers may take ahead of deployments: a registry may never end its answer. */
+const prepareMs = 3_600_000
 
 /** The runtime of containers, and the way to let them reach a port that the gateway has opened. */
 export interface DockerParts {
@@ -63,7 +67,8 @@ export async function composeDocker(
   const capabilities = engineCapabilities(await findEngine(engine, engineStartMs))
   if (capabilities.warning !== null) logger.warn(capabilities.warning)
   logger.info(capabilities.details, 'isolation of containers')
-  const networks = await composeNetworks(composition, { engine, server }, fence)
+  const neighbours = processes.networks?.neighbours ?? null
+  const networks = await composeNetworks(composition, { engine, server, neighbours }, fence)
   stack.defer('networks of containers', async (scope) => (scope === 'all' ? networks.close() : undefined))
   const { networks: buildNetworks, yielding } = processes
   const place = { engine, server, networks: buildNetworks, yielding }
@@ -101,12 +106,11 @@ const systemOf = ({ base }: { readonly base: string | null }, dataDirectory: str
 /** The import of a machine's programs takes minutes, which the first deployment need not wait for. */
 function prepareBase({ logger, stack }: Pick<Composition, 'logger' | 'stack'>, { prepare }: Packing): void {
   const stopped = new AbortController()
-  const prepared = prepare({ say: async (line) => logger.info(line), signal: stopped.signal }).catch(
-    (error: unknown) => {
-      if (!stopped.signal.aborted)
-        logger.warn({ err: error }, 'the base of containers could not be made; deployments try again')
-    },
-  )
+  const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(prepareMs)])
+  const prepared = prepare({ say: async (line) => logger.info(line), signal }).catch((error: unknown) => {
+    if (!stopped.signal.aborted)
+      logger.warn({ err: error }, 'the base of containers could not be made; deployments try again')
+  })
   stack.defer('the base of containers', async () => {
     stopped.abort(new Error('the server stops'))
     await prepared
@@ -115,7 +119,11 @@ function prepareBase({ logger, stack }: Pick<Composition, 'logger' | 'stack'>, {
 
 async function composeNetworks(
   { config, logger, state }: Composition,
-  { engine, server }: { readonly engine: Engine; readonly server: string },
+  {
+    engine,
+    server,
+    neighbours,
+  }: { readonly engine: Engine; readonly server: string; readonly neighbours: Neighbours | null },
   fence: () => void,
 ): Promise<ContainerNetworks> {
   const dataDirectory = state.directory.root
@@ -135,5 +143,5 @@ async function composeNetworks(
     )
   }
   const host = typeof found === 'string' ? null : found
-  return createContainerNetworks({ ...{ engine, server, dataDirectory, range, host, fence } })
+  return createContainerNetworks({ ...{ engine, server, dataDirectory, range, host, neighbours, fence } })
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gateway } from '../../gateway/client.ts'
+import { createMasker } from '../../logs/masking.ts'
 import type { Endpoint, Handle, Observation, Release } from '../../runtimes/runtime.ts'
 import { DeploymentError, seeOutput, withLastLines } from '../state/failure.ts'
 import { limitMessage } from '../state/limit-messages.ts'
@@ -73,6 +74,7 @@ export function createHealthCheck(dependencies: HealthDependencies): HealthCheck
       if (seen.state === 'exited')
         throw exited(seen, beforeAnswer, await lastLines(release, 'runtime', instance.process))
       let healthy: Healthy | null = null
+      if (seen.state === 'unready') answer = shown(seen.problem, release)
       if (seen.state === 'listening') {
         answer = await askFor(gateway, seen.endpoints[0], options.path, signal)
         if (answer === 'healthy') healthy = { instance, endpoints: seen.endpoints }
@@ -134,6 +136,12 @@ async function serveElsewhere(
 const servedElsewhere = (port: number, servable: number): string =>
   `Warning: the app listens on port ${servable}, not on ${port}, the port in PORT. Fairlead sends its requests to ` +
   `${servable}. Let the app listen on the port that the variable PORT holds, so that it starts sooner.`
+
+const mostShown = 500
+
+/** Returns the output of a program of the app without the values of its variables: it is cut afterwards, so that no half of one is left. */
+const shown = (text: string, { variables }: Pick<Release, 'variables'>): string =>
+  createMasker(Object.values(variables)).mask(text).slice(0, mostShown)
 
 /** Returns `healthy`, or the reason why it is not. */
 export async function askFor(
@@ -211,7 +219,8 @@ function neverHealthy(
     return new DeploymentError('start', 'wrong_port', withLastLines(wrongPort(seen), lines))
   }
   if (answer !== undefined) {
-    const message = `The app listens, but did not become healthy ${deadline}: ${answer}. ${healthAdvice(options.path)}`
+    const advice = seen.state === 'unready' ? ownCheckAdvice : healthAdvice(options.path)
+    const message = `The app listens, but did not become healthy ${deadline}: ${answer}. ${advice}`
     return new DeploymentError('start', 'unhealthy', withLastLines(message, lines))
   }
   const port = seen.state === 'starting' ? ` (${seen.port} this time)` : ''
@@ -225,6 +234,9 @@ function stillWaiting(seen: Observation, answer: string | undefined, options: He
   const found = answer === undefined ? `does not listen on the port in PORT${port}` : `listens, but ${answer}`
   return `The app has run for ${waited} s and ${found}. The deployment fails if that is so after ${most} s.`
 }
+
+const ownCheckAdvice =
+  'The check runs inside of the container: the programs that it calls have to be in the image, and it has to ask the port that the app listens on. Correct it, or remove it from the Dockerfile.'
 
 const healthAdvice = (path: string | undefined): string =>
   path === undefined

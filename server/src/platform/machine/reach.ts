@@ -115,14 +115,16 @@ export async function copyOnce(options: {
   readonly source: string
   readonly copyTo: string
   readonly finish?: (copy: string) => Promise<void>
+  /** False for files of their own where others could be linked. */
+  readonly mayLink?: boolean
 }): Promise<void> {
-  const { source, copyTo, finish } = options
+  const { source, copyTo, finish, mayLink = true } = options
   if (await exists(copyTo)) return
   await makePassableDirectory(dirname(copyTo))
   await removeLeftovers(copyTo)
   const temporary = `${copyTo}.${randomBytes(6).toString('hex')}.tmp`
   try {
-    await copyTree(source, temporary)
+    await copyTree(source, temporary, mayLink)
     await finish?.(temporary)
     await rename(temporary, copyTo)
   } catch (error) {
@@ -134,18 +136,18 @@ export async function copyOnce(options: {
 
 /**
  * Copies a tree so that everybody can read it and execute its executables, and flushes it to the disk.
- * Files that everybody may read already are hard-linked, which takes neither time nor space.
+ * Files that everybody may read already are hard-linked where that is allowed, which takes neither time nor space.
  */
-async function copyTree(source: string, target: string): Promise<void> {
+async function copyTree(source: string, target: string, mayLink: boolean): Promise<void> {
   const info = await lstat(source)
   if (info.isSymbolicLink()) return symlink(await readlink(source), target)
   const executable = info.isDirectory() || (info.mode & 0o111) !== 0
   const mode = executable ? 0o755 : 0o644
   if (info.isDirectory()) {
     await mkdir(target)
-    for (const name of await readdir(source)) await copyTree(join(source, name), join(target, name))
+    for (const name of await readdir(source)) await copyTree(join(source, name), join(target, name), mayLink)
   } else {
-    if ((info.mode & mode) === mode && (await linked(source, target))) return
+    if (mayLink && (info.mode & mode) === mode && (await linked(source, target))) return
     await copyFile(source, target)
   }
   const copy = await open(target, 'r')

@@ -6,7 +6,7 @@ import { nameImage } from './images/name-image.ts'
 import { imageOf, unitLabel } from './names.ts'
 import type { ContainerNetworks } from './network/networks.ts'
 
-export interface BuilderParts extends Omit<AttachParts, 'waiter'> {
+export interface BuilderParts extends AttachParts {
   readonly networks: Pick<ContainerNetworks, 'join'>
   /** Keeps the sources of images, in folders. */
   readonly sources: Pick<Builder, 'prepare' | 'seal' | 'isBuilding'>

@@ -1,18 +1,19 @@
-import { randomUUID } from 'node:crypto'
 import { dirname } from 'node:path'
 import type { Logger } from '../../platform/logger.ts'
 import type { Builder, Capabilities, Images, Runtime } from '../runtime.ts'
 import { createBuilder } from './builder.ts'
 import { type Containers, createContainers } from './calls/containers.ts'
+import { createWaiters } from './calls/waiters.ts'
 import { createFreeOfEngine } from './capabilities.ts'
 import { endContainer } from './containers/end.ts'
 import { createExitWatch } from './containers/exit-watch.ts'
 import { runtimeName } from './containers/handle.ts'
+import { createEndLost } from './containers/lost.ts'
 import { networked } from './containers/networked.ts'
+import { createOwnCheck, failureOf } from './containers/own-check.ts'
 import { createVolumes } from './containers/volumes.ts'
 import type { Engine } from './engine/engine.ts'
 import { createInstances } from './instances.ts'
-import { commandLabel, waiterLabel } from './names.ts'
 import type { ContainerNetworks } from './network/networks.ts'
 import { createOutputs } from './output/outputs.ts'
 import { createBases } from './packing/bases.ts'
@@ -48,8 +49,8 @@ export interface DockerRuntime {
   readonly runtime: Runtime
   readonly packing: Packing | null
   /**
-   * Removes what a server that was killed has left: commands that nobody reads, networks without containers, and records of containers
-   * that are gone. May be repeated at any time.
+   * Removes what a server or an engine that was killed has left: commands that nobody waits for, processes of containers that the engine
+   * has lost, networks without containers, and records of containers that are gone. May be repeated, a minute later.
    */
   clean(): Promise<void>
   /** Reads no output and no events any more. Containers run on. */
@@ -64,7 +65,7 @@ export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntim
   const { engine, server, folders, capabilities, networks, images, builds, sources, logger, fence } = options
   const containers = networked(createContainers(engine, server, fence), networks)
   const outputs = createOutputs({ engine, containers, directory: folders.containers, fence, logger })
-  const waiter = randomUUID()
+  const waiters = createWaiters(containers)
   const freeElsewhere = createFreeOfEngine(engine, dirname(folders.containers))
   const ending = new Set<string>()
   const onUnhealthy = (container: string): void => {
@@ -75,14 +76,16 @@ export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntim
       .finally(() => ending.delete(container))
   }
   const { written } = outputs
+  const ownCheck = createOwnCheck(engine, fence)
+  const endLost = createEndLost({ containers, entry: networks.entry, fence })
   const exits = createExitWatch({
     ...{ engine, containers, server, onUnhealthy, logger },
     written: async (container) => void (await written(container)),
   })
   const bases = createBases(engine, server, fence)
-  const volumes = createVolumes({ engine, containers, server, waiter, apps: folders.apps, fence })
+  const volumes = createVolumes({ engine, containers, server, waiters, apps: folders.apps, fence })
   const { halt, ...instances } = createInstances({
-    ...{ server, waiter, engine, containers, networks, outputs, volumes, exits, logger },
+    ...{ server, waiters, engine, containers, networks, outputs, volumes, exits, ownCheck, logger },
   })
   return {
     runtime: {
@@ -100,13 +103,12 @@ export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntim
       sources.built === null
         ? null
         : createPacking({
-            ...{ engine, server, containers, bases, fence, ...sources.built },
+            ...{ engine, server, containers, waiters, bases, fence, ...sources.built },
             images: () => imagesOfReleases(engine, server),
           }),
     async clean() {
-      const commands = await containers.list({ [commandLabel]: null })
-      const left = commands.filter(({ Labels }) => Labels[commandLabel] !== '' && Labels[waiterLabel] !== waiter)
-      for (const { Id } of left) await containers.remove(Id)
+      await waiters.removeLeft()
+      await endLost()
       await networks.sweep()
       await outputs.keepOnly(async () => new Set((await containers.list({})).map(({ Id }) => Id)))
     },
@@ -123,6 +125,7 @@ async function endUnhealthy(
   outputs: Pick<ReturnType<typeof createOutputs>, 'note'>,
   container: string,
 ): Promise<void> {
-  await outputs.note(container, 'Fairlead ends this instance: the HEALTHCHECK of its image fails.')
+  const { Health } = (await containers.inspect(container))?.State ?? {}
+  if (Health != null) await outputs.note(container, `Fairlead ends this instance: ${failureOf(Health)}`)
   await endContainer(containers, container, { graceMs: unhealthyGraceMs })
 }

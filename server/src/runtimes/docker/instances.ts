@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { Logger } from '../../platform/logger.ts'
 import type { Exit, Handle, Instances, Observation, Release, ReleaseRef, StopOptions } from '../runtime.ts'
+import type { Waiters } from './calls/waiters.ts'
 import { attach } from './containers/attach.ts'
 import { endContainer } from './containers/end.ts'
 import { exitOfContainer } from './containers/exit.ts'
@@ -9,6 +10,7 @@ import type { ExitWatch } from './containers/exit-watch.ts'
 import { fromHandle, toHandle } from './containers/handle.ts'
 import { completeNetwork } from './containers/networked.ts'
 import { observeRunning, wasRefusedProcesses } from './containers/observe.ts'
+import type { OwnCheck } from './containers/own-check.ts'
 import { type StartParts, startContainer } from './containers/start.ts'
 import { usageOf } from './containers/usage.ts'
 import type { Engine } from './engine/engine.ts'
@@ -20,9 +22,10 @@ import type { Outputs } from './output/outputs.ts'
 export interface InstancesParts extends StartParts {
   readonly networks: ContainerNetworks
   readonly engine: Engine
-  readonly waiter: string
+  readonly waiters: Waiters
   readonly outputs: Outputs
   readonly exits: ExitWatch
+  readonly ownCheck: OwnCheck
   readonly logger: Pick<Logger, 'info'>
 }
 
@@ -77,7 +80,7 @@ export function createInstances(parts: InstancesParts): Instances & Pick<Ending,
 }
 
 async function observe(
-  { containers, networks, outputs }: InstancesParts,
+  { containers, networks, outputs, ownCheck }: InstancesParts,
   memory: Memory,
   handle: Handle,
 ): Promise<Observation> {
@@ -90,7 +93,7 @@ async function observe(
   }
   if (container.State.Running) {
     if (await wasRefusedProcesses(container.State.Pid)) memory.refused.add(id)
-    return observeRunning(container, instance, networks.leadsToLoopback)
+    return observeRunning(container, instance, networks.leadsToLoopback, ownCheck)
   }
   // The reader looks at the last lines next.
   await outputs.written(id)
@@ -109,12 +112,16 @@ interface Ending {
   clear(release: Release, unit: string, output: FileHandle): Promise<void>
 }
 
-function createEnding({ containers, outputs, logger }: InstancesParts, memory: Memory): Ending {
+function createEnding({ containers, outputs, ownCheck, logger }: InstancesParts, memory: Memory): Ending {
   const remove = async (id: string): Promise<void> => {
     await outputs.written(id)
     await containers.remove(id)
     await outputs.forget(id)
     memory.refused.delete(id)
+    ownCheck.forget(id)
+  }
+  const forgetExits = (release: ReleaseRef): void => {
+    for (const [id, { releaseId }] of memory.exits) if (releaseId === release.id) memory.exits.delete(id)
   }
   const endCommands = async (id: string): Promise<void> => {
     for (const command of await containers.list({ [commandLabel]: id })) await containers.remove(command.Id)
@@ -139,10 +146,11 @@ function createEnding({ containers, outputs, logger }: InstancesParts, memory: M
       await Promise.all(own.map(({ Id }) => endContainer(containers, Id, options)))
       if (options.signal?.aborted === true) return
       await Promise.all(own.map(({ Id }) => remove(Id)))
+      forgetExits(release)
     },
 
     async clear(release, unit, output) {
-      for (const [id, { releaseId }] of memory.exits) if (releaseId === release.id) memory.exits.delete(id)
+      forgetExits(release)
       for (const { Id, State, Labels } of await containers.listOf(release)) {
         // Another start may have made one that it starts next.
         const hasEnded = (Labels[unitLabel] ?? '') !== '' && (State === 'exited' || State === 'dead')

@@ -13,9 +13,9 @@ export const releaseLabel = 'app.fairlead.release'
 export const projectLabel = 'app.fairlead.project'
 /** The runtime's own name of the instance that a container is: the id of its release for one that was started alone. Not `web.1`. */
 export const unitLabel = 'app.fairlead.instance'
-/** The container of the instance that a one-off command belongs to. */
+/** The container of the instance that a one-off command belongs to, or what a container is for that nothing runs in. */
 export const commandLabel = 'app.fairlead.command'
-/** The server process that waits for a one-off command: those of another one are left over. */
+/** The server that waits for such a container: without it, the container is left over. */
 export const waiterLabel = 'app.fairlead.waiter'
 
 /** The labels of everything that belongs to a release. */

@@ -4,10 +4,11 @@ import { sizeOf } from '../../platform/disk/tree-size.ts'
 import { volumesIn } from '../../platform/disk/volumes.ts'
 import type { Instances, Inventory, ReleaseRef, ReleaseStore } from '../runtime.ts'
 import type { Containers } from './calls/containers.ts'
+import { inspectImage } from './calls/images.ts'
 import type { Image, ListedContainer } from './calls/types.ts'
 import { fromHandle } from './containers/handle.ts'
 import type { Engine } from './engine/engine.ts'
-import { isAway, unlessMissing } from './engine/error.ts'
+import { isAway } from './engine/error.ts'
 import { forgetImage } from './images/name-image.ts'
 import { appLabel, imageFilter, imageOf, releaseLabel, releaseOfImage, unitLabel } from './names.ts'
 import type { Bases } from './packing/bases.ts'
@@ -102,9 +103,7 @@ export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
 export async function imagesOfReleases(engine: Engine, server: string): Promise<Image[]> {
   const query = { filters: imageFilter(server) }
   const listed = await engine.call<Pick<Image, 'Id'>[]>({ method: 'GET', path: ['images', 'json'], query })
-  const images = await Promise.all(
-    listed.map(({ Id }) => unlessMissing(engine.call<Image>({ method: 'GET', path: ['images', Id, 'json'] }), null)),
-  )
+  const images = await Promise.all(listed.map(({ Id }) => inspectImage(engine, Id)))
   return images.filter((image) => image !== null)
 }
 

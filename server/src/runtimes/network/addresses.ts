@@ -49,17 +49,42 @@ export interface Names {
   readonly namespaces: string
   /** The beginning of the names of its interfaces. */
   readonly interfaces: string
+  /** The beginning of the names of the bridges of its containers, which have a table of their own. */
+  readonly others: string
 }
 
 /** @param dataDirectory its absolute path */
 export function namesOf(dataDirectory: string): Names {
-  const hash = createHash('sha256').update(dataDirectory).digest('hex')
+  const hash = hashOf(dataDirectory)
   return {
     table: `fairlead-${hash.slice(0, 16)}`,
     namespaces: `fairlead-${hash.slice(0, 16)}-`,
     interfaces: `fl${hash.slice(0, 8)}`,
+    others: `fc${hash.slice(0, 8)}`,
   }
 }
+
+/** The names of what one server makes for containers. */
+export interface BridgeNames {
+  /** The nftables table. */
+  readonly table: string
+  /** The beginning of the names of its bridges. */
+  readonly interfaces: string
+  /** The beginning of the names of the interfaces of its processes. */
+  readonly others: string
+}
+
+/** @param dataDirectory its absolute path */
+export function bridgeNamesOf(dataDirectory: string): BridgeNames {
+  const processes = namesOf(dataDirectory)
+  return {
+    table: `fairlead-${hashOf(dataDirectory).slice(0, 16)}-containers`,
+    interfaces: processes.others,
+    others: processes.interfaces,
+  }
+}
+
+const hashOf = (dataDirectory: string): string => createHash('sha256').update(dataDirectory).digest('hex')
 
 /** Returns the name of a host's interface: at most 15 characters, the kernel's limit. */
 export const interfaceName = ({ interfaces }: Pick<Names, 'interfaces'>, kind: NetworkKind, index: number): string =>

@@ -8,7 +8,7 @@ import { readResolvers } from './resolvers.ts'
 import { hostRules, type Medium, openedPorts, openedRule, type Policy } from './rules.ts'
 import { ignoreMissing, runTool, type Tools } from './tools.ts'
 
-type TableNames = Pick<Names, 'table' | 'interfaces'>
+type TableNames = Pick<Names, 'table' | 'interfaces' | 'others'>
 
 /**
  * Sets the rules of the host, in place of earlier ones, and lets the host forward.
@@ -34,7 +34,10 @@ export async function setHostTable(
 }
 
 /** Removes the rules of the host. */
-export async function removeHostTable({ nft }: Pick<Tools, 'nft'>, names: TableNames): Promise<void> {
+export async function removeHostTable(
+  { nft }: Pick<Tools, 'nft'>,
+  names: Pick<Names, 'table' | 'interfaces'>,
+): Promise<void> {
   await closePassage({ nft }, names)
   await runTool(nft, ['delete', 'table', 'inet', names.table]).catch(ignoreMissing)
 }

@@ -34,14 +34,15 @@ export const dns = 'meta l4proto { tcp, udp } th dport 53'
  * @param known.members the networks that reach each other, where they are links
  */
 export function hostRules(
-  names: Pick<Names, 'table' | 'interfaces'>,
+  names: Pick<Names, 'table' | 'interfaces' | 'others'>,
   policy: Policy,
   known: { readonly opened: readonly number[]; readonly members: readonly ProjectMember[] },
   medium: Medium = 'links',
 ): string {
   const { table, interfaces } = names
-  const { member, memberType, between } = mediums[medium]
+  const { member, memberType, between, toOtherRuntime, keepSource, arriving } = mediums[medium]
   const own = `"${interfaces}*"`
+  const others = `"${names.others}*"`
   const network = cidrOf(policy.range)
   return [
     `table inet ${table}`,
@@ -49,6 +50,7 @@ export function hostRules(
     `table inet ${table} {`,
     ...hostSets(policy, known.opened, memberType),
     ...(medium === 'links' ? projectChains(known.members) : []),
+    ...arriving(own),
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
     `iifname != ${own} accept`,
     // Networks may use among themselves a port that stands for a service of this machine.
@@ -65,19 +67,23 @@ export function hostRules(
     ...inputChain(own, network, policy, member),
     'chain forward { type filter hook forward priority filter; policy accept;',
     `oifname ${own} ct state established,related accept`,
-    ...between(own),
+    ...between(own, others),
+    // Packets to an app whose network is gone would leave the machine by its default route.
+    `iifname ${others} ip daddr ${network} reject`,
     `oifname ${own} drop`,
     `iifname != ${own} accept`,
     'ct state established,related accept',
     `update @beginning { ${member} ${beginning} } reject`,
+    ...toOtherRuntime(own, others),
     ...outside(network, names, policy),
     '}',
-    // Without its namespace, an address would be looked for outside.
+    // So would those of the machine itself.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr ${network} oifname != "lo" oifname != "${interfaces.slice(0, 2)}*" reject`,
     '}',
+    ...keepSource(own, others),
     'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
-    `ip saddr ${network} iifname ${own} oifname != ${own} masquerade`,
+    `ip saddr ${network} iifname ${own} oifname != ${own} oifname != ${others} masquerade`,
     '}',
     '}',
     '',
@@ -107,18 +113,51 @@ function inputChain(own: string, network: string, { reach, resolvers }: Policy, 
   ]
 }
 
+const bridgeMember = 'iifname . ip saddr'
+
 /** The parts of the rules in which networks with one member and those with several differ. */
 const mediums: Readonly<Record<Medium, MediumRules>> = {
   links: {
     member: 'iifname',
     memberType: 'ifname',
-    between: (own) => [`iifname ${own} oifname ${own} ${toProjects}`],
+    between: (own, others) => [
+      `iifname ${own} oifname ${own} ${toProjects}`,
+      `iifname ${own} oifname ${others} ct state established,related accept`,
+      `iifname ${own} oifname ${others} ${toProjects}`,
+      `iifname ${own} oifname ${others} reject`,
+      `iifname ${others} oifname ${own} ${toProjects}`,
+    ],
+    toOtherRuntime: () => [],
+    keepSource: () => [],
+    arriving: () => [],
   },
   bridges: {
-    member: 'iifname . ip saddr',
+    member: bridgeMember,
     memberType: 'ifname . ipv4_addr',
     // The way to the address leads back to where the packet came from: both are in the same network.
-    between: (own) => [`iifname ${own} fib daddr . iif oif exists accept`],
+    between: (own, others) => {
+      const inside = `iifname ${own} fib daddr . iif oif exists`
+      return [
+        `${inside} update @beginning { ${bridgeMember} ${beginning} } reject`,
+        `${inside} accept`,
+        // The rules of processes have let pass what comes from them.
+        `iifname ${others} oifname ${own} accept`,
+      ]
+    },
+    // The rules of processes decide whether these pass.
+    toOtherRuntime: (own, others) => [`meta nfproto ipv4 iifname ${own} oifname ${others} accept`],
+    // The engine masquerades what leaves its bridges, so that a process would take a container for the gateway.
+    keepSource: (own, others) => [
+      'chain keep_source { type nat hook postrouting priority srcnat - 1; policy accept;',
+      `iifname ${own} oifname ${others} snat ip to ip saddr`,
+      '}',
+    ],
+    // The kernel puts those into its table of connections before any rule could refuse them.
+    arriving: (own) => [
+      'chain untracked { type filter hook prerouting priority raw; policy accept;',
+      `iifname ${own} meta pkttype { broadcast, multicast } notrack`,
+      '}',
+    ],
   },
 }
 
@@ -126,8 +165,14 @@ interface MediumRules {
   /** The key that tells the members apart, whose connections are counted. */
   readonly member: string
   readonly memberType: string
-  /** Rules for what the apps of a project have for each other. */
-  readonly between: (own: string) => readonly string[]
+  /** Rules for what the apps of a project have for each other, be they processes or containers. */
+  readonly between: (own: string, others: string) => readonly string[]
+  /** Rules for what goes to the apps of the other runtime, after its connections are counted. */
+  readonly toOtherRuntime: (own: string, others: string) => readonly string[]
+  /** Chains that keep the address of the sender of what goes there. */
+  readonly keepSource: (own: string, others: string) => readonly string[]
+  /** Chains for what arrives, before the kernel looks at its connection. */
+  readonly arriving: (own: string) => readonly string[]
 }
 
 function hostSets({ services, mirrors }: Policy, opened: readonly number[], member: string): string[] {

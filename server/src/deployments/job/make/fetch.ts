@@ -64,7 +64,6 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
     const { value: fetched, fits } = await within('fetch', settings.fetchTimeoutMs, signal, (limited) =>
       disk.guard(limit, limited, (guarded) => fetchRow(dependencies, row, directory, guarded).catch(asDeploymentError)),
     )
-    await fits
     await jobs.fetched(row, { ...fetched, info: fetched.info && commitDetails(fetched.info, secrets.variablesOf(row)) })
     return { fits }
   }

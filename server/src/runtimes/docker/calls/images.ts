@@ -8,7 +8,11 @@ const mostConfigBytes = 256_000
 /** With its layers, of which there are some dozens. */
 const mostImageBytes = 4_000_000
 
-/** Returns what the engine knows of an image; null when there is no such image. */
+/**
+ * Returns what the engine knows of an image; null when there is no such image.
+ *
+ * @param name or its id
+ */
 export const inspectImage = (engine: Pick<Engine, 'call'>, name: string): Promise<Image | null> =>
   unlessMissing(engine.call<Image>({ method: 'GET', path: ['images', name, 'json'], mostBytes: mostImageBytes }), null)
 

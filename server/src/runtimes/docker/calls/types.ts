@@ -10,6 +10,9 @@ export interface Container {
     readonly Labels: Readonly<Record<string, string>> | null
     readonly StopSignal?: string
     readonly ExposedPorts?: Readonly<Record<string, object>> | null
+    readonly Shell?: readonly string[] | null
+    /** `Test` is `CMD` or `CMD-SHELL` and the words after it; the time is in nanoseconds, 0 or absent for the engine's own. */
+    readonly Healthcheck?: { readonly Test?: readonly string[] | null; readonly Timeout?: number } | null
   }
   readonly HostConfig: HostConfig
   readonly Mounts: readonly { readonly Type: string; readonly Source: string }[]
@@ -25,7 +28,11 @@ export interface ContainerState {
   /** The first process, by the number that it has on this machine; 0 when it has ended. */
   readonly Pid: number
   readonly ExitCode: number
-  readonly Health?: { readonly Status: 'none' | 'starting' | 'healthy' | 'unhealthy' } | null
+  readonly Health?: {
+    readonly Status: 'none' | 'starting' | 'healthy' | 'unhealthy'
+    /** The newest checks, the last one last. */
+    readonly Log?: readonly { readonly ExitCode: number; readonly Output: string }[] | null
+  } | null
 }
 
 export interface HostConfig {
@@ -42,7 +49,7 @@ export interface HostConfig {
   readonly CapDrop?: readonly string[] | null
   readonly SecurityOpt?: readonly string[] | null
   readonly Binds?: readonly string[] | null
-  readonly Mounts?: readonly { readonly Source: string }[] | null
+  readonly Mounts?: readonly { readonly Source: string; readonly Target?: string }[] | null
   readonly Devices?: readonly object[] | null
   readonly PortBindings?: Readonly<Record<string, unknown>> | null
   readonly [other: string]: unknown

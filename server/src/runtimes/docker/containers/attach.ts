@@ -3,9 +3,9 @@ import { pipeline } from 'node:stream/promises'
 import { endedOrAborted } from '../../../platform/abort.ts'
 import { type AttachRequest, type Exit, type Release, RuntimeError } from '../../runtime.ts'
 import type { Containers } from '../calls/containers.ts'
+import type { Waiters } from '../calls/waiters.ts'
 import type { Engine } from '../engine/engine.ts'
 import { readFrames } from '../engine/streams.ts'
-import { commandLabel, waiterLabel } from '../names.ts'
 import { networkOfContainer } from '../network/networks.ts'
 import { endContainer } from './end.ts'
 import { exitOf } from './exit.ts'
@@ -18,8 +18,6 @@ const stopGraceMs = 5_000
 
 export interface AttachParts {
   readonly server: string
-  /** Names this process among all that ever lead. */
-  readonly waiter: string
   readonly engine: Engine
   readonly containers: Containers
 }
@@ -30,7 +28,16 @@ export interface AttachParts {
  * end it. The container is removed at the end.
  */
 export async function attach(
-  { server, waiter, engine, containers, volumes }: AttachParts & { readonly volumes: Volumes },
+  {
+    server,
+    waiters,
+    engine,
+    containers,
+    volumes,
+  }: AttachParts & {
+    readonly waiters: Waiters
+    readonly volumes: Volumes
+  },
   release: Release,
   instance: ContainerInstance,
   request: AttachRequest,
@@ -42,18 +49,20 @@ export async function attach(
     throw new RuntimeError('not_running', 'The instance has ended: a command can only run beside a running one.')
   }
   const { Config: config = null } = (await containers.image(beside.Image)) ?? {}
-  return runInContainer(
-    { server, engine, containers },
-    {
-      ...{ release, network: networkOfContainer(instance.container), port: instance.port, config },
-      // The release's name may lead to a newer image by now.
-      image: beside.Image,
-      command: { argv, ...(tty === null ? {} : { env: { TERM: 'xterm-256color' } }) },
-      volumes: await volumes.ready(release, beside.Image),
-      labels: { [commandLabel]: instance.container, [waiterLabel]: waiter },
+  const asked = {
+    ...{
+      release,
+      network: networkOfContainer(instance.container, beside.HostConfig.Mounts ?? []),
+      port: instance.port,
+      config,
     },
-    request,
-    { graceMs: stopGraceMs },
+    // The release's name may lead to a newer image by now.
+    image: beside.Image,
+    command: { argv, ...(tty === null ? {} : { env: { TERM: 'xterm-256color' } }) },
+    volumes: await volumes.ready(release, beside.Image),
+  }
+  return waiters.during(instance.container, (labels) =>
+    runInContainer({ server, engine, containers }, { ...asked, labels }, request, { graceMs: stopGraceMs }),
   )
 }
 
@@ -63,7 +72,7 @@ export async function attach(
  * @param options.graceMs from the request to end to the end by force
  */
 export async function runInContainer(
-  { server, engine, containers }: Omit<AttachParts, 'waiter'>,
+  { server, engine, containers }: AttachParts,
   asked: Omit<ContainerRequest, 'server' | 'dialogue'>,
   request: AttachRequest,
   options: { readonly graceMs: number },

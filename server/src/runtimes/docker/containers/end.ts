@@ -23,9 +23,9 @@ export async function endContainer(
     const ended = containers.ended(id, over.signal)
     ended.catch(() => undefined)
     if (graceMs > 0) {
-      await askToEnd(containers, id, container.Config.StopSignal)
+      const isAsked = await askToEnd(containers, id, container.Config.StopSignal)
       const limits = [AbortSignal.timeout(graceMs), ...(signal === undefined ? [] : [signal])]
-      await endedOrAborted(ended, AbortSignal.any(limits))
+      if (isAsked) await endedOrAborted(ended, AbortSignal.any(limits))
       if (isGivenUp()) return
     }
     await containers.signal(id, 'SIGKILL')
@@ -37,12 +37,16 @@ export async function endContainer(
   }
 }
 
-/** Sends the signal that an image names. Nobody has checked that there is such a one: the engine refuses others only now. */
-async function askToEnd(containers: Pick<Containers, 'signal'>, id: string, named = 'SIGTERM'): Promise<void> {
+/**
+ * Sends the signal that an image names. Nobody has checked that there is such a one: the engine finds out only now, and then
+ * refuses every signal but SIGKILL. Resolves with false when it does.
+ */
+async function askToEnd(containers: Pick<Containers, 'signal'>, id: string, named = 'SIGTERM'): Promise<boolean> {
   try {
     await containers.signal(id, named)
+    return true
   } catch (error) {
     if (!(error instanceof EngineError) || error.status === null) throw error
-    await containers.signal(id, 'SIGTERM')
+    return false
   }
 }

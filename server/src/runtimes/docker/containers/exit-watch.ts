@@ -54,6 +54,9 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
     const running = new Set(listed.filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
     await Promise.all(some.filter((container) => !running.has(container)).map(fire))
   }
+  /** Looks whether a container had ended before it was watched. */
+  const checkOnce = (container: string): Promise<void> =>
+    untilSuccess(() => check([container]), { isWanted: () => watched.has(container), signal: closing.signal })
   /** Finds what has happened while nobody listened. */
   const catchUp = async (): Promise<void> => {
     await check([...watched.keys()])
@@ -78,12 +81,9 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
       const listener = () => onExit()
       const listeners = watched.get(container) ?? new Set()
       watched.set(container, listeners.add(listener))
-      if (!isFollowing) {
-        isFollowing = true
-        void follow()
-      }
-      // It may have ended before. An engine that is away now is asked when it is back.
-      check([container]).catch(() => undefined)
+      if (!isFollowing) void follow()
+      isFollowing = true
+      void checkOnce(container)
       return () => {
         listeners.delete(listener)
         if (listeners.size === 0 && watched.get(container) === listeners) watched.delete(container)
@@ -93,10 +93,26 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
   }
 }
 
+/** Repeats a check until it succeeds: an engine that is away, or too busy to answer, is asked again. */
+async function untilSuccess(
+  check: () => Promise<void>,
+  { isWanted, signal }: { readonly isWanted: () => boolean; readonly signal: AbortSignal },
+): Promise<void> {
+  while (isWanted() && !signal.aborted) {
+    const isChecked = await check().then(
+      () => true,
+      () => false,
+    )
+    if (isChecked) return
+    await sleepUntilAborted(pauseMs, signal)
+  }
+}
+
 /** True when the connection ended in the middle: the engine has ended. */
 const isCut = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
 
-const isAlive = (state: string): boolean => ['running', 'paused', 'restarting'].includes(state)
+/** True for the state of a container that has processes. */
+export const isAlive = (state: string): boolean => ['running', 'paused', 'restarting'].includes(state)
 
 /** Follows the events of this server's containers until the connection ends. */
 async function followEvents(

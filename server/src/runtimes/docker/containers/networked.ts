@@ -16,7 +16,7 @@ export function networked(containers: Containers, networks: Pick<ContainerNetwor
     async remove(id) {
       const project = (await containers.inspect(id))?.Config.Labels?.[projectLabel]
       await containers.remove(id)
-      // One that stays is found by the next that leaves it, or at the next start of the server.
+      // The next sweep finds one that stays.
       if (project !== undefined) await networks.left(project).catch(() => undefined)
     },
   }
@@ -31,5 +31,6 @@ export async function completeNetwork(
     ({ Gateway }) => Gateway !== '',
   )?.Gateway
   const pid = container?.State.Pid ?? 0
-  if (pid > 0 && gateway !== undefined) await networks.started({ pid, gateway })
+  const project = container?.Config.Labels?.[projectLabel]
+  if (pid > 0 && gateway !== undefined && project !== undefined) await networks.started(project, { pid, gateway })
 }

@@ -4,6 +4,7 @@ import { debuggerPorts } from '../../debugger-ports.ts'
 import type { Observation } from '../../runtime.ts'
 import type { Container } from '../calls/types.ts'
 import type { ContainerInstance } from './handle.ts'
+import type { OwnCheck } from './own-check.ts'
 import { exposedPorts } from './specification.ts'
 
 /** The engine's own name server in the network of a container. */
@@ -17,17 +18,20 @@ export async function observeRunning(
   container: Container,
   instance: Pick<ContainerInstance, 'port' | 'servedPort'>,
   leadsToLoopback: boolean,
+  ownCheck: Pick<OwnCheck, 'problemOf'>,
 ): Promise<Observation> {
   const { State, Config } = container
   const address = addressOf(container)
-  // An image may say itself whether it is ready. One that is not healthy any more is about to be ended.
-  const isReady = State.Health?.Status !== 'starting' && State.Health?.Status !== 'unhealthy'
-  if (!isReady || address === null) return { state: 'starting', port: instance.port }
+  if (address === null) return { state: 'starting', port: instance.port }
   // The number may be another process's by now; the container's network is none of this machine's others.
   const isInside = networkOf(State.Pid) !== networkOf('self')
   const sockets = isInside ? await listeningSockets(State.Pid) : []
   const exposed = exposedPorts(Config.ExposedPorts)
-  return observationOf({ ...instance, address, exposed, leadsToLoopback }, sockets)
+  const seen = observationOf({ ...instance, address, exposed, leadsToLoopback }, sockets)
+  if (seen.state === 'starting') return seen
+  // An image may say itself whether it is ready. One that is not healthy any more is about to be ended.
+  const problem = await ownCheck.problemOf(container)
+  return problem === null ? seen : { state: 'unready', problem }
 }
 
 /** The address of a container in its network; null while it has none. */

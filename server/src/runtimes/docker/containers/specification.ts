@@ -103,7 +103,8 @@ const shortestIntervalNs = 5e9
 /** Returns the settings that make the checks of an image's health less frequent, where they are too many. */
 function seldom(check: NonNullable<ContainerRequest['config']>['Healthcheck']): object {
   const times = { Interval: check?.Interval ?? 0, StartInterval: check?.StartInterval ?? 0 }
-  const short = Object.entries(times).filter(([, time]) => time > 0 && time < shortestIntervalNs)
+  // Zero stands for the engine's default. It checks again at once after a time below that, which only a forged image has.
+  const short = Object.entries(times).filter(([, time]) => time !== 0 && time < shortestIntervalNs)
   if (short.length === 0) return {}
   return { Healthcheck: Object.fromEntries(short.map(([name]) => [name, shortestIntervalNs])) }
 }

@@ -11,9 +11,10 @@ import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 import { startProcess } from '../../../platform/processes.ts'
 import type { Release } from '../../runtime.ts'
 import type { Containers } from '../calls/containers.ts'
+import type { Waiters } from '../calls/waiters.ts'
 import type { Engine } from '../engine/engine.ts'
 import { EngineError } from '../engine/error.ts'
-import { commandLabel, labelsOf, noLabels, waiterLabel } from '../names.ts'
+import { labelsOf, noLabels } from '../names.ts'
 
 /** A volume in a container, in the engine's words. */
 export interface VolumeMount {
@@ -43,8 +44,7 @@ export interface VolumesOptions {
   readonly engine: Pick<Engine, 'open'>
   readonly containers: Pick<Containers, 'create' | 'remove'>
   readonly server: string
-  /** The server process that waits for the copies of images. */
-  readonly waiter: string
+  readonly waiters: Pick<Waiters, 'during'>
   /** The folder of all apps in the data directory. */
   readonly apps: string
   readonly fence: () => void
@@ -89,20 +89,23 @@ async function make(
   const fresh = join(folder, `new-${randomUUID()}`)
   await mkdir(fresh)
   await chmod(fresh, modes.files)
-  await copyFromImage(options, release, { ...volume, files: fresh })
+  await options.waiters.during('volume', (labels) =>
+    copyFromImage(options, release, { ...volume, files: fresh }, labels),
+  )
   await rename(fresh, files)
 }
 
 /** Copies what the image has at the path, with owners and rights. The container for that is never started. */
 async function copyFromImage(
-  { engine, containers, server, waiter }: VolumesOptions,
+  { engine, containers, server }: VolumesOptions,
   release: Release,
   { image, files, target }: { readonly image: string; readonly files: string; readonly target: string },
+  labels: Readonly<Record<string, string>>,
 ): Promise<void> {
   const id = await containers.create({
     Image: image,
     Entrypoint: ['/none'],
-    Labels: { ...noLabels, ...labelsOf(server, release), [commandLabel]: 'volume', [waiterLabel]: waiter },
+    Labels: { ...noLabels, ...labelsOf(server, release), ...labels },
     HostConfig: { NetworkMode: 'none' },
   })
   try {
@@ -128,10 +131,9 @@ async function unpack(archive: Readable, folder: string): Promise<void> {
   const options = { cwd: folder, env: { PATH: SYSTEM_FOLDERS.join(':') } }
   const args = ['--extract', '--file=-', '--preserve-permissions', '--same-owner', '--numeric-owner']
   const tar = startProcess('tar', args, { ...options, stdio: ['pipe', 'ignore', 'ignore'] })
-  const ended = once(tar, 'close')
   if (tar.stdin === null) throw new Error('tar has no input')
-  await pipeline(archive, tar.stdin)
-  await assertEnded('tar', ended)
+  // Both at once, since each may fail before the other.
+  await Promise.all([pipeline(archive, tar.stdin), assertEnded('tar', once(tar, 'close'))])
   // Nothing but files, folders and links belongs to a volume.
   const kinds = ['(', '-type', 'b', '-o', '-type', 'c', ')', '-delete']
   await assertEnded('find', once(startProcess('find', ['-P', '.', ...kinds], { ...options, stdio: 'ignore' }), 'close'))

@@ -1,5 +1,5 @@
 import { access, mkdir, rm, writeFile } from 'node:fs/promises'
-import { imageName } from '../../../contract/image-reference.ts'
+import { formatImageReference } from '../../../contract/image-reference.ts'
 import type { Caches } from '../../../platform/disk/caches.ts'
 import { removeFolder } from '../../../platform/disk/folders.ts'
 import { sizeOf } from '../../../platform/disk/tree-size.ts'
@@ -7,10 +7,11 @@ import { type ExceededLimit, leastBuildCpus, mostProcesses } from '../../limits.
 import { type Exit, type Images, type Release, type ReleaseRef, RuntimeError } from '../../runtime.ts'
 import { inspectForeign, inspectImage } from '../calls/images.ts'
 import type { Engine } from '../engine/engine.ts'
-import { deniedImage } from '../images/errors.ts'
+import { imageProblem } from '../images/errors.ts'
 import { type BuildOutcome, buildImage } from './buildkit/build.ts'
 import { contextArchive } from './context/context.ts'
 import { type BuildContext, findContext } from './context/dockerfile.ts'
+import { fullName, imagesIn } from './context/images.ts'
 import { type BuildDaemon, type DaemonParts, startDaemon } from './daemon/daemon.ts'
 import { type DaemonHome, homeOf } from './daemon/record.ts'
 import { readerView } from './daemon/view.ts'
@@ -101,7 +102,7 @@ async function build(parts: Parts, release: Release, file: File, options: Option
     const limit = outcome.ok ? null : await exceeded(parts, daemon)
     isWhole = limit === null && (await prune(parts, daemon.engine, signal))
     if (outcome.ok) return { code: 0, signal: null, exceeded: null }
-    if (limit === null) await assertNotDenied(outcome, options)
+    if (limit === null) await assertImage(outcome, options)
     return failed(outcome.code, limit)
   } catch (error) {
     signal.throwIfAborted()
@@ -201,7 +202,8 @@ async function copyBases(
   dockerfile: string,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const name of bases.filter((each) => dockerfile.includes(each.replace(/:latest$/, '')))) {
+  const named = imagesIn(dockerfile)
+  for (const name of bases.filter((each) => named.has(fullName(each) ?? each))) {
     const [offered, there] = await Promise.all([inspectImage(engine, name), inspectImage(daemon, name)])
     if (offered !== null && offered.Id !== there?.Id) await copyImage(engine, daemon, name, signal)
   }
@@ -219,14 +221,18 @@ async function forgedLabels(
     .map(([label]) => label)
 }
 
-/** Throws the `RuntimeError` for a registry that refuses an image which the build needs. */
-async function assertNotDenied(
+/** Throws the `RuntimeError` for an image that the build needs and that its registry does not give. */
+async function assertImage(
   { image }: Extract<BuildOutcome, { readonly ok: false }>,
   { credentialsFor }: Pick<Options, 'credentialsFor'>,
 ): Promise<void> {
   if (image === null) return
   const { reference, reason } = image
-  const error = deniedImage(reason, imageName(reference), (await credentialsFor(reference.registry)) !== null)
+  const error = imageProblem(
+    reason,
+    formatImageReference(reference),
+    (await credentialsFor(reference.registry)) !== null,
+  )
   if (error !== null) throw error
 }
 

@@ -111,6 +111,7 @@ function parseJson(text: string): unknown {
 
 /** Reads `Docker version 20.10.24+dfsg1, build 5d6db84`; a version that cannot be read counts as a new one. */
 async function majorVersionOf(dockerd: string): Promise<number> {
-  const { stdout } = await promisify(execFile)(dockerd, ['--version'], { env: {}, timeout: 10_000 })
+  const asked = promisify(execFile)(dockerd, ['--version'], { env: {}, timeout: 10_000 })
+  const { stdout } = await asked.catch(() => ({ stdout: '' }))
   return Number(/version (\d+)\./.exec(stdout)?.[1] ?? Number.POSITIVE_INFINITY)
 }

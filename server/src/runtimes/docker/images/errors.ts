@@ -6,21 +6,7 @@ interface Kind {
   readonly error: (name: string, hasCredentials: boolean) => RuntimeError
 }
 
-/** The refusals of registries. The order matters here and below: several words may occur together. */
-const denials: readonly Kind[] = [
-  {
-    // Docker Hub says so of repositories that do not exist, too.
-    words: /pull access denied|requested access to the resource is denied/i,
-    error: (name, hasCredentials) => (hasCredentials ? denied(name, true) : hidden(name)),
-  },
-  {
-    words:
-      /unauthorized|authentication required|no basic auth credentials|incorrect username or password|forbidden|denied/i,
-    error: (name, hasCredentials) => denied(name, hasCredentials),
-  },
-]
-
-/** The failures of a pull, by the words of the engine and of registries. */
+/** The failures of a pull, by the words of the engine and of registries. The order matters: several words may occur together. */
 const kinds: readonly Kind[] = [
   {
     words: /no space left on device/i,
@@ -39,7 +25,16 @@ const kinds: readonly Kind[] = [
         `The registry of ${name} answers no more requests of this server for now: it limits their number. Deploy again later, or with credentials.`,
       ),
   },
-  ...denials,
+  {
+    // Docker Hub says so of repositories that do not exist, too.
+    words: /pull access denied|requested access to the resource is denied/i,
+    error: (name, hasCredentials) => (hasCredentials ? denied(name, true) : hidden(name)),
+  },
+  {
+    words:
+      /unauthorized|authentication required|no basic auth credentials|incorrect username or password|forbidden|denied/i,
+    error: (name, hasCredentials) => denied(name, hasCredentials),
+  },
   {
     words: /manifest unknown|name unknown|not found|no such image/i,
     error: (name) =>
@@ -50,7 +45,7 @@ const kinds: readonly Kind[] = [
   },
   {
     words:
-      /dial |lookup |no such host|refused|timeout|timed out|deadline|x509|tls|HTTP response to HTTPS|EOF|reset by peer|unreachable|50\d|bad gateway/i,
+      /dial |lookup |no such host|refused|timeout|timed out|deadline|x509|tls|HTTP response to HTTPS|EOF|reset by peer|unreachable|\b50\d\b|bad gateway/i,
     error: (name) =>
       new RuntimeError(
         'registry_unreachable',
@@ -84,12 +79,18 @@ export const platformError = (name: string, machine: string | null): RuntimeErro
     `The image ${name} is made for another kind of machine than the server's${machine === null ? '' : ` (${machine})`}. Build it for that one.`,
   )
 
-/** Tells an owner that a registry refuses an image, by the words of a build; null when they say something else. */
-export const deniedImage = (words: string, name: string, hasCredentials: boolean): RuntimeError | null =>
-  denials.find((each) => each.words.test(words))?.error(name, hasCredentials) ?? null
+export const silentRegistry = (name: string): RuntimeError =>
+  new RuntimeError(
+    'registry_unreachable',
+    `The registry of ${name} took a request of the server, and gave no answer. See whether it works, or deploy again later.`,
+  )
+
+/** Tells an owner what is wrong with an image or its registry, by the words of an engine; null when they say something else. */
+export const imageProblem = (words: string, name: string, hasCredentials: boolean): RuntimeError | null =>
+  kinds.find((each) => each.words.test(words))?.error(name, hasCredentials) ?? null
 
 /** Tells an owner what is wrong with an image; returns the error itself when it is none of the image's or its registry's. */
 export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {
   if (!(error instanceof EngineError) || error.status === null) return error
-  return kinds.find(({ words }) => words.test(error.detail))?.error(name, hasCredentials) ?? error
+  return imageProblem(error.detail, name, hasCredentials) ?? error
 }

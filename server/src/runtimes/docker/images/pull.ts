@@ -4,8 +4,9 @@ import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 import { type Images, type RegistryCredentials, type Release, RuntimeError } from '../../runtime.ts'
 import { inspectForeign } from '../calls/images.ts'
 import type { Engine } from '../engine/engine.ts'
+import { isSilent } from '../engine/error.ts'
 import { imageOf } from '../names.ts'
-import { platformError, pullError } from './errors.ts'
+import { platformError, pullError, silentRegistry } from './errors.ts'
 import { nameImage } from './name-image.ts'
 import { readProgress } from './progress.ts'
 import type { UnfinishedPulls } from './unfinished.ts'
@@ -71,7 +72,10 @@ async function resolve(
   const name = imageName(reference)
   const named = reference.digest === null ? `${name}:${reference.tag}` : `${name}@${reference.digest}`
   const [{ Descriptor, Platforms }, machine] = await Promise.all([
-    engine.call<Manifest>({ method: 'GET', path: ['distribution', named, 'json'], headers, signal }),
+    engine
+      .call<Manifest>({ method: 'GET', path: ['distribution', named, 'json'], headers, signal })
+      // The engine says its version meanwhile: it is the registry that gives no answer.
+      .catch((error: unknown) => Promise.reject(isSilent(error) ? silentRegistry(name) : error)),
     engine.version(),
   ])
   const platforms = (Platforms ?? []).filter(({ architecture = '' }) => architecture !== '')

@@ -19,8 +19,9 @@ export async function prepareEntry(folder: string): Promise<string | null> {
     .update(await readFile(source))
     .digest('hex')
   // A file of its own for each version: containers hold theirs.
-  const copyTo = join(folder, `enter-container-${hash.slice(0, 16)}`)
-  await copyOnce({ source, copyTo })
+  const copyTo = join(folder, `container-entry-${hash.slice(0, 16)}`)
+  // A server knows processes of its containers by this file, so it must be no link to one that another server has as well.
+  await copyOnce({ source, copyTo, mayLink: false })
   // Packages do not keep the rights of files.
   await chmod(copyTo, 0o755)
   return copyTo

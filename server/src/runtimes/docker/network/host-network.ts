@@ -1,11 +1,11 @@
 import { readlink, writeFile } from 'node:fs/promises'
 import type { AddressRange } from '../../../platform/config.ts'
+import { bridgeNamesOf } from '../../network/addresses.ts'
 import { policyOf, publishedPorts, publishPort, removeHostTable, setHostTable } from '../../network/host-table.ts'
 import type { Reach } from '../../network/reach.ts'
 import { inputPath, runTool, type Tools } from '../../network/tools.ts'
 import { prepareEntry } from './entry.ts'
 import { containerRules } from './inside-rules.ts'
-import { bridgeNamesOf } from './subnets.ts'
 
 /** The part of containers' networks that this machine adds to the engine's: rules on the host, and inside of each. */
 export interface HostNetwork {

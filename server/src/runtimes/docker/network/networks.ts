@@ -1,23 +1,33 @@
 import { randomInt } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AddressRange } from '../../../platform/config.ts'
 import { createKeyedLock } from '../../../platform/keyed-lock.ts'
+import { bridgeNamesOf } from '../../network/addresses.ts'
+import { type Neighbours, nameSuffix, type ProjectContainers } from '../../network/neighbours.ts'
 import type { Engine } from '../engine/engine.ts'
 import { EngineError, unlessMissing } from '../engine/error.ts'
 import { projectLabel, serverLabel } from '../names.ts'
 import { entryInside } from './entry.ts'
 import type { HostNetwork, RunningContainer } from './host-network.ts'
-import { bridgeCount, bridgeName, bridgeNamesOf, bridgeSubnet, isRouted, routedNetworks } from './subnets.ts'
+import { namedIn } from './named-containers.ts'
+import { createProjectNames, hostsInside, type Mount, noProjectNames, type ProjectNames } from './project-names.ts'
+import { bridgeCount, bridgeName, bridgeSubnet, isRouted, routedNetworks } from './subnets.ts'
 
 /** The networks of containers: a bridge of the engine for each project, which exists while containers are in it. */
 export interface ContainerNetworks {
   /** True when the gateway reaches programs that listen on 127.0.0.1 alone. */
   readonly leadsToLoopback: boolean
+  /** The path on this machine of the program that containers begin with; null where they begin with their own. */
+  readonly entry: string | null
   /** Calls `use` with the network of a project. It exists until that settles, and from then on while a container is in it. */
   join<T>(projectId: string, use: (network: ContainerNetwork) => Promise<T>): Promise<T>
-  /** Completes the inside of a container's network: after each of its starts, and again by each later server. */
-  started(container: RunningContainer): Promise<void>
+  /**
+   * Completes the inside of the network of a project's container: after each of its starts, and again by each later server.
+   * Processes of the project reach it from then on, and it them.
+   */
+  started(projectId: string, container: RunningContainer): Promise<void>
   /** Removes the network of a project when no container is in it. */
   left(projectId: string): Promise<void>
   /** Removes the networks of this server in which no container is. */
@@ -32,7 +42,7 @@ export interface ContainerNetworks {
 export interface ContainerNetwork {
   readonly hostConfig: {
     readonly NetworkMode: string
-    readonly Mounts: readonly { readonly Source: string; readonly [other: string]: unknown }[]
+    readonly Mounts: readonly Mount[]
   }
   /** The beginning of the command: the program that waits until `started` is done. */
   readonly entry: readonly string[]
@@ -40,12 +50,15 @@ export interface ContainerNetwork {
   endpoints(app: string | null): { readonly EndpointsConfig?: object }
 }
 
-/** The network of a container that runs, for another one beside it. */
-export const networkOfContainer = (id: string): ContainerNetwork => ({
-  hostConfig: { NetworkMode: `container:${id}`, Mounts: [] },
-  entry: [],
-  endpoints: () => ({}),
-})
+/**
+ * Returns the network of a container that runs, for another one beside it, which knows the same names.
+ *
+ * @param mounts all those of the container that runs
+ */
+export function networkOfContainer(id: string, mounts: readonly Mount[]): ContainerNetwork {
+  const names = mounts.filter(({ Target }) => Target === hostsInside)
+  return { hostConfig: { NetworkMode: `container:${id}`, Mounts: names }, entry: [], endpoints: () => ({}) }
+}
 
 export interface ContainerNetworksOptions {
   readonly engine: Pick<Engine, 'call'>
@@ -56,6 +69,8 @@ export interface ContainerNetworksOptions {
   readonly range: AddressRange
   /** Null where this machine has no rules for containers. */
   readonly host: HostNetwork | null
+  /** The processes that reach the containers of their project, and that those reach; null where none do. */
+  readonly neighbours: Neighbours | null
   /** Called right before something is made or removed; throws when another server leads. */
   readonly fence: () => void
 }
@@ -72,24 +87,26 @@ interface EngineNetwork {
 const bridgeOption = 'com.docker.network.bridge.name'
 
 export function createContainerNetworks(options: ContainerNetworksOptions): ContainerNetworks {
-  const { host, fence } = options
+  const { host } = options
   const lock = createKeyedLock()
   /** How many containers are about to start in the network of each project. */
   const joining = new Map<string, number>()
   const engine = engineNetworks(options)
+  const names = openProjectNames(options, engine)
 
   const remove = (projectId: string): Promise<boolean> =>
-    lock(projectId, async () => {
-      if (joining.has(projectId)) return false
-      const found = await engine.ofProject(projectId)
-      if (found === undefined) return true
-      fence()
-      return engine.removeEmpty(found.Id)
-    })
-  const sweep = () => sweepWith(engine, remove)
+    lock(projectId, async () => !joining.has(projectId) && removeUnused(options, engine, names, projectId))
+  const refresh = (projectId: string): Promise<void> => lock(projectId, () => names.refresh(projectId))
+  const sweep = async (): Promise<boolean> => {
+    const kept = await names.projects()
+    const isEmpty = await removeAll(new Set([...(await projectsOf(engine)), ...kept]), remove)
+    for (const projectId of await projectsOf(engine)) await refresh(projectId)
+    return isEmpty
+  }
 
   return {
     leadsToLoopback: host !== null,
+    entry: host?.entry ?? null,
 
     async join(projectId, use) {
       joining.set(projectId, (joining.get(projectId) ?? 0) + 1)
@@ -97,22 +114,27 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
         const network = await lock(projectId, async () => {
           const found = (await engine.ofProject(projectId)) ?? (await makeNetwork(options, engine, projectId))
           await host?.prepare(found.Options?.[bridgeOption] ?? '')
-          return found
+          return projectNetwork(found.Id, host?.entry ?? null, await names.open(projectId))
         })
-        return await use(projectNetwork(network.Id, host?.entry ?? null))
+        return await use(network)
       } finally {
         const left = (joining.get(projectId) ?? 1) - 1
         if (left > 0) joining.set(projectId, left)
         else {
           joining.delete(projectId)
-          // No container may have come of it. A network that stays is found at the next start of the server.
+          // No container may have come of it. The next sweep finds a network that stays.
           await remove(projectId).catch(() => undefined)
         }
       }
     },
 
-    started: async (container) => host?.complete(container),
-    left: async (projectId) => void (await remove(projectId)),
+    async started(projectId, container) {
+      await host?.complete(container)
+      await refresh(projectId)
+    },
+    async left(projectId) {
+      if (!(await remove(projectId))) await refresh(projectId)
+    },
     sweep: async () => void (await sweep()),
     publish: async (port) => host?.publish(port),
 
@@ -122,31 +144,65 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
   }
 }
 
+/** Removes the network of a project and its names unless a container is in it; false when one is. */
+async function removeUnused(
+  { fence }: Pick<ContainerNetworksOptions, 'fence'>,
+  engine: Pick<EngineNetworks, 'ofProject' | 'removeEmpty'>,
+  names: Pick<ProjectNames, 'remove'>,
+  projectId: string,
+): Promise<boolean> {
+  const found = await engine.ofProject(projectId)
+  fence()
+  const isRemoved = found === undefined || (await engine.removeEmpty(found.Id))
+  if (isRemoved) await names.remove(projectId)
+  return isRemoved
+}
+
+/** Opens the names by which the containers and the processes of projects find each other. */
+function openProjectNames(
+  { engine: { call }, host, neighbours, dataDirectory, fence }: ContainerNetworksOptions,
+  engine: Pick<EngineNetworks, 'ofProject'>,
+): ProjectNames {
+  if (host === null || neighbours === null) return noProjectNames
+  const containersOf = async (projectId: string): Promise<ProjectContainers | null> => {
+    const found = await engine.ofProject(projectId)
+    if (found === undefined) return null
+    return { bridge: found.Options?.[bridgeOption] ?? '', named: await namedIn({ call }, found.Id) }
+  }
+  return createProjectNames({ neighbours, folder: join(dataDirectory, 'runtime', 'names'), containersOf, fence })
+}
+
 /** Removes the networks of a server that does not run, in which no container is. False when any is left. */
-export function sweepNetworks(options: Pick<ContainerNetworksOptions, 'engine' | 'server'>): Promise<boolean> {
+export async function sweepNetworks(options: Pick<ContainerNetworksOptions, 'engine' | 'server'>): Promise<boolean> {
   const engine = engineNetworks(options)
-  return sweepWith(engine, async (projectId) => {
+  return removeAll(await projectsOf(engine), async (projectId) => {
     const found = await engine.ofProject(projectId)
     return found === undefined || engine.removeEmpty(found.Id)
   })
 }
 
-async function sweepWith(
-  { list }: Pick<EngineNetworks, 'list'>,
+/** The projects that have a network. */
+const projectsOf = async ({ list }: Pick<EngineNetworks, 'list'>): Promise<ReadonlySet<string>> =>
+  new Set((await list()).map(({ Labels }) => Labels?.[projectLabel] ?? ''))
+
+async function removeAll(
+  projects: ReadonlySet<string>,
   remove: (projectId: string) => Promise<boolean>,
 ): Promise<boolean> {
-  const projects = new Set((await list()).map(({ Labels }) => Labels?.[projectLabel] ?? ''))
   const removed = await Promise.all([...projects].map(remove))
   return removed.every(Boolean)
 }
 
-const projectNetwork = (id: string, entry: string | null): ContainerNetwork => ({
+const projectNetwork = (id: string, entry: string | null, names: Mount | null): ContainerNetwork => ({
   hostConfig: {
     NetworkMode: id,
-    Mounts: entry === null ? [] : [{ Type: 'bind', Source: entry, Target: entryInside, ReadOnly: true }],
+    Mounts: [
+      ...(entry === null ? [] : [{ Type: 'bind', Source: entry, Target: entryInside, ReadOnly: true }]),
+      ...(names === null ? [] : [names]),
+    ],
   },
   entry: entry === null ? [] : [entryInside],
-  endpoints: (app) => ({ EndpointsConfig: { [id]: { Aliases: app === null ? [] : [`${app}.internal`] } } }),
+  endpoints: (app) => ({ EndpointsConfig: { [id]: { Aliases: app === null ? [] : [`${app}${nameSuffix}`] } } }),
 })
 
 /** Makes the network of a project at the first addresses, counted from one by chance, that neither a route nor a network has. */

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { AddressRange } from '../../../platform/config.ts'
-import { dotted } from '../../network/addresses.ts'
+import { type BridgeNames, dotted } from '../../network/addresses.ts'
 
 /** The addresses of the network of a project: 253 for containers, and one for the host's end, the bridge. */
 export interface BridgeSubnet {
@@ -22,20 +21,6 @@ export function bridgeSubnet({ first }: AddressRange, index: number): BridgeSubn
 
 /** At most 65,536: the range has a prefix of at least 8 bits. */
 export const bridgeCount = ({ bits }: Pick<AddressRange, 'bits'>): number => 2 ** (prefix - bits)
-
-/** The names of what one server makes for containers; the data directory tells the servers of a machine apart. */
-export interface BridgeNames {
-  /** The nftables table. */
-  readonly table: string
-  /** The beginning of the names of its bridges; not that of the interfaces of processes, which have rules of their own. */
-  readonly interfaces: string
-}
-
-/** @param dataDirectory its absolute path */
-export function bridgeNamesOf(dataDirectory: string): BridgeNames {
-  const hash = createHash('sha256').update(dataDirectory).digest('hex')
-  return { table: `fairlead-${hash.slice(0, 16)}-containers`, interfaces: `fc${hash.slice(0, 8)}` }
-}
 
 /** Returns the name of a bridge: at most 15 characters, the kernel's limit. */
 export const bridgeName = ({ interfaces }: Pick<BridgeNames, 'interfaces'>, index: number): string =>

@@ -1,6 +1,6 @@
+import { inspectImage } from '../calls/images.ts'
 import type { Image } from '../calls/types.ts'
 import type { Engine } from '../engine/engine.ts'
-import { unlessMissing } from '../engine/error.ts'
 import { forgetImage } from '../images/name-image.ts'
 import { baseFilter, isBaseName } from './base-names.ts'
 
@@ -24,8 +24,7 @@ export function createBases(engine: Engine, server: string, fence: () => void): 
     const listed = await engine.call<Listed[]>({ method: 'GET', path: ['images', 'json'], query })
     const found = await Promise.all(
       listed.map(async ({ Id, RepoTags }) => {
-        const path = ['images', Id, 'json']
-        const image = known.get(Id) ?? (await unlessMissing(engine.call<Image>({ method: 'GET', path }), null))
+        const image = known.get(Id) ?? (await inspectImage(engine, Id))
         return image === null ? [] : [{ image, names: (RepoTags ?? []).filter((name) => isBaseName(server, name)) }]
       }),
     )

@@ -1,5 +1,14 @@
 import type { Readable } from 'node:stream'
+import type { Waiters } from '../calls/waiters.ts'
 import type { Engine } from '../engine/engine.ts'
+import { commandLabel, waiterLabel } from '../names.ts'
+
+export interface LayerParts {
+  readonly engine: Engine
+  readonly waiters: Pick<Waiters, 'during'>
+  /** Called right before something is made or removed. */
+  readonly fence: () => void
+}
 
 /** An image that is made of another one and of files. */
 export interface NewLayer {
@@ -16,18 +25,26 @@ export interface NewLayer {
 /**
  * Makes an image without running anything: the files are put into a container that is never started, and that is kept as an image. So
  * no builder is needed, which engines of the future may lack, and no layer is made twice.
- *
- * @param fence called right before something is made or removed
  */
-export async function addLayer(
-  engine: Engine,
-  { from, name, files, settings }: NewLayer,
-  fence: () => void,
+export const addLayer = ({ waiters, ...parts }: LayerParts, layer: NewLayer, signal: AbortSignal): Promise<void> =>
+  waiters.during('layer', (labels) => commit(parts, layer, labels, signal))
+
+/** The labels of a container that is waited for, as the image has them that is made of it. */
+const ofNone = { [commandLabel]: '', [waiterLabel]: '' }
+
+async function commit(
+  { engine, fence }: Omit<LayerParts, 'waiters'>,
+  { from, name, files, settings: { Labels, ...settings } }: NewLayer,
+  waited: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<void> {
   const [repo, tag] = name.split(':')
   fence()
-  const body = { Image: from, Entrypoint: ['/none'], HostConfig: { NetworkMode: 'none' }, ...settings }
+  const body = {
+    ...{ Image: from, Entrypoint: ['/none'], HostConfig: { NetworkMode: 'none' } },
+    ...settings,
+    Labels: { ...Labels, ...waited },
+  }
   const { Id } = await engine.call<{ Id: string }>({ method: 'POST', path: ['containers', 'create'], body, signal })
   try {
     await engine.call({
@@ -40,7 +57,7 @@ export async function addLayer(
     })
     fence()
     const query = { container: Id, repo, tag }
-    await engine.call({ method: 'POST', path: ['commit'], query, body: {}, signal, timeoutMs: 0 })
+    await engine.call({ method: 'POST', path: ['commit'], query, body: { Labels: ofNone }, signal, timeoutMs: 0 })
   } catch (error) {
     // The engine saw the end of a request alone.
     throw files.errored ?? error

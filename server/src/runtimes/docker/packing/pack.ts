@@ -7,18 +7,16 @@ import { type Release, RuntimeError } from '../../runtime.ts'
 import type { PackRelease } from '../../runtimes.ts'
 import type { Containers } from '../calls/containers.ts'
 import type { Image } from '../calls/types.ts'
-import type { Engine } from '../engine/engine.ts'
 import { EngineError } from '../engine/error.ts'
 import { imageOf, labelsOf } from '../names.ts'
 import { type ArchivePart, ArchiveTooLarge, archiveOf } from './archive.ts'
 import type { Bases } from './bases.ts'
-import { addLayer } from './layer.ts'
+import { addLayer, type LayerParts } from './layer.ts'
 import { placeLabel } from './place.ts'
 import { type KnownPrograms, programsImage } from './programs.ts'
 import { type Progress, type SystemSource, systemImage } from './system.ts'
 
-export interface PackParts {
-  readonly engine: Engine
+export interface PackParts extends LayerParts {
   readonly server: string
   readonly containers: Pick<Containers, 'image' | 'listOf' | 'remove'>
   readonly source: SystemSource
@@ -28,7 +26,6 @@ export interface PackParts {
   readonly findBuilt: FindBuilt
   /** The most bytes of a release. */
   readonly mostBytes: number
-  readonly fence: () => void
 }
 
 /** Makes images of releases that were built in folders of this machine. Nothing of a tenant is run for it. */
@@ -65,7 +62,7 @@ export function createPacking(parts: PackParts): Packing {
 
 /** Returns the bytes of the files of the release. */
 async function packOne(parts: PackParts, known: KnownPrograms, release: Release, progress: Progress): Promise<number> {
-  const { engine, server, containers, bases, findBuilt, fence, mostBytes } = parts
+  const { server, containers, bases, findBuilt, mostBytes } = parts
   const { signal } = progress
   const built = await findBuilt(release)
   const system = await systemImage(parts, progress)
@@ -78,7 +75,7 @@ async function packOne(parts: PackParts, known: KnownPrograms, release: Release,
   try {
     // A file that its own user may not read is none that a program of the release could.
     const files = archiveOf({ parts: await partsOf(built, top), reader: readerOf(built), isLenient: true, mostBytes })
-    await addLayer(engine, { from, name, files, settings: settingsOf(server, release, built) }, fence, signal)
+    await addLayer(parts, { from, name, files, settings: settingsOf(server, release, built) }, signal)
   } finally {
     await rm(top, { recursive: true, force: true })
   }

@@ -2,20 +2,16 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BuiltRelease } from '../../built-release.ts'
-import type { Image } from '../calls/types.ts'
-import type { Engine } from '../engine/engine.ts'
-import { unlessMissing } from '../engine/error.ts'
+import { inspectImage } from '../calls/images.ts'
 import { serverLabel } from '../names.ts'
 import { archiveOf } from './archive.ts'
 import { programsName } from './base-names.ts'
-import { addLayer } from './layer.ts'
+import { addLayer, type LayerParts } from './layer.ts'
 import { contentsOf } from './state-of-files.ts'
 import type { Progress } from './system.ts'
 
-export interface ProgramsParts {
-  readonly engine: Engine
+export interface ProgramsParts extends LayerParts {
   readonly server: string
-  readonly fence: () => void
 }
 
 /** The contents of folders of programs, as hashes by their paths. They stay the same while a server runs. */
@@ -29,28 +25,26 @@ export type KnownPrograms = Map<string, string>
  * @returns with `isNew` when it was made now
  */
 export async function programsImage(
-  { engine, server, fence }: ProgramsParts,
+  { server, ...parts }: ProgramsParts,
   known: KnownPrograms,
   system: string,
   { programs, place }: Pick<BuiltRelease, 'programs' | 'place'>,
   { signal }: Pick<Progress, 'signal'>,
 ): Promise<{ readonly name: string; readonly isNew: boolean }> {
-  const find = (image: string) =>
-    unlessMissing(engine.call<Image>({ method: 'GET', path: ['images', image, 'json'], signal }), null)
-  const base = await find(system)
+  const base = await inspectImage(parts.engine, system)
   const key = JSON.stringify([programs, place.bin])
   const contents = known.get(key) ?? `${await contentsOf(programs)} ${await scriptsIn(place.bin)}`
   known.set(key, contents)
   const state = [base?.Id, key, contents]
   const hash = createHash('sha256').update(JSON.stringify(state))
   const name = programsName(server, hash.digest('hex').slice(0, 16))
-  if ((await find(name)) !== null) return { name, isNew: false }
+  if ((await inspectImage(parts.engine, name)) !== null) return { name, isNew: false }
   const files = archiveOf({
     parts: [{ folder: '/', paths: programs.map((path) => path.slice(1)) }],
     reader: null,
     mostBytes: Number.POSITIVE_INFINITY,
   })
-  await addLayer(engine, { from: system, name, files, settings: { Labels: { [serverLabel]: server } } }, fence, signal)
+  await addLayer(parts, { from: system, name, files, settings: { Labels: { [serverLabel]: server } } }, signal)
   return { name, isNew: true }
 }
 

@@ -5,9 +5,8 @@ import { join } from 'node:path'
 import { imageName, parseImageReference } from '../../../contract/image-reference.ts'
 import type { SystemEntry } from '../../../platform/machine/sandbox/system.ts'
 import { RuntimeError } from '../../runtime.ts'
-import type { Image } from '../calls/types.ts'
+import { inspectImage } from '../calls/images.ts'
 import type { Engine } from '../engine/engine.ts'
-import { unlessMissing } from '../engine/error.ts'
 import { readJsonLines } from '../engine/streams.ts'
 import { pullError } from '../images/errors.ts'
 import { nameImage } from '../images/name-image.ts'
@@ -43,9 +42,6 @@ export function systemImage(parts: SystemParts, progress: Progress): Promise<str
   return 'reference' in source ? namedSystem(parts, source.reference, progress) : ownSystem(parts, source, progress)
 }
 
-const find = (engine: Engine, name: string) =>
-  unlessMissing(engine.call<Image>({ method: 'GET', path: ['images', name, 'json'] }), null)
-
 /** The image has a name of this server's own, by which the engine keeps it when its tag names another one. */
 async function namedSystem(
   { engine, server, fence }: SystemParts,
@@ -53,8 +49,8 @@ async function namedSystem(
   { say, signal }: Progress,
 ): Promise<string> {
   const name = systemName(server, createHash('sha256').update(reference).digest('hex').slice(0, 16))
-  if ((await find(engine, name)) !== null) return name
-  if ((await find(engine, reference)) === null) {
+  if ((await inspectImage(engine, name)) !== null) return name
+  if ((await inspectImage(engine, reference)) === null) {
     await say(`Pulling ${reference}, the base of containers (FAIRLEAD_DOCKER_BASE)`)
     await pull(engine, reference, fence, signal)
   }
@@ -97,7 +93,7 @@ async function ownSystem(
   const state = await stateOf(paths)
   const hash = createHash('sha256').update(JSON.stringify([state, listed]))
   const name = systemName(server, hash.digest('hex').slice(0, 16))
-  if ((await find(engine, name)) !== null) return name
+  if ((await inspectImage(engine, name)) !== null) return name
   const begun = performance.now()
   await say('Importing the programs of this machine as the base of containers, once until they change')
   const top = await mkdtemp(join(tmpdir(), 'fairlead-base-'))
@@ -122,7 +118,7 @@ async function ownSystem(
   } finally {
     await rm(top, { recursive: true, force: true })
   }
-  const megabytes = Math.round(((await find(engine, name))?.Size ?? 0) / 1_000_000)
+  const megabytes = Math.round(((await inspectImage(engine, name))?.Size ?? 0) / 1_000_000)
   await say(`The base of containers has ${megabytes} MB, and took ${Math.round((performance.now() - begun) / 1000)} s`)
   return name
 }

@@ -11,6 +11,7 @@ import {
   subnetCount,
 } from '../../network/addresses.ts'
 import { policyOf, publishPort, setHostTable } from '../../network/host-table.ts'
+import type { Neighbours } from '../../network/neighbours.ts'
 import type { Reach } from '../../network/reach.ts'
 import { readResolvers } from '../../network/resolvers.ts'
 import { insideRules, mirrorRules, type Policy } from '../../network/rules.ts'
@@ -45,6 +46,8 @@ export interface Networks {
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
   /** Returns the folder with the file `hosts` that the apps of a project see; null where they do not reach each other. */
   hostsOf(projectId: string): string | null
+  /** Sets which containers apps reach; null where networks have no addresses. */
+  readonly neighbours: Neighbours | null
   /** Returns the program that enters the network of a running process, with its arguments. */
   enterThatOf(pid: number): string[]
   /**
@@ -122,6 +125,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
 
     introduce: projects.introduce,
     hostsOf: projects.hostsOf,
+    neighbours: projects.neighbours,
     enterThatOf: (pid) => [tools.nsenter, `--net=/proc/${pid}/ns/net`, '--'],
     redirect: async () => undefined,
     remove,

@@ -83,6 +83,7 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
     // The apps of all networks would be the same user's of this machine.
     introduce: async (network) => network,
     hostsOf: () => null,
+    neighbours: null,
     enterThatOf: (pid) => enterThatOf(tools, pid),
     async redirect({ pid }, ports) {
       const [first = '', ...rest] = enterThatOf(tools, pid)

@@ -1,5 +1,6 @@
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { hostsLine, type ProjectContainers } from '../../network/neighbours.ts'
 
 /** An app's network among those of its project. */
 export interface Member {
@@ -22,9 +23,14 @@ export interface ProjectFiles {
   remove(address: string): Promise<(Member & { readonly isLast: boolean }) | null>
   /** The folder with the file `hosts`, which exists while the project has a member. */
   folderOf(projectId: string): string
+  /** The containers of each project that has any. */
+  containers(): ReadonlyMap<string, ProjectContainers>
+  /** Sets the containers of a project, in place of those from before; null for none. */
+  setContainers(projectId: string, containers: ProjectContainers | null): Promise<void>
 }
 
 const marker = '# Apps of this project'
+const containersMarker = '# Containers of this project, at '
 /** A network that has no name is a comment. */
 const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
 
@@ -36,6 +42,7 @@ const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
  */
 export async function openProjectFiles(folder: string, exists: (address: string) => boolean): Promise<ProjectFiles> {
   const projects = new Map<string, readonly Member[]>()
+  const containers = new Map<string, ProjectContainers>()
   const folderOf = (projectId: string) => join(folder, projectId)
 
   const othersOf = ({ projectId, address }: Member): readonly Member[] =>
@@ -53,13 +60,16 @@ export async function openProjectFiles(folder: string, exists: (address: string)
     await chmod(folderOf(projectId), 0o755)
     const system = await readFile('/etc/hosts', 'utf8').catch(() => '')
     // Apps that run see the file under its name: all of it at once.
-    await writeFile(`${path}.new`, hostsFile(system, members), { mode: 0o644 })
+    const text = hostsFile(system, members, containers.get(projectId) ?? null)
+    await writeFile(`${path}.new`, text, { mode: 0o644 })
     await chmod(`${path}.new`, 0o644)
     await rename(`${path}.new`, path)
   }
 
   for (const projectId of await readdir(folder).catch(() => [])) {
     const written = await readFile(join(folderOf(projectId), 'hosts'), 'utf8').catch(() => '')
+    const known = containersIn(written)
+    if (known !== null) containers.set(projectId, known)
     await set(
       projectId,
       membersIn(written, projectId).filter(({ address }) => exists(address)),
@@ -79,19 +89,41 @@ export async function openProjectFiles(folder: string, exists: (address: string)
     },
 
     folderOf,
+    containers: () => containers,
+
+    async setContainers(projectId, found) {
+      if (found === null) containers.delete(projectId)
+      else containers.set(projectId, found)
+      const members = projects.get(projectId)
+      if (members !== undefined) await set(projectId, members)
+    },
   }
 }
 
-/** Returns the file with the machine's own names and those of the members, the oldest first. */
-function hostsFile(system: string, members: readonly Member[]): string {
-  const lines = members.map(({ address, name }) => (name === null ? `# ${address}` : `${address} ${name}.internal`))
-  return [system.trimEnd(), marker, ...lines, ''].join('\n')
+/** Returns the file with the machine's own names, those of the members, the oldest first, and those of containers. */
+function hostsFile(system: string, members: readonly Member[], containers: ProjectContainers | null): string {
+  const lines = members.map(({ address, name }) => (name === null ? `# ${address}` : hostsLine({ address, name })))
+  const others = (containers?.named ?? []).map(hostsLine)
+  const bridge = containers === null ? [] : [`${containersMarker}${containers.bridge}`]
+  return [system.trimEnd(), marker, ...lines, ...bridge, ...others, ''].join('\n')
 }
 
 function membersIn(hosts: string, projectId: string): Member[] {
   const [, own = ''] = hosts.split(`${marker}\n`)
-  return own.split('\n').flatMap((line) => {
+  const [members = ''] = own.split(containersMarker)
+  return linesIn(members).map((line) => ({ projectId, ...line }))
+}
+
+function containersIn(hosts: string): ProjectContainers | null {
+  const [, own] = hosts.split(containersMarker)
+  const [bridge = ''] = own?.split('\n') ?? []
+  if (own === undefined) return null
+  return { bridge, named: linesIn(own).flatMap(({ name, address }) => (name === null ? [] : [{ name, address }])) }
+}
+
+function linesIn(text: string): Pick<Member, 'name' | 'address'>[] {
+  return text.split('\n').flatMap((line) => {
     const [, , address, name] = memberLine.exec(line) ?? []
-    return address === undefined ? [] : [{ projectId, address, name: name ?? null }]
+    return address === undefined ? [] : [{ address, name: name ?? null }]
   })
 }
