@@ -74,6 +74,35 @@ it('tries every endpoint of a release for a GET before it answers 502', async ()
   for (let i = 0; i < 8; i += 1) expect((await ask(port)).body).toBe('well')
 })
 
+it('asks another instance, once, when one takes a connection and ends without a byte, if that does no harm', async () => {
+  let ended = 0
+  const ending = await startRawApp(scope, (socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      ended += 1
+      socket.resetAndDestroy()
+    })
+  })
+  const alive = await named('alive')
+  const { gateway, port } = await startGateway(scope, {
+    upstream: { deploymentId: 'dep_1', endpoints: [...ending.endpoints, ...alive.upstream.endpoints] },
+  })
+  for (const method of ['GET', 'OPTIONS', 'DELETE', 'GET', 'OPTIONS', 'DELETE']) {
+    expect([method, (await ask(port, { method })).body]).toEqual([method, 'alive'])
+  }
+  const statuses = [await ask(port, { method: 'POST' }), await ask(port, { method: 'POST' })].map(
+    ({ status }) => status,
+  )
+  expect(statuses.sort()).toEqual([200, 502])
+
+  const [first, ...rest] = [...ending.endpoints, ...ending.endpoints, ...ending.endpoints]
+  if (first === undefined) throw new Error('no endpoint')
+  await gateway.route('app', { deploymentId: 'dep_2', endpoints: [first, ...rest] })
+  ended = 0
+  expect((await ask(port)).status).toBe(502)
+  expect(ended).toBe(2)
+})
+
 it('reports no refusal of a release that is no longer routed', async () => {
   const next = await startApp(scope, (_, res) => res.end('next'))
   const dead = upstreamAt(await freePort())

@@ -80,9 +80,12 @@ function onAnswerClosed(exchange: Exchange): void {
   settle(exchange)
 }
 
-/** Sends the request once more: to the release that has the address by now, which may be a static site. */
+/**
+ * Sends the request once more: to the release that has the address by now, which may be a static site, and to another
+ * instance than before where there is one.
+ */
 function attemptAgain(exchange: Exchange, next: Backend, cutThis: () => void): void {
-  const place = next.site ?? next.pick()
+  const place = next.site ?? next.pick(exchange.instance)
   exchange.leaveInstance()
   exchange.leaveInstance = place.running.add(cutThis)
   exchange.backend = next

@@ -39,8 +39,10 @@ function sendAgain(exchange: Exchange): boolean {
   if (outgoing.unconnected()) {
     if (!(head.method === 'GET' || head.method === 'HEAD') || !mayConnectElsewhere(exchange, current)) return false
   } else {
-    // The app may close an unused connection in the moment in which it is used again.
-    if (exchange.resent || !outgoing.reused || !IDEMPOTENT.has(head.method)) return false
+    // The app may close an unused connection in the moment in which it is used again. An instance that ends may still take a
+    // connection that it never reads from: then another one is asked.
+    const another = current !== exchange.backend || current.size > 1
+    if (exchange.resent || !(outgoing.reused || another) || !IDEMPOTENT.has(head.method)) return false
     exchange.resent = true
   }
   if (current === null) answerUnavailable(exchange.res)

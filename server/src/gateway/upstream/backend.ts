@@ -50,9 +50,9 @@ export interface Backend {
   readonly size: number
   /**
    * Returns the instance for the next request: the one with the fewest requests, in turn among equals. One that is ejected
-   * gets none while another one is not.
+   * gets none while another one is not, and `failed`, which has just not answered, none while there is another one.
    */
-  pick(): Instance
+  pick(failed?: Instance): Instance
   /** Set when clients stay at their instances. */
   readonly sticky: StickyInstances | null
   /** Notes that an instance has refused a connection: it is ejected until it takes one, if there are others. */
@@ -94,10 +94,10 @@ export function createBackend(
     site,
     size: instances.length,
     sticky: upstream.sticky === undefined || site !== null ? null : stickyInstances(upstream.sticky, instances),
-    pick() {
+    pick(failed) {
       const [only] = instances
       if (instances.length === 1) return only as Instance
-      const at = leastBusy(instances, turn)
+      const at = leastBusy(instances, turn, failed)
       turn = (at + 1) % instances.length
       return instances[at] as Instance
     },
@@ -125,13 +125,17 @@ function stickyInstances({ cookie, keys }: Sticky, instances: readonly Instance[
   }
 }
 
-/** Returns the place of the instance with the fewest requests, the first such from `turn` on; `turn` when all are ejected. */
-function leastBusy(instances: readonly Instance[], turn: number): number {
+/**
+ * Returns the place of the instance with the fewest requests, the first such from `turn` on; `turn` when all but `failed` are
+ * ejected.
+ */
+function leastBusy(instances: readonly Instance[], turn: number, failed: Instance | undefined): number {
   let [best, fewest] = [turn, Number.POSITIVE_INFINITY]
   for (let step = 0; step < instances.length; step += 1) {
     const at = (turn + step) % instances.length
-    const { ejection, running } = instances[at] as Instance
-    if (ejection.isActive() || running.size() >= fewest) continue
+    const instance = instances[at] as Instance
+    const { ejection, running } = instance
+    if (instance === failed || ejection.isActive() || running.size() >= fewest) continue
     best = at
     fewest = running.size()
   }
