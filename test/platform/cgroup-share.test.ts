@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { withoutLast } from '../../server/src/platform/cgroups/cores.ts'
 import {
   type CpuSample,
   leastCores,
@@ -79,8 +80,22 @@ describe('the share of groups that give way', () => {
   })
 })
 
+const byNumber = (one: number, other: number) => one - other
+
+/** Returns cores as the kernel writes them, two or more in a row as a range. */
+function listOf(cores: readonly number[]): string {
+  const ranges: [number, number][] = []
+  for (const core of cores) {
+    const last = ranges.at(-1)
+    if (last?.[1] === core - 1) last[1] = core
+    else ranges.push([core, core])
+  }
+  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',')
+}
+
 describe('a folder of groups that give way', () => {
-  const open = (hierarchy: Hierarchy, isOwn = false) => openYielding({ hierarchy, isOwn }, 'server', silentLogger)
+  const open = (hierarchy: Hierarchy, isOwn = false) =>
+    openYielding({ hierarchy, isOwn }, 'server', { leavesCore: () => false, logger: silentLogger })
   const valueIn = (...path: string[]) => readFile(join(...path), 'utf8').catch(() => null)
 
   async function version1() {
@@ -132,6 +147,62 @@ describe('a folder of groups that give way', () => {
     await yielding?.close()
   })
 
+  test('has all cores, or all but one, with the folders that an engine has made in it, in version 1', async () => {
+    const { directory, hierarchy } = await version1()
+    await using _ = directory
+    const cores = join(directory.path, 'cpuset')
+    await mkdir(cores)
+    await writeFile(join(cores, 'cpuset.cpus'), '0-3\n')
+    await writeFile(join(cores, 'cpuset.mems'), '0\n')
+    let leavesCore = true
+    const place = { hierarchy: { ...hierarchy, cores }, isOwn: false }
+    const yielding = await openYielding(place, 'server', { leavesCore: () => leavesCore, logger: silentLogger })
+    expect(yielding?.join).toContain(join(cores, 'server', 'cgroup.procs'))
+    expect(await valueIn(cores, 'server', 'cpuset.mems')).toBe('0')
+    const step = join(cores, 'server', 'engine', 'step')
+    await mkdir(step, { recursive: true })
+    const groups = await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding)
+    await groups?.make('a', limits)
+    for (const folder of [join(cores, 'server'), step]) {
+      await vi.waitFor(async () => expect(await valueIn(folder, 'cpuset.cpus')).toBe('0-2'))
+    }
+    leavesCore = false
+    for (const folder of [join(cores, 'server'), step]) {
+      await vi.waitFor(async () => expect(await valueIn(folder, 'cpuset.cpus')).toBe('0-3'), 30_000)
+    }
+    await yielding?.close()
+  })
+
+  test('has the cores of the folder in version 2, and those of the one above when it is not to leave any', async () => {
+    await using directory = await temporaryDirectory()
+    const { path } = directory
+    const folders = { memory: path, cpu: path, pids: path, freezer: path }
+    await writeFile(join(path, 'cgroup.controllers'), 'cpuset cpu memory pids\n')
+    await writeFile(join(path, 'cpuset.cpus.effective'), '0-1\n')
+    let leavesCore = true
+    const place = { hierarchy: { version: 2 as const, folders }, isOwn: false }
+    const yielding = await openYielding(place, 'server', { leavesCore: () => leavesCore, logger: silentLogger })
+    expect(await valueIn(path, 'cgroup.subtree_control')).toBe('+cpuset')
+    // The kernel writes this.
+    await writeFile(join(path, 'server', 'cgroup.controllers'), 'cpu memory pids\n')
+    await (await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding))?.make('a', limits)
+    await vi.waitFor(async () => expect(await valueIn(path, 'server', 'cpuset.cpus')).toBe('0'))
+    leavesCore = false
+    await vi.waitFor(async () => expect(await valueIn(path, 'server', 'cpuset.cpus')).toBe('\n'), 30_000)
+    await yielding?.close()
+  })
+
+  test('leaves the last core of a list, if there is another one', () => {
+    const lists = fc
+      .uniqueArray(fc.integer({ min: 0, max: 200 }), { minLength: 1 })
+      .map((each) => each.toSorted(byNumber))
+    fc.assert(
+      fc.property(lists, (cores) => {
+        expect(withoutLast(listOf(cores))).toBe(listOf(cores.length === 1 ? cores : cores.slice(0, -1)))
+      }),
+    )
+  })
+
   test('is counted where version 1 has the CPU and its time in one folder', async () => {
     await using directory = await temporaryDirectory()
     const { path } = directory
@@ -144,7 +215,7 @@ describe('a folder of groups that give way', () => {
   })
 
   test('does not exist where there is no place for groups', async () => {
-    expect(await openYielding(null, 'server', silentLogger)).toBeNull()
+    expect(await openYielding(null, 'server', { leavesCore: () => false, logger: silentLogger })).toBeNull()
     expect(await open({ version: 1, folders: {} })).toBeNull()
   })
 })

@@ -57,6 +57,15 @@ describe('the hierarchy for groups', () => {
     expect(parseHierarchy('2:cpu:/\n1:cpuacct:/a\n', apart, 'top')?.cpuTime).toBeUndefined()
   })
 
+  test('tells where version 1 sets the cores of groups', () => {
+    const mounts = lines(
+      '30 20 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu',
+      '31 20 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset',
+    )
+    expect(parseHierarchy('2:cpu:/\n1:cpuset:/\n', mounts, 'top')?.cores).toBe('/sys/fs/cgroup/cpuset/')
+    expect(parseHierarchy('2:cpu:/\n1:cpuset:/a\n', mounts, 'top')?.cores).toBeUndefined()
+  })
+
   test('a service makes groups in the unit beside its own', () => {
     const group = '/sys/fs/cgroup/system.slice/fairlead-apps.service'
     const found = parseHierarchy('0::/system.slice/fairlead.service\n', second, 'fairlead-apps.service')

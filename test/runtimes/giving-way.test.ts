@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { withoutLast } from '../../server/src/platform/cgroups/cores.ts'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import {
   closeGroups,
@@ -32,10 +33,17 @@ const build = ['node', '-e', `while (process.cpuUsage().user < ${buildSeconds * 
  */
 const leastPart = 0.01
 
+/** Returns the list of the cores that a process may run on. */
+async function coresOf(pid: number): Promise<string> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? ''
+}
+
 describe.skipIf(!usable.includes('cpu'))('a build', () => {
   let bench: Bench
   let host: HostCapabilities
   let runtime: Runtime
+  let leavesCore = false
   beforeAll(async () => {
     bench = await createBench()
     host = await detectCapabilities({
@@ -45,6 +53,7 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
       isRoot: process.getuid?.() === 0,
       programs: bench.programs,
       network: null,
+      leavesCore: () => leavesCore,
       logger: silentLogger,
     })
     runtime = bench.newRuntime({ uids: identities[0]?.uids ?? null, host })
@@ -70,6 +79,30 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     const built = bench.build(runtime, release, [busy], over.signal).catch(() => undefined)
     await vi.waitFor(async () => expect(await host.builds?.processesOf(`${release.id}.build`)).not.toEqual([]), 30_000)
     await vi.waitFor(async () => expect(await idle()).toBe('1'), 30_000)
+    over.abort(new Error('enough'))
+    await built
+    await runtime.releases.remove(release)
+  })
+
+  test('leaves a core to everything else for as long as it is asked to', async ({ skip }) => {
+    const all = await coresOf(process.pid)
+    if (availableParallelism() === 1 || hierarchy?.cores === undefined) skip('one core, or cores that cannot be set')
+    const release = await bench.release(runtime, 'unruly')
+    const over = new AbortController()
+    const built = bench.build(runtime, release, [busy], over.signal).catch(() => undefined)
+    const cores = async () => {
+      const pids = (await host.builds?.processesOf(`${release.id}.build`)) ?? []
+      expect(pids).not.toEqual([])
+      return new Set(await Promise.all(pids.map(coresOf)))
+    }
+    await vi.waitFor(cores, 30_000)
+    for (const [leaves, expected] of [
+      [true, withoutLast(all)],
+      [false, all],
+    ] as const) {
+      leavesCore = leaves
+      await vi.waitFor(async () => expect(await cores()).toEqual(new Set([expected])), 30_000)
+    }
     over.abort(new Error('enough'))
     await built
     await runtime.releases.remove(release)

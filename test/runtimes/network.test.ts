@@ -83,6 +83,7 @@ async function fixture(reach: Reach = noReach): Promise<Fixture> {
       isRoot: true,
       programs: bench.programs,
       network: { range: testNetwork, reach, ports: releasePorts },
+      leavesCore: () => false,
       logger: { warn: () => expect.fail('no networks'), error: expect.fail },
     })
   const host = await later()

@@ -355,6 +355,7 @@ test.skipIf(!usable.includes('pids'))('processes beyond the limit end a build, a
     isRoot: process.getuid?.() === 0,
     programs: bench.programs,
     network: null,
+    leavesCore: () => false,
     logger: silentLogger,
   })
   const { uids } = identities[0] ?? { uids: null }

@@ -34,6 +34,7 @@ describeRuntime(
       isRoot: process.getuid?.() === 0,
       programs: bench.programs,
       network: { range: testNetwork, reach: noReach, ports: releasePorts },
+      leavesCore: () => false,
       logger: silentLogger,
     })
     return {

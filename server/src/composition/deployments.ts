@@ -1,4 +1,5 @@
 import type { Apps } from '../apps/apps.ts'
+import { createDemand } from '../apps/metrics/demand.ts'
 import type { Metrics } from '../apps/metrics/metrics.ts'
 import { latestUsage } from '../apps/metrics/read.ts'
 import type { Traffic } from '../apps/traffic.ts'
@@ -219,9 +220,13 @@ export async function leadDeployments(
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
   const runAs = await composeGatewayUser(composition)
-  const gateway = await composeGateway(composition, { ...given, runAs })
+  const demand = createDemand()
+  const gateway = await composeGateway(composition, { ...given, demand, runAs })
   const caches = composeCaches(composition)
-  const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, runAs?.user ?? null)
+  const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
+    siteReader: runAs?.user ?? null,
+    isBusy: demand.isHigh,
+  })
   const services: DeploymentServices = {
     apps: leadApps(composition, gateway, publish),
     runtimes,

@@ -1,4 +1,5 @@
 import type { Apps } from '../apps/apps.ts'
+import type { Demand } from '../apps/metrics/demand.ts'
 import type { Metrics } from '../apps/metrics/metrics.ts'
 import type { Traffic } from '../apps/traffic.ts'
 import {
@@ -34,17 +35,19 @@ export async function composeGatewayUser({ config, state, logger }: Composition)
   return { user, setpriv, hasLowPorts: lowest < 1024, ...program }
 }
 
-/** Connects to the gateway as the leader of an epoch, and adds its counts to the traffic and the metrics of the apps. */
+/** Connects to the gateway as the leader of an epoch, and adds its counts to the traffic, the metrics and the demand of the apps. */
 export async function composeGateway(
   { config, logger, state, stack }: Composition,
   {
     traffic,
     metrics,
+    demand,
     epoch,
     runAs,
   }: {
     readonly traffic: Pick<Traffic, 'add'>
     readonly metrics: Pick<Metrics, 'count'>
+    readonly demand: Pick<Demand, 'count'>
     readonly epoch: number
     readonly runAs: RunAs | null
   },
@@ -72,6 +75,7 @@ export async function composeGateway(
   const count = async () => {
     const counted = await gateway.takeTraffic()
     metrics.count(counted)
+    demand.count(counted)
     await traffic.add(counted)
   }
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })

@@ -43,13 +43,14 @@ export interface RuntimeParts {
  * Makes the runtimes that build and run releases.
  *
  * @param fence called right before they start, end or remove something; throws when another server leads
- * @param siteReader the user of the gateway; `null` where that is the user of the server
+ * @param gateway.siteReader the user of the gateway; `null` where that is the user of the server
+ * @param gateway.isBusy true while apps are asked so often that builds leave them a core
  */
 export async function composeRuntimes(
   composition: Composition,
   caches: Caches,
   fence: () => void,
-  siteReader: OsUser | null,
+  { siteReader, isBusy }: { readonly siteReader: OsUser | null; readonly isBusy: () => boolean },
 ): Promise<RuntimeParts> {
   const { config, logger, state, stack, moreRuntimes = [] } = composition
   const { directory } = state
@@ -73,6 +74,7 @@ export async function composeRuntimes(
       config.appNetwork === null
         ? null
         : { range: config.appNetwork, reach: await configuredReach(config), ports: config.deploys.releasePorts },
+    leavesCore: isBusy,
     logger,
   })
   stack.defer('control groups', () => closeGroups(host))

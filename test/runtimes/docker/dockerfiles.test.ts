@@ -1,5 +1,7 @@
 import { readdir } from 'node:fs/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { availableParallelism } from 'node:os'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { withoutLast } from '../../../server/src/platform/cgroups/cores.ts'
 import { findRunningDaemons } from '../../../server/src/runtimes/docker/dockerfiles/daemon/record.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { type Fixture, fixture, noDockerfiles, runIn } from './dockerfiles.ts'
@@ -48,6 +50,35 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     const wrong = await docker.build({ Dockerfile: 'FROM fairlead-test/small\nRAN true' })
     expect(wrong).toMatchObject({ code: 1, image: null })
     expect(wrong.log).toContain('RAN')
+  })
+
+  it('leaves a core to everything else, in its steps, for as long as it is asked to', async ({ skip }) => {
+    if (availableParallelism() === 1) skip('there is one core')
+    const cores = 'cores() { while read -r name list; do [ $name = Cpus_allowed_list: ] && echo $list; done; }'
+    const wait = (until: string) => `until [ "$(cores < /proc/self/status)" ${until} "$all" ]; do sleep 0.1; done`
+    const script = [
+      cores,
+      'all=$(cores < /proc/self/status)',
+      'echo "at first: $all"',
+      wait('!='),
+      'echo "then: $(cores < /proc/self/status)"',
+      wait('='),
+      'echo "at last: $(cores < /proc/self/status)"',
+    ]
+    const building = docker.build({
+      'script.sh': script.join('\n'),
+      Dockerfile: 'COPY script.sh /\nRUN bash /script.sh',
+    })
+    try {
+      await vi.waitFor(async () => expect(await docker.lastLog()).toContain('at first: '), 60_000)
+      docker.leaveCore(true)
+      await vi.waitFor(async () => expect(await docker.lastLog()).toContain('then: '), 60_000)
+    } finally {
+      docker.leaveCore(false)
+    }
+    const { code, log } = await building
+    const [first, left, last] = ['at first', 'then', 'at last'].map((name) => log.split(`${name}: `)[1]?.split('\n')[0])
+    expect({ code, left, last }).toEqual({ code: 0, left: withoutLast(first ?? ''), last: first })
   })
 
   it('is given variables when a step mounts them, and none is in the image', async () => {

@@ -98,6 +98,8 @@ export interface Fixture extends AsyncDisposable {
   readonly folder: string
   /** Lists the control groups of builds. */
   groups(): Promise<string[]>
+  /** Says whether builds are to leave a core from now on; at the beginning they are not. */
+  leaveCore(leaves: boolean): void
   /** Builds a Dockerfile. The first line of one without `FROM` is that of the base image. */
   build(files: Files, options?: BuildOptions): Promise<Built>
   /** Returns the log of the build that began last, also of one that was rejected. */
@@ -129,7 +131,7 @@ export async function fixture({
     environment,
     bases: [baseImage],
   }
-  const { builds, folder, sourceOf, groups } = cleanup.use(await openBuilds(dockerd.engine, options))
+  const { builds, folder, sourceOf, groups, leaveCore } = cleanup.use(await openBuilds(dockerd.engine, options))
   const owned = cleanup.move()
 
   let lastLogFile = ''
@@ -139,6 +141,7 @@ export async function fixture({
     lastLog: () => readFile(lastLogFile, 'utf8'),
     folder,
     groups,
+    leaveCore,
     async kill(files, text) {
       const release = releaseOf('app_killed')
       await writeTree(sourceOf(release), files)

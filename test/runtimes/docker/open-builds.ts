@@ -21,6 +21,8 @@ export interface OpenBuilds extends AsyncDisposable {
   sourceOf(release: ReleaseRef): string
   /** Lists the control groups of builds. */
   groups(): Promise<string[]>
+  /** Says whether builds are to leave a core from now on; at the beginning they are not. */
+  leaveCore(leaves: boolean): void
 }
 
 export interface OpenBuildsOptions {
@@ -44,9 +46,13 @@ export async function partsOf(
   directory: string,
   networks: Parameters<typeof findParts>[0]['networks'],
   environment: Readonly<Record<string, string>> = {},
+  leavesCore = () => false,
 ): Promise<TestParts> {
   const place = await placeOfBuilds(null)
-  const yielding = await openYielding(place, yieldingName(directory), { error: () => undefined })
+  const yielding = await openYielding(place, yieldingName(directory), {
+    leavesCore,
+    logger: { error: () => undefined },
+  })
   const hierarchy = place?.hierarchy ?? null
   const found = await findParts({ isRoot: true, networks, hierarchy, yielding, environment, fence: () => undefined })
   return { ...found, yielding }
@@ -59,7 +65,8 @@ export async function openBuilds(engine: Engine, options: OpenBuildsOptions): Pr
   const networks: Networks | string = await tryNetworks({ tools, dataDirectory: directory, range, reach })
   if (typeof networks === 'string') throw new Error(networks)
   const folder = join(directory, 'builds')
-  const found = await partsOf(directory, networks, environment)
+  let leaves = false
+  const found = await partsOf(directory, networks, environment, () => leaves)
   const sourceOf = ({ id }: ReleaseRef) => join(directory, 'sources', id)
   await mkdir(join(directory, 'sources'), { recursive: true })
   const caches = createCaches({ mostEachBytes: 1e9, mostAllBytes: 1e10, list: async () => [] })
@@ -73,6 +80,9 @@ export async function openBuilds(engine: Engine, options: OpenBuildsOptions): Pr
       const folders = new Set(Object.values(found.yielding?.hierarchy.folders ?? {}))
       const lists = [...folders].map((each) => readdir(join(each, 'dockerfiles'), { withFileTypes: true }))
       return (await Promise.all(lists)).flat().flatMap((each) => (each.isDirectory() ? [each.name] : []))
+    },
+    leaveCore(now) {
+      leaves = now
     },
     async [Symbol.asyncDispose]() {
       if (found.ok) await found.parts.groups.sweep()

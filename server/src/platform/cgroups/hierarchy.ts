@@ -10,13 +10,15 @@ export interface Hierarchy {
   readonly folders: GroupFolders
   /** The folder in which version 1 counts the CPU time of groups. In version 2 every group counts its own. */
   readonly cpuTime?: string
+  /** The folder in which version 1 sets the cores of groups. In version 2 every group can have cores of its own. */
+  readonly cores?: string
 }
 
 /** A folder for each controller. */
 export type GroupFolders = Readonly<Partial<Record<Controller, string>>>
 
-/** The controller of version 1 that counts CPU time. It limits nothing. */
-const counting = 'cpuacct'
+/** The controllers of version 1 that only groups which give way are in: they count the CPU time, and set the cores. */
+const [counting, placing] = ['cpuacct', 'cpuset']
 
 /**
  * Returns where this process may make groups, by `/proc/self/cgroup` and `/proc/self/mountinfo` (proc(5)); `null` when
@@ -40,6 +42,7 @@ export function parseHierarchy(
   const paths = place === 'delegated' ? withoutOwnGroups(own) : place === 'top' ? own : pathsOfUnit(own, place)
   const first: Partial<Record<Controller, string>> = {}
   let cpuTime: string | undefined
+  let cores: string | undefined
   let second: string | undefined
   for (const line of mountinfo.split('\n')) {
     const { root, point, type, options } = parseMount(line)
@@ -55,9 +58,10 @@ export function parseHierarchy(
       if (folder !== undefined) first[controller] ??= folder
     }
     if (options.includes(counting)) cpuTime ??= folderFor(paths.get(counting))
+    if (options.includes(placing)) cores ??= folderFor(paths.get(placing))
   }
   if (Object.keys(first).length > 0) {
-    return { version: 1, folders: first, ...(cpuTime === undefined ? {} : { cpuTime }) }
+    return { version: 1, folders: first, ...(cpuTime && { cpuTime }), ...(cores && { cores }) }
   }
   if (second === undefined) return null
   return { version: 2, folders: { memory: second, cpu: second, pids: second, freezer: second } }
@@ -104,7 +108,7 @@ function pathsOfUnit(own: ReadonlyMap<string, string>, unit: string): ReadonlyMa
   // Version 1 has a hierarchy for systemd's own records; in the others the server may be at the top.
   const path = own.get('name=systemd') ?? own.get('')
   if (path === undefined || path === '/') return new Map()
-  return new Map(['', ...controllers, counting].map((name) => [name, join(dirname(path), unit)]))
+  return new Map(['', ...controllers, counting, placing].map((name) => [name, join(dirname(path), unit)]))
 }
 
 function parseMount(line: string): { root: string; point: string; type: string | undefined; options: string[] } {

@@ -73,7 +73,8 @@ export async function removeGroup(folder: string): Promise<void> {
   }
 }
 
-async function foldersIn(folder: string): Promise<string[]> {
+/** Returns the names of the groups in a folder; none when it does not exist. */
+export async function foldersIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 }

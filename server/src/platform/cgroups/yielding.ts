@@ -2,6 +2,7 @@ import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from '../logger.ts'
 import { startPeriodic } from '../periodic.ts'
+import { type Cores, openCores } from './cores.ts'
 import type { Hierarchy } from './hierarchy.ts'
 import { listingFolder } from './kill.ts'
 import { type Layout, makeLayout } from './layout.ts'
@@ -34,6 +35,12 @@ export interface YieldingPlace {
   readonly isOwn: boolean
 }
 
+export interface YieldingOptions {
+  /** True while the groups are to leave a core to others, besides giving way to them. */
+  readonly leavesCore: () => boolean
+  readonly logger: Pick<Logger, 'error'>
+}
+
 const everyMs = 2_000
 
 /**
@@ -44,7 +51,7 @@ const everyMs = 2_000
 export async function openYielding(
   place: YieldingPlace | null,
   name: string,
-  logger: Pick<Logger, 'error'>,
+  options: YieldingOptions,
 ): Promise<Yielding | null> {
   const layout = place === null ? null : await makeLayout(place.hierarchy, name)
   if (place === null || layout === null) return null
@@ -52,6 +59,8 @@ export async function openYielding(
   const cpu = place.isOwn ? place.hierarchy.folders.cpu : layout.folders.get('cpu')
   const share =
     layout.folders.has('cpu') && cpu !== undefined ? { version: layout.version, folder: cpu, counter } : null
+  const cores = await openCores(place.hierarchy, name)
+  const members = [member, cores?.member ?? null].filter((each) => each !== null)
   const running = new Set<string>()
   let looking: ReturnType<typeof startPeriodic> | undefined
   const stop = async (): Promise<void> => {
@@ -62,12 +71,13 @@ export async function openYielding(
 
   return {
     hierarchy: hierarchyOf(layout),
-    join: member === null ? [] : [join(member, 'cgroup.procs')],
+    join: members.map((each) => join(each, 'cgroup.procs')),
     async began(group) {
-      // A server that led before may have removed it meanwhile.
+      // A server that led before may have removed them meanwhile.
       if (member !== null) await mkdir(member, { recursive: true })
+      await cores?.prepare()
       running.add(group)
-      if (share !== null) looking ??= startLooking(share, logger)
+      if (share !== null) looking ??= startLooking(share, cores, options)
     },
     ended(group) {
       if (running.delete(group) && running.size === 0) void stop()
@@ -75,7 +85,7 @@ export async function openYielding(
     async close() {
       await stop()
       // Fails, as it should, while there are groups.
-      for (const folder of new Set([...layout.folders.values(), ...(member === null ? [] : [member])])) {
+      for (const folder of new Set([...layout.folders.values(), ...members])) {
         await rmdir(folder).catch(() => undefined)
       }
     },
@@ -118,10 +128,14 @@ interface SharedFolder {
   readonly counter: string | null
 }
 
-function startLooking({ version, folder, counter }: SharedFolder, logger: Pick<Logger, 'error'>) {
+function startLooking(
+  { version, folder, counter }: SharedFolder,
+  cores: Cores | null,
+  { leavesCore, logger }: YieldingOptions,
+) {
   let last: CpuSample | null = null
   return startPeriodic({
-    ...{ name: 'setting the share of builds', everyMs, logger },
+    ...{ name: 'setting the share and the cores of builds', everyMs, logger },
     async work() {
       const now = { at: performance.now() / 1000, used: counter === null ? null : await secondsIn(counter, version) }
       const share = shareAfter(last, now)
@@ -130,6 +144,7 @@ function startLooking({ version, folder, counter }: SharedFolder, logger: Pick<L
       for (const { file, value } of shareFiles(version, share)) {
         await writeFile(join(folder, file), value).catch(() => undefined)
       }
+      await cores?.set(leavesCore())
     },
   })
 }

@@ -62,11 +62,13 @@ export async function detectCapabilities(options: {
   readonly programs: readonly string[]
   /** `null` to let apps and builds share the machine's network. */
   readonly network: NetworkSettings | null
+  /** True while builds are to leave a core to everything else. */
+  readonly leavesCore: () => boolean
   readonly logger: Pick<Logger, 'warn' | 'error'>
 }): Promise<HostCapabilities> {
-  const { directory, logger } = options
+  const { directory } = options
   const cgroups = await openCgroups(await readHierarchy(options.cgroups), groupName(directory))
-  const yielding = await openYielding(await placeOfBuilds(options.cgroups), yieldingName(directory), logger)
+  const yielding = await openYielding(await placeOfBuilds(options.cgroups), yieldingName(directory), options)
   const copies = createFileCopies(join(directory, 'runtime', 'etc'))
   const sandbox = await findSandbox(options.path, options.isRoot, copies)
   return {
