@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { openDatabase } from '../../server/src/platform/database.ts'
@@ -9,24 +10,24 @@ const logger = pino({ level: 'silent' })
 const pollMs = 10_000
 
 /** Starts four lanes, each with one task that calls `work`. */
-async function lanes(work: (name: string) => void) {
+async function lanes(work: (name: string) => void, { everyMs = pollMs, concurrency = 2 } = {}) {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
   const handle = openDatabase({ connectionString: database.url, max: 20 }, logger)
   cleanup.defer(() => handle.close())
   const named = (task: string): Lane => ({
-    concurrency: 2,
+    concurrency,
     tasks: { [task]: async ({ name }) => work(String(name)) },
   })
   const workers = await startWorkers({
     pool: handle.pool,
     logger,
     lanes: ['a', 'b', 'c', 'd'].map(named),
-    pollMs,
+    pollMs: everyMs,
   })
   cleanup.defer(() => workers.stop())
   const owned = cleanup.move()
-  return { db: handle.db, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { db: handle.db, pool: handle.pool, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 it('a job is found although every lane polls at once, without waiting for the next regular poll', async () => {
@@ -52,4 +53,30 @@ it('jobs of one queue follow each other in order, without waiting for the next r
   for (const name of names) await enqueue(jobs.db, { task: 'b', payload: { name }, queue: 'one' })
   await all.promise
   expect(done).toEqual(names)
+})
+
+it('jobs that become due later are found, and a lane polls once for all of its workers', async () => {
+  const everyMs = 100
+  const count = 5
+  const done: string[] = []
+  const all = Promise.withResolvers<void>()
+  const work = (name: string) => {
+    done.push(name)
+    if (done.length === count) all.resolve()
+  }
+  await using jobs = await lanes(work, { everyMs, concurrency: 20 })
+  const runAt = new Date(Date.now() + 300)
+  const names = Array.from({ length: count }, (_, n) => `${n}`)
+  for (const name of names) await enqueue(jobs.db, { task: 'c', payload: { name }, runAt })
+  await all.promise
+  expect(Date.now()).toBeGreaterThanOrEqual(runAt.getTime())
+  expect(done.sort()).toEqual(names)
+
+  // A moment later nothing is left to do, and a slow machine polls less often.
+  await sleep(1_000)
+  let queries = 0
+  jobs.pool.on('acquire', () => (queries += 1))
+  await sleep(2_000)
+  expect(queries).toBeGreaterThan(0)
+  expect(queries).toBeLessThanOrEqual(4 * (2_000 / everyMs) + 4)
 })

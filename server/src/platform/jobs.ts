@@ -118,7 +118,7 @@ interface WorkersOptions {
   readonly pool: Pool
   readonly logger: Logger
   readonly lanes: readonly Lane[]
-  /** How often idle workers poll for jobs that have become due, in milliseconds; 1000 unless given. */
+  /** How often each lane polls for jobs that have become due, in milliseconds; 1000 unless given. */
   readonly pollMs?: number
   /** Aborts the running jobs before `stop` is called. */
   readonly signal?: AbortSignal

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Logger as GraphileLogger, type Job, type Runner, run, type TaskList, type WorkerEvents } from 'graphile-worker'
 import type { Pool } from 'pg'
 import type { Logger } from '../logger.ts'
-import { repollMissedJobs } from './repoll.ts'
+import { pollForJobs } from './poll.ts'
 
 /** Runs a job. A rejection is retried with back-off. `signal` aborts when the server stops. */
 export type Task = (payload: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<void>
@@ -24,22 +24,24 @@ export interface Workers {
 export interface LaneOptions {
   readonly pool: Pool
   readonly logger: Logger
-  /** How often idle workers poll for jobs that have become due, in milliseconds. */
+  /** How often a lane polls for jobs that have become due, in milliseconds. */
   readonly pollMs: number
 }
 
 /** How long to wait before workers that ended are started again. */
 const restartMs = 1_000
+/** How often each idle worker polls by itself. The lane polls for all of them, and wakes those that are needed. */
+const workerPollMs = 60_000
 
 /** Starts the workers of a lane, and starts them again whenever they end because the database was unreachable. */
 export async function startLane(lane: Lane, options: LaneOptions, stopping: AbortSignal): Promise<Workers> {
-  const { pool, logger } = options
+  const { pool, logger, pollMs } = options
   const events: WorkerEvents = new EventEmitter()
   let workerId: string | undefined
   events.on('pool:create', ({ workerPool }) => {
     workerId = workerPool.id
   })
-  repollMissedJobs(events, pool, Object.keys(lane.tasks))
+  pollForJobs(events, pool, Object.keys(lane.tasks), pollMs)
 
   let runner = await startRunner(lane, options, events, stopping)
   let running = true
@@ -77,7 +79,7 @@ export async function startLane(lane: Lane, options: LaneOptions, stopping: Abor
 
 function startRunner(
   lane: Lane,
-  { pool, logger, pollMs }: LaneOptions,
+  { pool, logger }: LaneOptions,
   events: WorkerEvents,
   stopping: AbortSignal,
 ): Promise<Runner> {
@@ -88,7 +90,7 @@ function startRunner(
     logger: graphileLogger(logger),
     events,
     noHandleSignals: true,
-    pollInterval: pollMs,
+    pollInterval: workerPollMs,
     // Without batching, a result that cannot be written causes an unhandled rejection, which ends the process.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   })
