@@ -4,9 +4,13 @@ import { join } from 'node:path'
 
 export const isRoot = process.getuid?.() === 0
 
-/** Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it. */
-export async function temporaryDirectory(): Promise<{ path: string } & AsyncDisposable> {
-  const path = await mkdtemp(join(tmpdir(), 'fairlead-test-'))
+/**
+ * Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it.
+ *
+ * @param parent the folder in which it is made
+ */
+export async function temporaryDirectory(parent = tmpdir()): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(parent, 'fairlead-test-'))
   if (isRoot) await chmod(path, 0o711)
   return {
     path,

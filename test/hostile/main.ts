@@ -11,6 +11,7 @@ import { type Outcome, securityTable, withTable } from './table.ts'
  */
 const page = fileURLToPath(new URL('../../SECURITY.md', import.meta.url))
 
+process.env['HOSTILE_MODES'] = 'all'
 const isTableAlone = process.argv.includes('--table')
 const filters = ['test/hostile']
 const vitest = await createVitest('test', { watch: false, maxWorkers: 1 })
