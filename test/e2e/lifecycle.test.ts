@@ -56,6 +56,15 @@ const buildHangs = () =>
     .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 30_000 })
     .toContainEqual(expect.stringContaining('built-before'))
 
+/** Ends a process, which may be ending already: with another one that was killed before, or of its own. */
+function killAtOnce(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
 describe('kill -9 of the server', () => {
   it('while an app runs: the same process answers again after the next start', async () => {
     await using app = await repository(nodeApp('survivor'))
@@ -102,7 +111,7 @@ require('node:http').createServer((request, response) => {
     const project = await client.projects.create({ body: { name: 'p' } })
     const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
     await server.kill()
-    for (const pid of await processesOf(deployment.id)) process.kill(pid, 'SIGKILL')
+    for (const pid of await processesOf(deployment.id)) killAtOnce(pid)
     await startAgain()
     expect(await answers(deployment.url)).toBe('back')
   })
@@ -219,7 +228,7 @@ it('repeated kill -9 of the database while a deployment ends: the server survive
     const lock = await readFile(join(data, 'postgres/data/postmaster.pid'), 'utf8').catch(() => '')
     const pid = Number(lock.split('\n')[0])
     if (pid > 0 && (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim() === 'postgres') {
-      process.kill(pid, 'SIGKILL')
+      killAtOnce(pid)
     }
     await new Promise((done) => setTimeout(done, 50))
   }
@@ -238,7 +247,7 @@ describe('an app', () => {
     const project = await client.projects.create({ body: { name: 'p' } })
     const deployment = await deployAndSettle(client, project.id, { name: 'web', git_url: app.url })
     const before = await processesOf(deployment.id)
-    for (const pid of before) process.kill(pid, 'SIGKILL')
+    for (const pid of before) killAtOnce(pid)
     await expect.poll(() => processesOf(deployment.id), { timeout: 30_000 }).not.toEqual(before)
     expect(await answers(deployment.url)).toBe('phoenix')
   })
