@@ -6,6 +6,7 @@ const seconds = 2
 function counted() {
   let nowMs = 0
   const demand = createDemand(() => nowMs)
+  demand.count([])
   return {
     isHigh: demand.isHigh,
     pass: (ms: number) => {
@@ -37,5 +38,12 @@ test('the demand is high when all apps together are asked often enough, and for 
 test('no request is no demand, however soon it is counted again', () => {
   const demand = createDemand(() => 0)
   demand.count([])
+  demand.count([])
+  expect(demand.isHigh()).toBe(false)
+})
+
+test('the requests of a time that nobody knows are no demand', () => {
+  const demand = createDemand(() => 0)
+  demand.count([{ requests: 100 }])
   expect(demand.isHigh()).toBe(false)
 })

@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises'
+import { freemem } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { pino } from 'pino'
@@ -44,7 +45,7 @@ async function folderOfCluster(): Promise<string | undefined> {
     ({ bavail, bsize }) => bavail * bsize,
     () => 0,
   )
-  return free >= neededBytes ? memory : undefined
+  return Math.min(free, freemem()) >= neededBytes ? memory : undefined
 }
 
 /** Starts one PostgreSQL for the whole run, with a template database that is migrated once. */

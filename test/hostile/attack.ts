@@ -6,7 +6,7 @@ import { type Claim, type Mode, modes, names } from './claim.ts'
 import { type HostileOptions, type HostileServer, hostileServer } from './server.ts'
 
 /*
- * Attacks by a tenant who has a key, an app and a database, against a server of each mode. A test file calls `attacks`
+ * Attacks by a tenant who has a key, an app and a database, against servers of several modes. A test file calls `attacks`
  * and lists what its tenant tries:
  *
  *   attacks({ settings: {} }, (attack) => {
@@ -37,13 +37,13 @@ const noNetworksIn: Readonly<Record<Mode, string | null>> = {
   user: noMode.user ?? (await noPasta()),
 }
 
-/** Set by `npm run hostile`. All other runs try each attack in one mode: twice as many servers would take a tenth of their time. */
+/** Set by `npm run hostile`. All other runs try each attack in one mode, because trying both takes a tenth longer. */
 const triesAllModes = process.env['HOSTILE_MODES'] === 'all'
 
 /** Returns the modes in which an attack is tried: all in which it is held, or the first of them that this machine has. */
-function modesOf({ modes: possible = modes, notHeld = {} }: Claim): readonly Mode[] {
+function modesOf({ modes: possible = modes, notHeld = {}, needsNetworks }: Claim): readonly Mode[] {
   const held = possible.filter((mode) => notHeld[mode] === undefined)
-  const here = held.filter((mode) => noMode[mode] === null)
+  const here = held.filter((mode) => (needsNetworks === true ? noNetworksIn : noMode)[mode] === null)
   return triesAllModes || here.length === 0 ? held : here.slice(0, 1)
 }
 

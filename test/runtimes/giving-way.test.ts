@@ -16,6 +16,7 @@ import { readHierarchy } from '../../server/src/runtimes/process/confinement/gro
 import type { Handle, Runtime } from '../../server/src/runtimes/runtime.ts'
 import { skipped } from '../harness/ordinary-user.ts'
 import { silentLogger } from '../platform/fixtures/silent-logger.ts'
+import { canSetCores, coresOf } from './cores.ts'
 import { type Bench, createBench, identities } from './support.ts'
 
 const hierarchy = await readHierarchy('top')
@@ -32,12 +33,6 @@ const build = ['node', '-e', `while (process.cpuUsage().user < ${buildSeconds * 
  * this is well between the two, however busy the machine is with something else.
  */
 const leastPart = 0.01
-
-/** Returns the list of the cores that a process may run on. */
-async function coresOf(pid: number): Promise<string> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? ''
-}
 
 describe.skipIf(!usable.includes('cpu'))('a build', () => {
   let bench: Bench
@@ -86,7 +81,7 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
 
   test('leaves a core to everything else for as long as it is asked to', async ({ skip }) => {
     const all = await coresOf(process.pid)
-    if (availableParallelism() === 1 || hierarchy?.cores === undefined) skip('one core, or cores that cannot be set')
+    if (!(await canSetCores())) skip('one core, or cores that cannot be set')
     const release = await bench.release(runtime, 'unruly')
     const over = new AbortController()
     const built = bench.build(runtime, release, [busy], over.signal).catch(() => undefined)

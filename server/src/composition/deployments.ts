@@ -225,7 +225,7 @@ export async function leadDeployments(
   const caches = composeCaches(composition)
   const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
     siteReader: runAs?.user ?? null,
-    isBusy: demand.isHigh,
+    leavesCore: demand.isHigh,
   })
   const services: DeploymentServices = {
     apps: leadApps(composition, gateway, publish),

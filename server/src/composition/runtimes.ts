@@ -43,14 +43,14 @@ export interface RuntimeParts {
  * Makes the runtimes that build and run releases.
  *
  * @param fence called right before they start, end or remove something; throws when another server leads
- * @param gateway.siteReader the user of the gateway; `null` where that is the user of the server
- * @param gateway.isBusy true while apps are asked so often that builds leave them a core
+ * @param more.siteReader the user of the gateway; `null` where that is the user of the server
+ * @param more.leavesCore true while apps get so many requests that builds leave them a core
  */
 export async function composeRuntimes(
   composition: Composition,
   caches: Caches,
   fence: () => void,
-  { siteReader, isBusy }: { readonly siteReader: OsUser | null; readonly isBusy: () => boolean },
+  more: { readonly siteReader: OsUser | null; readonly leavesCore: () => boolean },
 ): Promise<RuntimeParts> {
   const { config, logger, state, stack, moreRuntimes = [] } = composition
   const { directory } = state
@@ -74,14 +74,14 @@ export async function composeRuntimes(
       config.appNetwork === null
         ? null
         : { range: config.appNetwork, reach: await configuredReach(config), ports: config.deploys.releasePorts },
-    leavesCore: isBusy,
+    leavesCore: more.leavesCore,
     logger,
   })
   stack.defer('control groups', () => closeGroups(host))
   stack.defer('networks', async (scope) => (scope === 'all' ? host.networks?.close() : undefined))
   const runtime = createProcessRuntime({
     apps: { directory: directory.apps, maySetQuotas: isRoot() },
-    users: { apps: uids, siteReader },
+    users: { apps: uids, siteReader: more.siteReader },
     programs: { ...programs, toolchains: composeToolchains(config, programs, caches) },
     builds: { environment: config.deploys.environment, memoryBytes: config.deploys.buildMemoryBytes },
     ports: config.deploys.releasePorts,

@@ -1,10 +1,10 @@
 import type { AppTraffic } from '../../gateway/client.ts'
 
-/** Tells whether apps are asked so often that builds have to leave them a core. */
+/** Tells whether apps get so many requests that builds have to leave them a core. */
 export interface Demand {
   /** Adds what the gateway has counted since the last call. */
   count(traffic: readonly Pick<AppTraffic, 'requests'>[]): void
-  /** True from then on when apps were asked that often, until they were not for half a minute. */
+  /** True while all apps together get `leastPerSecond` or more, and for `keptMs` after that. */
   isHigh(): boolean
 }
 
@@ -12,15 +12,16 @@ export interface Demand {
 export const leastPerSecond = 5
 export const keptMs = 30_000
 
-/** @param now the current time in milliseconds, from any beginning */
+/** @param now a clock in milliseconds */
 export function createDemand(now: () => number = () => performance.now()): Demand {
-  let countedAt = now()
+  let countedAt: number | null = null
   let highAt = -Infinity
   return {
     count(traffic) {
       const at = now()
       const requests = traffic.reduce((sum, each) => sum + each.requests, 0)
-      if (requests > 0 && requests * 1000 >= leastPerSecond * (at - countedAt)) highAt = at
+      // How long the first ones took is unknown: the gateway counts also while no server leads.
+      if (countedAt !== null && requests > 0 && requests * 1000 >= leastPerSecond * (at - countedAt)) highAt = at
       countedAt = at
     },
     isHigh: () => now() - highAt < keptMs,

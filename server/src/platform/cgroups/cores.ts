@@ -11,79 +11,77 @@ import { isCode } from './layout.ts'
  */
 
 export interface Cores {
-  /** The folder of version 1 that processes join; `null` in version 2, where they are in it by their group. */
+  /** The folder of version 1 that processes join; `null` in version 2, where the processes' own groups lie in the folder. */
   readonly member: string | null
-  /** Makes that folder, with all cores; rejects where the machine does not have that. */
+  /** Makes that folder again, with all cores, where somebody has removed it. */
   prepare(): Promise<void>
   /** Sets the cores from now on: all, or all but the last one. Changes nothing where there is only one. */
   set(leavesCore: boolean): Promise<void>
 }
 
 /**
- * Returns the cores of the groups in a server's folder; `null` where they cannot be set.
+ * Opens the cores of the groups in a server's folder; returns `null` where they cannot be set.
  *
  * @param name of the folder
  */
 export async function openCores({ version, folders, cores }: Hierarchy, name: string): Promise<Cores | null> {
   const parent = version === 1 ? cores : folders.cpu
   if (parent === undefined) return null
-  const opened = version === 1 ? coresInVersion1(join(parent, name)) : coresInVersion2(join(parent, name))
-  return opened.prepare().then(
-    () => opened,
-    () => null,
-  )
+  const opening = version === 1 ? openInVersion1(join(parent, name)) : openInVersion2(parent, join(parent, name))
+  return opening.catch(() => null)
 }
 
-function coresInVersion1(folder: string): Cores {
+async function openInVersion1(folder: string): Promise<Cores> {
+  await prepareFolder(folder)
   return {
     member: folder,
     prepare: () => prepareFolder(folder),
-    async set(leavesCore) {
-      const all = await valueIn(dirname(folder), 'cpuset.cpus')
-      await setInAll(folder, leavesCore ? withoutLast(all) : all)
-    },
+    set: async (leavesCore) => setInAll(folder, chosen(await valueIn(dirname(folder), 'cpuset.cpus'), leavesCore)),
   }
 }
 
-function coresInVersion2(folder: string): Cores {
+async function openInVersion2(parent: string, folder: string): Promise<Cores> {
+  await writeFile(join(parent, 'cgroup.subtree_control'), '+cpuset')
   return {
     member: null,
-    prepare: () => writeFile(join(dirname(folder), 'cgroup.subtree_control'), '+cpuset'),
-    async set(leavesCore) {
-      const all = await valueIn(dirname(folder), 'cpuset.cpus.effective')
-      // The line without a value stands for those of the group above.
-      await writeValue(folder, leavesCore ? withoutLast(all) : '\n')
-    },
+    prepare: async () => undefined,
+    // All of them, one by one: not every kernel takes the list back from a group with processes.
+    set: async (leavesCore) => setIn(folder, chosen(await valueIn(parent, 'cpuset.cpus.effective'), leavesCore)),
   }
 }
+
+const chosen = (all: string, leavesCore: boolean): string => (leavesCore ? withoutLast(all) : all)
 
 /** Makes a folder of version 1, where processes can join none that lacks cores or memory: it has those of the folder above. */
 async function prepareFolder(folder: string): Promise<void> {
+  const above = dirname(folder)
   await mkdir(folder).catch(async (error: unknown) => {
     if (isCode(error, 'EEXIST')) return
     if (!isCode(error, 'ENOENT')) throw error
-    await prepareFolder(dirname(folder))
+    await prepareFolder(above)
     await mkdir(folder, { recursive: true })
   })
   for (const file of ['cpuset.mems', 'cpuset.cpus']) {
     if ((await valueIn(folder, file)) !== '') continue
-    await writeFile(join(folder, file), await valueIn(dirname(folder), file))
+    const value = await valueIn(above, file)
+    if (value === '') throw new Error(`${above} has no ${file}`)
+    await writeFile(join(folder, file), value)
   }
 }
 
 /**
- * Sets the cores of a folder of version 1 and of those in it, which an engine has made with the cores of the one above. A folder may not
- * have fewer than one in it: so more cores are set on the way down, and fewer on the way up.
+ * Sets the cores of a folder of version 1 and of those in it, which an engine has made with the cores of the one above. A folder must
+ * have every core that a folder in it has: so more cores are set on the way down, and fewer on the way up.
  */
 async function setInAll(folder: string, cores: string): Promise<void> {
-  await writeValue(folder, cores)
+  await setIn(folder, cores)
   for (const name of await foldersIn(folder)) await setInAll(join(folder, name), cores)
-  await writeValue(folder, cores)
+  await setIn(folder, cores)
 }
 
 /** What cannot be set now, because an engine is making a group, is set at the next look. */
-async function writeValue(folder: string, cores: string): Promise<void> {
-  if ((await valueIn(folder, 'cpuset.cpus')) === cores.trim()) return
+async function setIn(folder: string, cores: string): Promise<void> {
+  if ((await valueIn(folder, 'cpuset.cpus')) === cores) return
   await writeFile(join(folder, 'cpuset.cpus'), cores).catch(() => undefined)
 }
 

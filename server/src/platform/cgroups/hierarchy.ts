@@ -17,8 +17,11 @@ export interface Hierarchy {
 /** A folder for each controller. */
 export type GroupFolders = Readonly<Partial<Record<Controller, string>>>
 
-/** The controllers of version 1 that only groups which give way are in: they count the CPU time, and set the cores. */
-const [counting, placing] = ['cpuacct', 'cpuset']
+/** The controller of version 1 that counts CPU time. It limits nothing. */
+const counting = 'cpuacct'
+
+/** The controller of version 1 that sets the cores. Only groups that give way are in it. */
+const placing = 'cpuset'
 
 /**
  * Returns where this process may make groups, by `/proc/self/cgroup` and `/proc/self/mountinfo` (proc(5)); `null` when

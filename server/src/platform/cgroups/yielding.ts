@@ -59,7 +59,7 @@ export async function openYielding(
   const cpu = place.isOwn ? place.hierarchy.folders.cpu : layout.folders.get('cpu')
   const share =
     layout.folders.has('cpu') && cpu !== undefined ? { version: layout.version, folder: cpu, counter } : null
-  const cores = await openCores(place.hierarchy, name)
+  const cores = share === null ? null : await coresOf(place.hierarchy, layout, name)
   const members = [member, cores?.member ?? null].filter((each) => each !== null)
   const running = new Set<string>()
   let looking: ReturnType<typeof startPeriodic> | undefined
@@ -119,6 +119,13 @@ async function countingIn(
     () => false,
   )
   return made ? { counter, member: folder } : { counter: null, member: null }
+}
+
+/** Returns `null`, too, where version 1 has limits and cores in one folder: processes are in folders of their groups there. */
+async function coresOf(hierarchy: Hierarchy, { version, folders }: Layout, name: string): Promise<Cores | null> {
+  const isShared =
+    version === 1 && hierarchy.cores !== undefined && [...folders.values()].includes(join(hierarchy.cores, name))
+  return isShared ? null : openCores(hierarchy, name)
 }
 
 interface SharedFolder {
