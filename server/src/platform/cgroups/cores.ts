@@ -79,7 +79,7 @@ async function setInAll(folder: string, cores: string): Promise<void> {
   await setIn(folder, cores)
 }
 
-/** What cannot be set now, because an engine is making a group, is set at the next look. */
+/** An engine that is making a group may keep the cores from being set: then the next look sets them. */
 async function setIn(folder: string, cores: string): Promise<void> {
   if ((await valueIn(folder, 'cpuset.cpus')) === cores) return
   await writeFile(join(folder, 'cpuset.cpus'), cores).catch(() => undefined)
