@@ -36,8 +36,8 @@ const settings = {
 const neededBytes = 4e9
 
 /**
- * Returns a folder in memory, where that has room. Making and dropping databases, thousands in a run, took a fifth of its CPU time on a
- * disk: a file system spends long on looking for places that were not freed just now.
+ * Returns a folder in memory, where that has room. Making and dropping databases, thousands in a run, takes much of its CPU time on a
+ * disk: ext4 spends long on looking for places that were not freed just now.
  */
 async function folderOfCluster(): Promise<string | undefined> {
   const memory = '/dev/shm'

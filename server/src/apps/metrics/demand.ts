@@ -8,7 +8,7 @@ export interface Demand {
   isHigh(): boolean
 }
 
-/** The requests to all apps in a second. With fewer, builds on all cores hold up one request or two in a minute. */
+/** The requests to all apps in a second. With fewer, builds on all cores hold up the slowest hundredth: some three in a minute. */
 export const leastPerSecond = 5
 export const keptMs = 30_000
 
