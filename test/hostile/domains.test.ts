@@ -39,9 +39,12 @@ else {
 async function declare(): Promise<void> {
   const cleanup = new AsyncDisposableStack()
   afterAll(() => cleanup.disposeAsync())
-  const dns = cleanup.use(await startChallengeDns())
   const { environment, httpsPort } = await edgeSettings()
-  const settings = { ...environment, FAIRLEAD_OUTBOUND: 'any', FAIRLEAD_DNS_SERVERS: `127.0.0.1:${dns.port}` }
+  let dns: ReturnType<typeof startChallengeDns> | undefined
+  const settings = async () => {
+    dns ??= startChallengeDns().then((started) => cleanup.use(started))
+    return { ...environment, FAIRLEAD_OUTBOUND: 'any', FAIRLEAD_DNS_SERVERS: `127.0.0.1:${(await dns).port}` }
+  }
 
   const apps = new Map<string, Promise<{ readonly id: string; readonly host: string }>>()
   /** Deploys an app once, which answers with its name. */

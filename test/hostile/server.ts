@@ -16,8 +16,11 @@ export interface Tenant {
   readonly project: string
 }
 
+type Settings = Readonly<Record<string, string>>
+
 export interface HostileOptions {
-  readonly settings?: Readonly<Record<string, string>>
+  /** The server's settings. A function is called before the first attack, for those that need something to be started. */
+  readonly settings?: Settings | (() => Promise<Settings>)
   /** The most files and connections that the server may have open; `null` for those of the tests. */
   readonly descriptors?: number | null
   /** Replace the plans that are shipped. */
@@ -59,7 +62,7 @@ export async function hostileServer(
     if (user !== null) await chown(data, user.uid, user.gid)
   }
   const settings = {
-    ...given,
+    ...(typeof given === 'function' ? await given() : given),
     ...(plans === undefined ? {} : { FAIRLEAD_PLANS_FILE: await plansFile(directory.path, plans) }),
   }
   const command = (...args: string[]) => fairlead([...args, '--data-dir', data], {}, { user })
