@@ -1,28 +1,39 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take long although they are short. Vitest begins with the largest ones, and these would be the last to end. */
-const long = /\/(e2e\/chaos|runtimes\/docker\/conformance|hostile\/domains|certificates\/server)\.test\.ts$/
+/** Short files that take long. Vitest begins with the largest files, so these would end last. */
+const slow = /\/(lifecycle\/lifecycle|containers\/conformance|certificates\/server)\.test\.ts$/
 
-class LongestFirst extends BaseSequencer {
+class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => (long.test(moduleId) ? 0 : 1)
+    const rank = ({ moduleId }: TestSpecification) => (slow.test(moduleId) ? 0 : 1)
     return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other))
   }
 }
 
+const globalSetup = ['test/harness/global-setup.ts']
+
+/** The levels of tests, see docs/testing.md. Each is a folder and a project. */
+const levels = [
+  { name: 'unit', isolate: false },
+  { name: 'api', globalSetup },
+  { name: 'processes', globalSetup },
+  // System tests wait for processes most of the time.
+  { name: 'system', globalSetup, maxWorkers: 3 },
+  { name: 'long', globalSetup },
+]
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // They are others' applications, with tests of their own.
-    exclude: ['test/corpus/apps/**', '**/node_modules/**'],
-    // Much of the time goes to waiting for processes to start.
-    maxWorkers: 3,
-    sequence: { sequencer: LongestFirst },
-    globalSetup: ['test/harness/global-setup.ts'],
-    // Real servers and builds share two cores; a slow machine must not be a failing one.
+    maxWorkers: 2,
+    sequence: { sequencer: SlowestFirst },
+    // A slow machine must not fail a test.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
+    projects: levels.map((level, groupOrder) => ({
+      extends: true as const,
+      test: { include: [`test/${level.name}/**/*.test.ts`], sequence: { groupOrder }, ...level },
+    })),
   },
 })

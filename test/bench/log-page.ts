@@ -1,3 +1,4 @@
+import { chromiumPath } from '../harness/chromium.ts'
 import {
   countRows,
   deployAppWithLongLog,
@@ -6,8 +7,7 @@ import {
   rowText,
   scrollThrough,
   watchTasks,
-} from '../dashboard/long-log.ts'
-import { chromiumPath } from '../harness/chromium.ts'
+} from '../harness/dashboard/long-log.ts'
 import { openDashboard } from '../harness/dashboard.ts'
 import type { Bench } from './row.ts'
 

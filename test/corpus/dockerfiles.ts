@@ -83,7 +83,7 @@ async function deployAll(dockerd: TestDockerd): Promise<Line[]> {
   const lines: Line[] = []
   for (const [name, text] of Object.entries(apps)) {
     await using source = await repository({})
-    await cp(fileURLToPath(new URL(`dockerfiles/${name}/`, import.meta.url)), source.path, { recursive: true })
+    await cp(fileURLToPath(new URL(`./dockerfiles/${name}/`, import.meta.url)), source.path, { recursive: true })
     await source.commit({})
     // The first build gets its base image, the second one has the layers of the first.
     const { line, made } = await deploy({ name, git_url: source.url }, text)

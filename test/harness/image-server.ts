@@ -1,8 +1,8 @@
 import type { BodyInput } from '@fairlead/server/client'
-import type { ExampleMachine } from '../runtimes/example.ts'
-import { createExampleImages, type ExampleRegistry } from '../runtimes/example-images.ts'
 import { deployAndSettle } from './deployments.ts'
 import { serverWithProject } from './project.ts'
+import type { ExampleMachine } from './runtimes/example.ts'
+import { createExampleImages, type ExampleRegistry } from './runtimes/example-images.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 export type ServerWithImages = Awaited<ReturnType<typeof serverWithImages>>

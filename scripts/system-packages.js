@@ -1,0 +1,50 @@
+// The programs that system tests use, with the Debian packages that contain them. `node scripts/system-packages.js` prints the
+// packages that are missing here, on one line; it runs before `npm ci`, on any version of Node from 20.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+export const systemPackages = [
+  { package: 'git', programs: ['git'], for: 'repositories' },
+  { package: 'openssh-server', programs: ['sshd'], for: 'deploy keys' },
+  { package: 'chromium', programs: ['chromium'], for: 'the dashboard' },
+  { package: 'bubblewrap', programs: ['bwrap'], for: 'sandboxes' },
+  { package: 'iproute2', programs: ['ip'], for: 'networks of apps' },
+  { package: 'nftables', programs: ['nft'], for: 'networks of apps' },
+  { package: 'util-linux', programs: ['nsenter', 'unshare', 'prlimit'], for: 'networks of apps' },
+  { package: 'passt', programs: ['pasta'], for: 'networks of apps of a server that is not root' },
+  { package: 'docker.io', programs: ['dockerd'], for: 'containers' },
+  { package: 'iptables', programs: ['iptables'], for: 'containers' },
+  { package: 'docker-registry', programs: ['docker-registry'], for: 'containers' },
+  { package: 'caddy', programs: ['caddy'], for: 'TLS' },
+  { package: 'pebble', programs: ['pebble'], for: 'certificates' },
+  { package: 'knot', programs: ['knotd'], for: 'DNS' },
+  { package: 'bind9-dnsutils', programs: ['nsupdate'], for: 'DNS' },
+  { package: 'postgresql-client', programs: ['psql'], for: 'connections to databases' },
+  { package: 'systemd-container', programs: ['systemd-nspawn'], for: 'the service' },
+  { package: 'mmdebstrap', programs: ['mmdebstrap'], for: 'the service and the plain machine' },
+  { package: 'e2fsprogs', programs: ['mkfs.ext4'], for: 'full disks and quotas' },
+  { package: 'btrfs-progs', programs: ['mkfs.btrfs'], for: 'full disks and quotas' },
+  { package: 'ruby', programs: ['ruby'], for: 'apps in Ruby' },
+  { package: 'php-cli', programs: ['php'], for: 'apps in PHP' },
+  { package: 'python3-venv', python: 'ensurepip', for: 'apps in Python' },
+  { package: 'python3-seccomp', python: 'seccomp', for: 'the filter of system calls' },
+]
+
+const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+
+/** Returns the entries whose programs or Python modules are missing on this machine. */
+export function missingPackages() {
+  return systemPackages.filter(
+    ({ programs = [], python }) =>
+      !programs.every((program) => folders.some((folder) => existsSync(`${folder}/${program}`))) ||
+      (python !== undefined && spawnSync('/usr/bin/python3', ['-c', `import ${python}`]).status !== 0),
+  )
+}
+
+if (process.argv[1]?.endsWith('system-packages.js')) {
+  process.stdout.write(
+    `${missingPackages()
+      .map((each) => each.package)
+      .join(' ')}\n`,
+  )
+}

@@ -1,0 +1,87 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createSwitchStep } from '../../../server/src/deployments/job/switch-over.ts'
+import { createDeploymentStore } from '../../../server/src/deployments/state/store.ts'
+import type { Upstream } from '../../../server/src/gateway/client.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
+import { createKeyedLock } from '../../../server/src/platform/keyed-lock.ts'
+import { testDatabase } from '../../harness/database.ts'
+import { deploymentRow } from '../../harness/deployment-row.ts'
+
+const old: Upstream = { deploymentId: 'dep_old', endpoints: [{ host: '127.0.0.1', port: 1 }] }
+const upstream: Upstream = { deploymentId: 'dep_new', endpoints: [{ host: '127.0.0.1', port: 2 }] }
+const app = { id: 'app_1', name: 'web', number: 1, address: { port: 1 } }
+
+/**
+ * Switches over in a transaction whose connection is lost at its commit. The database tells at the third question
+ * afterwards whether it committed.
+ */
+async function switchWithLostCommit(committed: boolean) {
+  await using cleanup = new AsyncDisposableStack()
+  const visible = createServer((_, response) => response.setHeader('x-fairlead-deployment', 'dep_new').end())
+  visible.listen(0, '127.0.0.1')
+  await once(visible, 'listening')
+  cleanup.defer(() => void visible.close())
+  const { url } = cleanup.use(await testDatabase())
+  const { db, close } = openDatabase({ connectionString: url, max: 2 }, pino({ level: 'silent' }))
+  cleanup.defer(close)
+  const apps = {
+    lock: async () => undefined,
+    nextGeneration: async () => 1,
+    delete: async () => undefined,
+    deleteProject: async () => undefined,
+  }
+  const store = createDeploymentStore({ database: db, apps })
+
+  let routed: Upstream | null = old
+  let asked = 0
+  const retired: (string | undefined)[] = []
+  const switchOver = createSwitchStep({
+    lock: createKeyedLock(),
+    gateway: {
+      open: async () => undefined,
+      route: async (_, to) => {
+        const before = routed
+        routed = to
+        return before
+      },
+    },
+    listenerOf: () => ({ host: '127.0.0.1', port: (visible.address() as AddressInfo).port }),
+    database: db,
+    store: {
+      rows: { ...store.rows, find: async (id) => deploymentRow({ id, status: 'superseded' }) },
+      jobs: {
+        ...store.jobs,
+        run: () => Promise.reject(new Error('connection lost')),
+        runs: async () => {
+          asked += 1
+          if (asked < 3) throw new Error('not back yet')
+          return committed
+        },
+      },
+    },
+    announce: async () => undefined,
+    urlOf: () => '',
+    onServing: async () => undefined,
+    retire: (_, previous) => retired.push(previous?.id),
+  })
+  const plan = { kind: 'node', build: [], start: { argv: ['node'] } } as const
+  const instance = { runtime: 'process', data: {} }
+  const request = { app, deployment: deploymentRow({ id: 'dep_new' }), upstream, facts: { plan, instance } }
+  const outcome = await switchOver(request, new AbortController().signal).then(
+    () => 'switched',
+    (error: Error) => error.message,
+  )
+  return { outcome, routed, retired }
+}
+
+it('the new release keeps the address when the database committed and the answer was lost', async () => {
+  expect(await switchWithLostCommit(true)).toEqual({ outcome: 'switched', routed: upstream, retired: ['dep_old'] })
+})
+
+it('the old release gets its address back when the database did not commit', async () => {
+  expect(await switchWithLostCommit(false)).toEqual({ outcome: 'connection lost', routed: old, retired: [] })
+})

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { startChecker } from '../../../server/src/domains/checker.ts'
+import { servedDomains } from '../../../server/src/domains/rows.ts'
+import type { Findings } from '../../../server/src/domains/settle.ts'
+import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
+
+/** Everything that was looked at, and what the looks find by the names; by default that a name does not lead here. */
+const looked: string[] = []
+const found = new Map<string, () => Promise<Findings>>()
+const right: Findings = { isRight: true, isProven: false, leadsToApp: false, problems: [] }
+const wrong: Findings = {
+  ...{ isRight: false, isProven: false, leadsToApp: false },
+  problems: [{ code: 'elsewhere', message: 'It leads elsewhere.', severity: 'error' }],
+}
+
+let domains: DomainsOnDatabase
+let owner: Owner
+let checker: ReturnType<typeof startChecker> | undefined
+beforeEach(async () => {
+  looked.length = 0
+  found.clear()
+  domains = await domainsOnDatabase(async ({ name }) => {
+    looked.push(name)
+    return found.get(name)?.() ?? wrong
+  })
+  owner = await domains.owner(1)
+})
+afterEach(async () => {
+  await checker?.stop()
+  checker = undefined
+  await domains?.[Symbol.asyncDispose]()
+})
+
+const log: unknown[] = []
+const logger = {
+  warn: (problem: unknown) => void log.push(problem),
+  error: (problem: unknown) => void log.push(problem),
+}
+const start = () => {
+  checker = startChecker({ database: domains.database, runCheck: domains.runCheck, logger })
+  return checker
+}
+const add = (name: string) => domains.add(owner, owner.apps[0] ?? '', { name, redirect: false })
+const due = (id: string) => domains.query('update domains set next_check_at = now() where id = $1', [id])
+
+it('a domain is checked soon after it was added, and again when its time has come', async () => {
+  const checks = start()
+  const domain = await add('shop.test')
+  checks.wake()
+  await expect.poll(async () => (await domains.get(owner, domain)).problems).toEqual(wrong.problems)
+  found.set('shop.test', async () => right)
+  await due(domain.id)
+  checks.wake()
+  await expect.poll(async () => (await domains.get(owner, domain)).status).toBe('active')
+  expect(looked).toEqual(['shop.test', 'shop.test'])
+})
+
+it('what is due at the start is checked, and nothing else', async () => {
+  const [soon, later, resting] = [await add('soon.test'), await add('later.test'), await add('resting.test')]
+  await domains.query("update domains set next_check_at = now() + interval '1 hour' where id = $1", [later.id])
+  await domains.query('update domains set next_check_at = null where id = $1', [resting.id])
+  start()
+  await expect.poll(async () => (await domains.get(owner, soon)).checked_at).not.toBeNull()
+  expect(looked).toEqual(['soon.test'])
+})
+
+it('a time that was stored while the clock was ahead has come', async () => {
+  const domain = await add('ahead.test')
+  await domains.query("update domains set next_check_at = now() + interval '3 days' where id = $1", [domain.id])
+  start()
+  await expect.poll(async () => (await domains.get(owner, domain)).checked_at).not.toBeNull()
+})
+
+it('a check that could not be made is made later, and keeps no other from its own', async () => {
+  found.set('broken.test', () => Promise.reject(new Error('no descriptors are left')))
+  const broken = await add('broken.test')
+  const other = await add('other.test')
+  start()
+  await expect.poll(async () => (await domains.get(owner, other)).checked_at).not.toBeNull()
+  await expect
+    .poll(async () => Date.parse((await domains.get(owner, broken)).next_check_at ?? ''))
+    .toBeGreaterThan(Date.now() + 200_000)
+  expect((await domains.get(owner, broken)).checked_at).toBeNull()
+})
+
+it('a domain that is served goes on being served when it is wrong, and fails after three checks over an hour', async () => {
+  const domain = await add('shop.test')
+  found.set('shop.test', async () => right)
+  expect((await domains.check(owner, domain)).status).toBe('active')
+  found.delete('shop.test')
+  const statuses: string[] = []
+  for (const minutesAgo of [0, 40, 80]) {
+    await domains.query("update domains set wrong_since = wrong_since - interval '40 minutes' where id = $1", [
+      domain.id,
+    ])
+    const { status, problems } = await domains.check(owner, domain)
+    statuses.push(status)
+    expect([minutesAgo, problems]).toEqual([minutesAgo, wrong.problems])
+  }
+  expect(statuses).toEqual(['active', 'active', 'failing'])
+  expect(await servedDomains(domains.database)).toMatchObject([{ name: 'shop.test' }])
+  found.set('shop.test', async () => right)
+  expect(await domains.check(owner, domain)).toMatchObject({ status: 'active', primary: true, problems: [] })
+})
+
+it('an account whose name servers do not answer keeps no other account waiting', async () => {
+  const answer = Promise.withResolvers<Findings>()
+  const slow = Array.from({ length: 12 }, (_, n) => `slow-${n}.test`)
+  for (const name of slow) {
+    found.set(name, () => answer.promise)
+    await add(name)
+  }
+  const other = await domains.owner(1)
+  const quick = await domains.add(other, other.apps[0] ?? '', { name: 'quick.test', redirect: false })
+  start()
+  await expect.poll(async () => (await domains.get(other, quick)).checked_at).not.toBeNull()
+  expect(looked.filter((name) => name.startsWith('slow-')).length).toBe(5)
+  answer.resolve(wrong)
+  await expect.poll(() => looked.length).toBe(13)
+})
+
+it('stops while a check is under way', async () => {
+  const begun = Promise.withResolvers<void>()
+  await checker?.stop()
+  await domains[Symbol.asyncDispose]()
+  domains = await domainsOnDatabase((_domain, signal) => {
+    begun.resolve()
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  })
+  owner = await domains.owner(1)
+  await add('slow.test')
+  const checks = start()
+  await begun.promise
+  await checks.stop()
+})

@@ -1,0 +1,103 @@
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
+import { newId } from '../../../server/src/platform/ids.ts'
+import { beginRun, endRun, type Outcome } from '../../../server/src/runs/rows.ts'
+import { startScheduler } from '../../../server/src/runs/scheduler.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+
+const logger = pino({ level: 'silent' })
+const minuteMs = 60_000
+const start = Date.parse('2026-03-01T12:00:30Z')
+/** The connections that wait for a lock on a table of this database. */
+const waiting = `select from pg_locks join pg_database on pg_database.oid = database
+  where not granted and locktype = 'relation' and datname = current_database()`
+const done: Outcome = { status: 'succeeded', exit_code: 0, signal: null, problem: null }
+
+/** A leader with a clock of the test. A killed one finishes nothing that it has begun. */
+function leader(database: Database, clock: { now: number }, begun: string[]) {
+  let killed = false
+  const scheduler = startScheduler({
+    database,
+    logger,
+    now: () => new Date(clock.now),
+    mostRuns: async () => 1_000,
+    executor: {
+      async execute(id) {
+        const run = killed ? undefined : await beginRun(database, id)
+        if (run === undefined) return done
+        begun.push(String(run.due_at?.toISOString()))
+        if (!killed) await endRun(database, id, done)
+        return done
+      },
+    },
+  })
+  return {
+    async kill() {
+      killed = true
+      await scheduler.stop()
+    },
+  }
+}
+
+/** Makes an app with a schedule for every minute, whose next time is 12:01. */
+async function everyMinute(test: TestDatabase): Promise<void> {
+  const scheduleId = newId('schedule')
+  const [account, project, app] = [newId('account'), newId('project'), newId('app')]
+  await test.query(`insert into accounts (id, name, plan) values ($1, 'a', 'free')`, [account])
+  await test.query(
+    `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'local', 'free', 'active')`,
+    [project, account],
+  )
+  await test.query(`insert into apps (id, project_id, name, port) values ($1, $2, 'a', 20000)`, [app, project])
+  await test.query(
+    `insert into schedules (id, app_id, project_id, account_id, name, schedule, timezone, command, overlap, next_at)
+     values ($1, $2, $3, $4, 's', '* * * * *', 'UTC', '["true"]', 'allow', '2026-03-01T12:01:00Z')`,
+    [scheduleId, app, project, account],
+  )
+}
+
+it('every time of a schedule begins one run, with several schedulers at once and while they are replaced', async () => {
+  await using test = await testDatabase()
+  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+  await everyMinute(test)
+  const clock = { now: start }
+  const begun: string[] = []
+  const rounds = 30
+  let leaders = [leader(db, clock, begun), leader(db, clock, begun)]
+  for (let round = 0; round < rounds; round++) {
+    clock.now += minuteMs
+    if (round % 3 === 0) {
+      await leaders[0]?.kill()
+      leaders = [...leaders.slice(1), leader(db, clock, begun)]
+    }
+    // Another one looks at once; the others find what is left.
+    const looker = leader(db, clock, begun)
+    await expect.poll(() => new Set(begun).size, { timeout: 10_000 }).toBe(round + 1)
+    await looker.kill()
+  }
+  for (const each of leaders) await each.kill()
+  const expected = Array.from({ length: rounds }, (_, at) => new Date(start + 30_000 + at * minuteMs).toISOString())
+  expect(begun.sort()).toEqual(expected)
+  expect(await test.query(`select count(*)::int as runs from runs`)).toEqual([{ runs: rounds }])
+  await close()
+})
+
+it('a time is begun that came while a new scheduler waited for the database', async () => {
+  await using test = await testDatabase()
+  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+  await everyMinute(test)
+  const clock = { now: start }
+  const begun: string[] = []
+  await test.query('begin')
+  await test.query('lock table schedules')
+  const late = leader(db, clock, begun)
+  await expect.poll(() => test.query(waiting)).toHaveLength(1)
+  // Another scheduler has begun 12:01 meanwhile.
+  await test.query(`update schedules set next_at = '2026-03-01T12:02:00Z'`)
+  clock.now += 2 * minuteMs
+  await test.query('commit')
+  await expect.poll(() => begun).toEqual(['2026-03-01T12:02:00.000Z'])
+  await late.kill()
+  await close()
+})

@@ -1,0 +1,23 @@
+import { open } from 'node:fs/promises'
+import { createEngine } from '../../../../server/src/runtimes/docker/engine/engine.ts'
+import type { Release } from '../../../../server/src/runtimes/runtime.ts'
+import { type OpenBuildsOptions, openBuilds } from './open-builds.ts'
+
+/** A process that builds one Dockerfile, as a server does, until it is killed. */
+export interface BuildAssignment {
+  /** Of the engine that is given the image. */
+  readonly socket: string
+  readonly options: OpenBuildsOptions
+  readonly release: Release
+  readonly log: string
+}
+
+const { socket, options, release, log } = JSON.parse(process.argv[2] ?? '') as BuildAssignment
+const { builds } = await openBuilds(createEngine(socket), options)
+const output = await open(log, 'a')
+const file = { path: 'Dockerfile', target: null, context: '.' }
+await builds.build(release, file, {
+  output,
+  signal: new AbortController().signal,
+  credentialsFor: async () => null,
+})

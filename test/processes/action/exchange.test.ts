@@ -1,0 +1,174 @@
+import { tmpdir } from 'node:os'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { HEAD } from '../../harness/action/payloads.ts'
+import { errorsIn } from '../../harness/action/step/run.ts'
+import { type Claims, type OidcIssuer, oidcIssuer } from '../../harness/oidc-issuer.ts'
+import { nodeApp } from '../../harness/repository.ts'
+import type { ActionResult } from '../../harness/run-action.ts'
+import { BUILDING, buildingApp, slowApp, type Workflow, workflow } from './harness.ts'
+
+/*
+ * The committed bundle, an issuer with its own HTTPS server and keys, and a whole server that trusts acme/shop: a workflow
+ * without any secret. Keys live so shortly that a build outlives several.
+ */
+
+const keySeconds = 5
+
+let at: Workflow
+let issuer: OidcIssuer
+beforeAll(async () => {
+  issuer = await oidcIssuer()
+  at = await trusting({ FAIRLEAD_WORKFLOW_KEY_LIFE: String(keySeconds) })
+})
+afterAll(async () => {
+  await at?.[Symbol.asyncDispose]()
+  await issuer?.[Symbol.asyncDispose]()
+})
+
+/** Starts a server with a project that trusts pushes to main of acme/shop. */
+async function trusting(settings: Readonly<Record<string, string>> = {}): Promise<Workflow> {
+  const made = await workflow({ FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings })
+  const user = await made.server.signIn()
+  await user.client.trust.create({
+    params: { project_id: made.projectId },
+    body: { issuer: issuer.url, repository: 'acme/shop', repository_id: '700100200', branch: 'main' },
+  })
+  return made
+}
+
+/** Runs the main step of a job with the permission `id-token: write` and without a key. */
+async function deploy(name: string, commit: string, run: { on?: Workflow; claims?: Claims; onLine?: OnLine } = {}) {
+  const { on = at, onLine } = run
+  const env = issuer.workflow(run.claims)
+  const inputs = { 'api-key': '', name }
+  const result = await on.deploy('main', commit, { inputs, env, ...(onLine === undefined ? {} : { onLine }) })
+  const post = () => on.deploy('main', commit, { inputs, env: { ...env, ...result.state } })
+  return { ...result, post }
+}
+type OnLine = (line: string, kill: (signal: NodeJS.Signals) => void) => unknown
+
+/** The keys that a step masked, which are those it used. */
+const keysOf = ({ stdout }: Pick<ActionResult, 'stdout'>) =>
+  [...stdout.matchAll(/^::add-mask::(fl_\w+)$/gm)].map(([, key = '']) => key)
+
+/** The part of the output that readers see: everything but the masks. */
+const seenOf = ({ stdout }: Pick<ActionResult, 'stdout'>) => stdout.replace(/^::add-mask::.*\n/gm, '')
+
+const remote = (id: string | undefined) =>
+  at.server.client.deployments.get({ params: { project_id: at.projectId, id: id ?? '' } })
+
+const isKnown = (key: string, { server } = at) =>
+  server
+    .clientFor(key)
+    .projects.list()
+    .then(
+      () => true,
+      () => false,
+    )
+
+describe('a workflow without a secret', () => {
+  test('deploys with keys that follow each other while it builds, and shows none of them', async () => {
+    const build = `let line = 0
+setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2}) process.exit() }, 1000)`
+    const commit = await at.push('main', buildingApp(build))
+    const result = await deploy('long', commit)
+    expect(result).toMatchObject({ code: 0, stderr: '', outputs: { status: 'running', commit, 'failure-code': '' } })
+    expect(await (await fetch(result.outputs['url'] ?? '')).text()).toBe('built')
+
+    const lines = [...result.stdout.matchAll(/^line (\d+)$/gm)].map(([, line]) => Number(line))
+    expect(lines).toEqual(Array.from({ length: keySeconds * 2 }, (_, line) => line + 1))
+    const keys = keysOf(result)
+    expect(new Set(keys).size).toBeGreaterThanOrEqual(3)
+    for (const secret of [...keys, ...issuer.given]) {
+      expect(seenOf(result)).not.toContain(secret)
+      expect(JSON.stringify(result.outputs) + result.summary).not.toContain(secret)
+    }
+    expect(await remote(result.outputs['deployment-id'])).toMatchObject({
+      trigger: { kind: 'workflow', repository: 'acme/shop', actor: 'octocat', event: 'push' },
+    })
+    expect(await result.post()).toMatchObject({ code: 0, stderr: '' })
+    expect(await Promise.all(keys.map((key) => isKnown(key)))).toEqual(keys.map(() => false))
+  })
+
+  test('ends its key at the end of the job, before it expires', async () => {
+    await using on = await trusting()
+    const result = await deploy('short', await on.push('main', nodeApp('hello')), { on })
+    expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
+    const [key = '', ...others] = keysOf(result)
+    expect(others).toEqual([])
+    expect(await isKnown(key, on)).toBe(true)
+    await result.post()
+    expect(await isKnown(key, on)).toBe(false)
+  })
+
+  test('that was killed cancels its deployment in the post step, with a key of its own', async () => {
+    const commit = await at.push('main', slowApp)
+    const killed = await deploy('killed', commit, { onLine: (line, kill) => line === BUILDING && kill('SIGKILL') })
+    const post = await killed.post()
+    expect(post).toMatchObject({ code: 0, stderr: '' })
+    expect(await remote(killed.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
+    expect(keysOf(post)).toHaveLength(1)
+    expect(await Promise.all([...keysOf(killed), ...keysOf(post)].map((key) => isKnown(key)))).not.toContain(true)
+  })
+
+  test('that the project does not trust is told what to do', async () => {
+    const result = await deploy('untrusted', '1f'.repeat(20), { claims: { repository_id: '1' } })
+    expect(result).toMatchObject({ code: 1, stderr: '', outputs: { status: 'failed', 'failure-code': 'no_key' } })
+    expect(errorsIn(result.stdout)).toEqual([
+      expect.stringMatching(
+        /gives this workflow no key .*fairlead trust add proj_\w+ --repository acme\/shop --repository-id ID --branch main`/,
+      ),
+    ])
+    expect(keysOf(result)).toEqual([])
+  })
+
+  const pullRequest = { GITHUB_EVENT_NAME: 'pull_request', GITHUB_REF: 'refs/pull/12/merge' }
+  test.each<[string, Record<string, string>, Claims, string]>([
+    ['a tag', { GITHUB_REF: 'refs/tags/v1' }, { ref: 'refs/tags/v1' }, '--repository-id ID --tag v1`'],
+    ['a branch that a shell would run', { GITHUB_REF: "refs/heads/'$(id)" }, { ref: 'x' }, "--branch ''\\''$(id)'`"],
+    [
+      'GitHub Enterprise',
+      { GITHUB_SERVER_URL: 'https://git.acme.example' },
+      { ref: 'x' },
+      '--issuer https://git.acme.example/_services/token --repo',
+    ],
+    [
+      'a pull request',
+      pullRequest,
+      { event_name: 'pull_request', ref: 'refs/pull/12/merge' },
+      '--repository-id ID --event pull_request`',
+    ],
+    [
+      'a target of pull requests',
+      { GITHUB_EVENT_NAME: 'pull_request_target' },
+      { event_name: 'pull_request_target' },
+      'No rule may trust `pull_request_target`',
+    ],
+  ])('for %s is told the rule that would fit', async (_, env, claims, told) => {
+    const head = { ref: 'main', sha: HEAD, repo: { full_name: 'acme/shop', fork: false } }
+    const payload = { action: 'opened', number: 12, pull_request: { number: 12, state: 'open', head, base: head } }
+    const inputs = { 'api-key': '', 'allow-unsafe-fork-code': 'true', comment: 'false' }
+    const result = await at.deploy('main', HEAD, { inputs, payload, env: { ...issuer.workflow(claims), ...env } })
+    expect(errorsIn(result.stdout)).toEqual([expect.stringContaining(told)])
+  })
+
+  test('and whose address has a path is told so, and of no rule', async () => {
+    const inputs = { 'api-key': '', 'api-url': `${at.server.url}/dashboard` }
+    const result = await at.deploy('main', HEAD, { inputs, env: issuer.workflow() })
+    expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/^`api-url`: .*Leave out the path/)])
+  })
+
+  test('and whose token is for another server is told the address, and of no rule', async () => {
+    const env = issuer.workflow({ aud: 'https://elsewhere.example' })
+    const result = await at.deploy('main', HEAD, { inputs: { 'api-key': '' }, env })
+    expect(errorsIn(result.stdout)).toEqual([
+      expect.stringMatching(/^`api-url`: .*its audience must be http\S+\. Set it to/),
+    ])
+  })
+
+  test('and without the permission is told both ways', async () => {
+    const result = await at.deploy('main', '1f'.repeat(20), { inputs: { 'api-key': '' } })
+    expect(result).toMatchObject({ code: 1, outputs: { 'failure-code': 'invalid_input' } })
+    expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/`id-token: write`.*secrets\.FAIRLEAD_API_KEY/)])
+  })
+})

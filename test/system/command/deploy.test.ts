@@ -1,0 +1,208 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hangingBuild } from '../../harness/deployments.ts'
+import { command, fairlead } from '../../harness/process.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+let server: TestServer
+let home: Awaited<ReturnType<typeof temporaryDirectory>>
+beforeAll(async () => {
+  server = await testServer()
+  home = await temporaryDirectory()
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await home[Symbol.asyncDispose]()
+})
+
+const environment = () => ({ FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey, HOME: home.path })
+const run = (...args: string[]) => fairlead(args, environment())
+const projects = async () => (await server.client.projects.list()).projects.map(({ name }) => name)
+
+/** Answers with the value of a variable. */
+const showsVariable = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': `console.log('started \\x1b[31mred')
+require('node:http').createServer((q, r) => r.end(String(process.env.WHO))).listen(process.env.PORT)\n`,
+}
+
+describe('fairlead deploy', () => {
+  let app: Repository
+  beforeAll(async () => {
+    app = await repository({})
+  })
+  afterAll(() => app[Symbol.asyncDispose]())
+
+  it('says how to begin in a folder without a repository, and in one without a commit', async () => {
+    await using folder = await temporaryDirectory()
+    const none = await run('deploy', folder.path)
+    expect(none).toMatchObject({ code: 1, stdout: '' })
+    expect(none.stderr).toMatch(/is no git repository[\s\S]*git init\n[\s\S]*git commit[\s\S]*fairlead deploy/)
+    const empty = await run('deploy', app.path)
+    expect(empty).toMatchObject({ code: 1, stdout: '' })
+    expect(empty.stderr).toMatch(/has no commit yet[\s\S]*git commit/)
+    expect(await projects()).toEqual([])
+  })
+
+  it('makes the project and the app, deploys what is committed, and prints the address alone', async () => {
+    const commit = await app.commit(showsVariable)
+    await writeFile(join(app.path, 'server.js'), 'not committed')
+    const { code, stdout, stderr } = await run('deploy', app.path, '--name', 'web', '--env', 'WHO=first', 'OTHER=x')
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringMatching(/web runs after \d+\.\d s/) })
+    expect(stderr).toMatch(
+      /^queued [\d.]+ s · fetch [\d.]+ s · plan .* · build .* · start .* · check .* · switch [\d.]+ s$/m,
+    )
+    expect(stderr).toContain('warning: 1 file has changes that are not committed')
+    expect(await (await fetch(stdout.trim())).text()).toBe('first')
+    expect(await projects()).toEqual(['web'])
+    expect(stderr).toContain(commit.slice(0, 12))
+  })
+
+  it('deploys the same app the next time, which keeps its variables', async () => {
+    const commit = await app.commit({ ...showsVariable, 'README.md': 'second' })
+    const { code, stdout } = await run('deploy', app.path, '--env', 'WHO=second', '--json')
+    expect(code).toBe(0)
+    const made = JSON.parse(stdout)
+    expect(made).toMatchObject({
+      name: 'web',
+      status: 'running',
+      commit,
+      env_var_names: ['OTHER', 'WHO'],
+      git_url: null,
+    })
+    expect(await (await fetch(made.url)).text()).toBe('second')
+    expect(await projects()).toEqual(['web'])
+  })
+
+  it('keeps what it sends in a folder for temporary files on another file system, as Debian 13 has one', async () => {
+    await app.commit({ ...showsVariable, 'README.md': 'third' })
+    const elsewhere = { ...environment(), TMPDIR: '/dev/shm' }
+    expect(await fairlead(['deploy', app.path], elsewhere)).toMatchObject({ code: 0 })
+  })
+
+  it('deploys an address, and tells the reason of a failure', async () => {
+    await using source = await repository({ 'a.txt': 'nothing to start' })
+    const { code, stdout, stderr } = await run('deploy', source.url, '--project', 'other', '--name', 'none')
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/none is failed after .* in the step plan \(\w+\):\n/)
+    expect(await projects()).toEqual(['other', 'web'])
+  })
+
+  it('deploys a folder of a repository, which the next deployments keep', async () => {
+    const files = Object.entries(nodeApp('below')).map(([path, text]) => [`backend/${path}`, text])
+    await using source = await repository(Object.fromEntries(files))
+    const refused = await run('deploy', source.url, '--project', 'other', '--name', 'folder')
+    expect(refused.stderr).toContain('Set root to backend (node): ')
+    const made = await run('deploy', source.url, '--project', 'other', '--name', 'folder', '--root', 'backend')
+    expect(made).toMatchObject({ code: 0 })
+    expect(await run('deploy', source.url, '--project', 'other', '--name', 'folder')).toMatchObject({ code: 0 })
+  })
+
+  it('refuses to move the variables of an app to another source, a folder in a repository, and a wrong variable', async () => {
+    const moved = await run('deploy', app.url, '--project', 'web', '--name', 'web')
+    expect(moved.stderr).toContain('the app has secret variables, which stay with uploaded sources')
+    await mkdir(join(app.path, 'apps'), { recursive: true })
+    const inside = await run('deploy', join(app.path, 'apps'))
+    expect(inside.stderr).toContain(`fairlead deploy ${app.path} --root apps`)
+    const secret = await run('deploy', app.path, '--env', '=secret')
+    expect(secret.stderr).toContain('NAME=value')
+    expect(secret.stderr).not.toContain('secret')
+    expect([moved.code, inside.code, secret.code]).toEqual([1, 1, 1])
+  })
+
+  it('goes on after Ctrl+C, and says how to follow and to cancel it', async () => {
+    await using source = await repository(hangingBuild)
+    const env = { PATH: process.env['PATH'], ...environment() }
+    const child = spawn(process.execPath, [command, 'deploy', source.path, '--project', 'web', '--name', 'slow'], {
+      env,
+    })
+    const output = text(child.stderr)
+    await new Promise<void>((seen) => child.stderr.on('data', (chunk) => String(chunk).includes('building') && seen()))
+    child.kill('SIGINT')
+    expect(await once(child, 'exit')).toEqual([130, null])
+    const [, project_id = '', id = ''] = /deployments\.cancel --project-id (\S+) --id (\S+)/.exec(await output) ?? []
+    const params = { project_id, id }
+    expect((await server.client.deployments.get({ params })).status).toBe('building')
+    await server.client.deployments.cancel({ params })
+  })
+
+  it('logs prints the log without control characters, and follows it to its end', async () => {
+    const { stdout } = await run('logs', 'web')
+    expect(stdout).toContain('started red\n')
+    const all = await run('logs', '--all', 'web')
+    expect(all.stdout.match(/^--- dep_\w+ of .* ---$/gm)?.length).toBeGreaterThan(1)
+    expect(all.stdout).toContain('started red\n')
+    const cancelled = await run('logs', '--follow', 'slow', '--project', 'web')
+    expect(cancelled).toMatchObject({ code: 0, stdout: expect.stringContaining('building') })
+    expect(await run('logs', 'missing')).toMatchObject({ code: 1, stderr: 'fairlead: There is no app missing.\n' })
+  })
+
+  it('open prints the address', async () => {
+    const { stdout } = await run('open', 'web')
+    expect(await (await fetch(stdout.trim())).text()).toBe('second')
+  })
+
+  it('env lists names, and deploys the same commit again with another variable, or without one', async () => {
+    expect(await run('env', '--app', 'web')).toMatchObject({ code: 0, stdout: 'OTHER\nWHO\n' })
+    const file = join(home.path, 'variables')
+    await writeFile(file, 'WHO="third"\n')
+    const set = await run('env', 'set', '--file', file, '--app', 'web')
+    expect(await (await fetch(set.stdout.trim())).text()).toBe('third')
+    const unset = await run('env', 'unset', 'WHO', '--app', 'web', '--json')
+    expect(JSON.parse(unset.stdout)).toMatchObject({ env_var_names: ['OTHER'], status: 'running' })
+    expect((await run('env', 'unset', 'WHO', '--app', 'web')).stderr).toContain('has no variable WHO')
+    const later = await run('env', 'set', 'LEVEL=debug', '--plain', '--no-apply', '--app', 'web')
+    expect(later).toMatchObject({
+      code: 0,
+      stdout: 'LEVEL="debug"\nOTHER\n',
+      stderr: expect.stringContaining('Not applied yet: LEVEL.'),
+    })
+    expect((await run('env', 'apply', '--app', 'web', '--json')).stdout).toMatch(/"LEVEL",\s+"OTHER"/)
+    await run('deploy', app.path, '--project', 'web', '--name', 'second')
+    await writeFile(file, 'WHO="imported"\n')
+    await run('env', 'import', file, '--app', 'second', '--no-apply')
+    const copied = await run('env', 'copy', 'web', 'LEVEL', '--app', 'second', '--no-apply')
+    expect(copied.stdout).toBe('LEVEL="debug"\nWHO\n')
+  })
+})
+
+describe('a server is found', () => {
+  it('on this machine by its data directory, and the key is kept for the user alone', async () => {
+    await using user = await temporaryDirectory()
+    await using app = await repository(nodeApp('local'))
+    const given = { HOME: user.path, XDG_CONFIG_HOME: '', DATABASE_URL: server.database.url }
+    const deployed = await fairlead(['deploy', app.path, '--name', 'local', '--data-dir', server.dataDirectory], given)
+    expect(deployed).toMatchObject({ code: 0, stderr: expect.stringContaining(`using the server at ${server.url}`) })
+    const file = join(user.path, '.config', 'fairlead', 'config.json')
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ url: server.url })
+    const later = await fairlead(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
+    expect(later).toMatchObject({ code: 0, stdout: deployed.stdout })
+    await chmod(file, 0o644)
+    const open = await fairlead(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
+    expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('chmod 600') })
+  })
+
+  it('by a login with a key from standard input, which is tried first', async () => {
+    await using user = await temporaryDirectory()
+    const given = { XDG_CONFIG_HOME: user.path }
+    const wrong = await fairlead(['login', server.url], given, { input: `fl_${'a'.repeat(36)}\n` })
+    expect(wrong).toMatchObject({ code: 1, stdout: '' })
+    const right = await fairlead(['login', server.url], given, { input: `${server.apiKey}\n` })
+    expect(right).toMatchObject({ code: 0, stderr: '' })
+    expect(right.stdout).not.toContain(server.apiKey)
+    expect((await fairlead(['api', 'account.get'], given)).code).toBe(0)
+  })
+
+  it('or else the message says how to name one', async () => {
+    await using folder = await temporaryDirectory()
+    const none = await fairlead(['open', 'x', '--data-dir', folder.path])
+    expect(none.stderr).toMatch(/no server is known[\s\S]*fairlead login/)
+  })
+})

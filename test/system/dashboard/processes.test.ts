@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { openPage } from '../../harness/dashboard/pages.ts'
+import { openDashboard } from '../../harness/dashboard.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { replicatedApp } from '../../harness/replicas.ts'
+
+if (chromiumPath === undefined) noChromium('the processes of an app')
+
+describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
+  it('are listed with their instances, and scaled within the plan', async () => {
+    await using dashboard = await openDashboard()
+    await using source = await replicatedApp()
+    const { client } = await dashboard.makeUser()
+    const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'starter' } })
+    await deployAndSettle(client, project_id, { name: 'shop', git_url: source.url })
+    const { apps } = await client.apps.list({ params: { project_id } })
+    const { page, context } = await dashboard.signedIn()
+    page.setDefaultTimeout(60_000)
+    await openPage(page, `${dashboard.server.url}/projects/${project_id}/apps/${apps[0]?.id}/processes`)
+    await page.getByRole('row', { name: /^web\.1 running/ }).waitFor()
+    expect(await page.getByRole('row', { name: /^worker/ }).count()).toBe(0)
+
+    await page.getByLabel('Instances of worker').fill('2')
+    await page.getByRole('button', { name: 'Scale' }).click()
+    await page.getByText('the plan starter allows an app 2').waitFor()
+    await page.getByLabel('Instances of worker').fill('1')
+    await page.getByRole('button', { name: 'Scale' }).click()
+    await page.getByText('Saved.').waitFor()
+    await page.getByRole('row', { name: /^worker\.1 running/ }).waitFor()
+
+    await page.getByRole('link', { name: 'Overview' }).last().click()
+    const facts = page.getByRole('region', { name: 'Processes' })
+    await facts.getByText('1 of 1 running').first().waitFor()
+    expect(await facts.getByText('1 of 1 running').count()).toBe(2)
+    await page
+      .getByRole('region', { name: 'App', exact: true })
+      .getByRole('link', { name: apps[0]?.url ?? '' })
+      .waitFor()
+    await page.getByRole('region', { name: 'Last hour' }).getByText('Requests').waitFor()
+
+    await openPage(page, `${dashboard.server.url}/projects/${project_id}/apps/${apps[0]?.id}/logs`)
+    const lines = page.getByLabel('Lines of the log')
+    await lines.getByText('working', { exact: true }).waitFor()
+    await lines.getByText('worker.1', { exact: true }).waitFor()
+    expect(await page.getByLabel('Process').count()).toBe(0)
+    await page.getByRole('tab', { name: 'Runtime' }).click()
+    expect(await page.getByLabel('Process').getByRole('option').allTextContents()).toEqual(['All processes', 'worker'])
+    await page.getByLabel('Process').selectOption('worker')
+    await lines.getByText('working', { exact: true }).waitFor()
+    await page.getByRole('link', { name: /^Link to line/ }).click()
+    expect(page.url()).toMatch(/#dep_\w+-worker\.1-\d+$/)
+    await page.locator('[aria-current=location]').getByText('working').waitFor()
+    await context.close()
+  })
+})

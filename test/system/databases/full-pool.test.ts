@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { databaseAnnouncements } from '../../../server/src/composition/databases.ts'
+import { createExternalEngine } from '../../../server/src/databases/engines/external.ts'
+import { createDatabases } from '../../../server/src/databases/operations/databases.ts'
+import { createDatabaseReconciler } from '../../../server/src/databases/reconciler/reconciler.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
+import { shippedPlans } from '../../../server/src/platform/plans.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createTenancy } from '../../../server/src/projects/tenancy.ts'
+import { testDatabase } from '../../harness/database.ts'
+import { postgresByHand } from '../../harness/postgres-by-hand.ts'
+
+const logger = pino({ level: 'silent' })
+const secrets = createSecretBox(randomBytes(32))
+const plans = shippedPlans
+const id = 'db_01jv0000000000000000000000'
+const project = {
+  id: 'proj_01jv0000000000000000000000',
+  accountId: 'acct_01jv0000000000000000000000',
+  name: 'p',
+  region: 'local',
+  plan: 'free',
+  createdAt: new Date(),
+}
+
+/** A project with one database to be provisioned, and a pool of which a single connection is free. */
+async function fullPool() {
+  await using cleanup = new AsyncDisposableStack()
+  const operator = cleanup.use(await postgresByHand())
+  const state = cleanup.use(await testDatabase())
+  await state.query("insert into accounts (id, name, plan) values ($1, 'a', 'free')", [project.accountId])
+  await state.query(
+    `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'local', 'free', 'active')`,
+    [project.id, project.accountId],
+  )
+  await state.query(
+    `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status)
+     values ($1, $2, 'db', 'free', 'external', '15', '127.0.0.1', 5432, $3, 'provisioning')`,
+    [id, project.id, secrets.encrypt('a password', id)],
+  )
+  const open = (max: number) => {
+    const handle = openDatabase({ connectionString: state.url, max, connectionTimeoutMillis: 5_000 }, logger)
+    cleanup.defer(() => handle.close())
+    return handle
+  }
+  const { db, pool } = open(4)
+  const engine = createExternalEngine({ url: operator.url, logger })
+  cleanup.defer(() => engine.close())
+  for (const client of await Promise.all([1, 2, 3].map(() => pool.connect()))) cleanup.defer(() => client.release())
+  const announce = databaseAnnouncements(createTenancy({ database: db }))
+  const reconciler = createDatabaseReconciler({ database: db, secrets, engine, plans, announce, logger })
+  const owned = cleanup.move()
+  return { state, db, engine, reconciler, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+const { signal } = new AbortController()
+
+it('a database is provisioned and announced with a single free connection', async () => {
+  await using given = await fullPool()
+  await given.reconciler.reconcile(id, signal)
+  expect(await given.state.query('select status from databases')).toEqual([{ status: 'available' }])
+  expect(await given.state.query('select account_id, type from events')).toEqual([
+    { account_id: project.accountId, type: 'database.available' },
+  ])
+})
+
+it('a password is rotated with a single free connection, and not when the transaction fails', async () => {
+  await using given = await fullPool()
+  const { state, db, engine, reconciler } = given
+  await reconciler.reconcile(id, signal)
+  const databases = createDatabases({
+    database: db,
+    secrets,
+    engine,
+    plans,
+    retentionMs: 0,
+    tierOf: async () => 'free',
+    projectsOf: async () => [project.id],
+  })
+  const before = await state.query('select password from databases')
+  const failed = db.transaction().execute(async (transaction) => {
+    await databases.rotatePassword(transaction, project, id)
+    throw new Error('not committed')
+  })
+  await expect(failed).rejects.toThrow('not committed')
+  expect(await state.query('select password from databases')).toEqual(before)
+
+  const { apply } = await db.transaction().execute((transaction) => databases.rotatePassword(transaction, project, id))
+  await apply()
+  // The job gives the engine the password where the request could not.
+  const jobs = await state.query(
+    "select run_at > now() as later from graphile_worker.jobs where task_identifier = 'databases.reconcile'",
+  )
+  expect(jobs).toEqual([{ later: true }])
+})

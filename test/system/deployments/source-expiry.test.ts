@@ -1,0 +1,94 @@
+import { utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createSourceExpiry } from '../../../server/src/deployments/uploads/expiry.ts'
+import { createSourceFiles } from '../../../server/src/deployments/uploads/files.ts'
+import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
+import { exists } from '../../../server/src/platform/files.ts'
+import { newId } from '../../../server/src/platform/ids.ts'
+import { shippedPlans } from '../../../server/src/platform/plans.ts'
+import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { type Repository, repository } from '../../harness/repository.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+let plans: Awaited<ReturnType<typeof temporaryDirectory>>
+let server: TestServer
+let handle: DatabaseHandle
+let app: Repository
+let bundle: Buffer
+beforeAll(async () => {
+  plans = await temporaryDirectory()
+  const file = join(plans.path, 'plans.json')
+  const enterprise = { ...shippedPlans.enterprise, account: { sources: 3 } }
+  await writeFile(file, JSON.stringify({ ...shippedPlans, enterprise }))
+  server = await testServer({ FAIRLEAD_PLANS_FILE: file })
+  handle = openDatabase({ connectionString: server.database.url, max: 2 }, pino({ level: 'silent' }))
+  app = await repository({ 'index.html': 'hello' })
+  bundle = await bundleOf(app, 'main')
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await handle.close()
+  await server[Symbol.asyncDispose]()
+  await plans[Symbol.asyncDispose]()
+})
+
+const folder = () => join(server.dataDirectory, 'sources')
+const isStored = (id: string) => exists(join(folder(), `${id}.pack`))
+const uploaded = async (projectId: string) => (await uploadBundle(server.client, projectId, bundle)).id
+const unusedSince = (ids: readonly string[], interval: string) =>
+  server.database.query(`update sources set used_at = now() - interval '${interval}' where id = any($1)`, [ids])
+
+it('keeps what a deployment may need, and removes what was unused for long, broken off, or forgotten', async () => {
+  const { id: projectId } = await server.client.projects.create({ body: { name: 'p' } })
+  const deploy = (source_id: string) => deployAndSettle(server.client, projectId, { name: 'site', source_id })
+  const [old, replaced] = [await uploaded(projectId), await uploaded(projectId)]
+  expect((await deploy(replaced)).status).toBe('running')
+  const running = await uploaded(projectId)
+  expect((await deploy(running)).status).toBe('running')
+  await unusedSince([old, replaced, running], '8 days')
+
+  // An upload whose server ended, and a file whose row could not be written.
+  const [broken, forgotten] = [newId('source'), newId('source')]
+  const files = createSourceFiles({ directory: folder() })
+  for (const id of [broken, forgotten]) {
+    const file = await files.create(id)
+    await file.write(Buffer.from('PACK'))
+    await file.finish()
+    await utimes(files.pathOf(id), new Date(0), new Date(0))
+  }
+  await server.database.query(
+    `insert into sources (id, project_id, account_id, bytes, created_at)
+     select $1, id, account_id, 10, now() - interval '3 hours' from projects where id = $2`,
+    [broken, projectId],
+  )
+  await utimes(files.pathOf(old), new Date(0), new Date(0))
+  await utimes(files.pathOf(replaced), new Date(0), new Date(0))
+
+  await createSourceExpiry({ database: handle.db, files, days: 7 }).forget()
+
+  const rows = await server.database.query<{ id: string }>('select id from sources')
+  expect(rows.map(({ id }) => id)).toEqual([running])
+  expect(await Promise.all([old, replaced, broken, forgotten, running].map(isStored))).toEqual([
+    ...[false, false, false, false],
+    true,
+  ])
+  expect((await deploy(running)).status).toBe('running')
+})
+
+it('an upload beyond the total removes the one that was unused for the longest time, and no new one', async () => {
+  const { id: projectId } = await server.client.projects.create({ body: { name: 'many' } })
+  // The first test has left one, which is in use.
+  const [first, second] = [await uploaded(projectId), await uploaded(projectId)]
+  await expect(uploaded(projectId)).rejects.toMatchObject({
+    code: 'invalid_request',
+    details: { limit: 'sources', most: 3 },
+  })
+  await unusedSince([first], '2 hours')
+  await unusedSince([second], '1 hour')
+  const third = await uploaded(projectId)
+  expect(await Promise.all([first, second, third].map(isStored))).toEqual([false, true, true])
+})

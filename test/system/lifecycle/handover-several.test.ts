@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import type { VersionDescription } from '../../../server/src/platform/versions/description.ts'
+import { command, fairlead, serverProcess } from '../../harness/process.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+import { packedVersion } from '../../harness/versions.ts'
+
+const version = '9.0.0'
+const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescription
+const repository = fileURLToPath(new URL('../../../', import.meta.url))
+
+/** Packs this version under another number. Its program first does what `before` says. */
+async function otherVersion(directory: string, before: string): Promise<string> {
+  const copy = join(directory, 'copy')
+  for (const part of ['bin', 'dist', 'assets']) {
+    await cp(join(repository, 'server', part), join(copy, part), { recursive: true })
+  }
+  const manifest = JSON.parse(await readFile(join(repository, 'server/package.json'), 'utf8')) as object
+  await writeFile(join(copy, 'package.json'), JSON.stringify({ ...manifest, version }))
+  await symlink(join(repository, 'node_modules'), join(copy, 'node_modules'))
+  const program = `${before}\nvoid import(${JSON.stringify(join(copy, 'bin/fairlead.js'))})\n`
+  return packedVersion(directory, { ...own, version }, { program })
+}
+
+/** Returns the versions of the servers, and whether all that should run does. */
+async function running(data: string) {
+  const { code, stdout } = await fairlead(['status', '--json', '--data-dir', data])
+  const { servers } = JSON.parse(stdout) as { servers: { version: string }[] }
+  return { code, versions: servers.map((server) => server.version) }
+}
+
+it('when one of several servers cannot be replaced, those that were return to the former version', async () => {
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  await using _first = await serverProcess(data)
+  await using second = await serverProcess(data)
+  const port = new URL(second.url).port
+  const breaks = `if (process.argv[2] === 'serve' && process.env.FAIRLEAD_PORT === '${port}') throw new Error('upside down')`
+  const update = await fairlead(['update', await otherVersion(directory.path, breaks), '--data-dir', data])
+  expect(update.stderr).toContain(`Version ${version} does not take over`)
+  expect(update.stderr).toContain(`Version ${own.version} goes on`)
+  expect(update.code).toBe(1)
+  await expect
+    .poll(() => running(data), { timeout: 30_000 })
+    .toEqual({
+      code: 0,
+      versions: [own.version, own.version],
+    })
+  expect((await fairlead(['stop', '--data-dir', data])).code).toBe(0)
+})
+
+it('Ctrl+C of an update that waits for the new server leaves the links and the server with one version', async () => {
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  await using server = await serverProcess(data)
+  const waits = "if (process.argv[2] === 'serve') await new Promise((done) => setTimeout(done, 3000))"
+  const archive = await otherVersion(directory.path, waits)
+  const update = spawn(process.execPath, [command, 'update', archive, '--data-dir', data], { stdio: 'ignore' })
+  const ended = once(update, 'exit')
+  await server.waitForLog(({ msg }) => msg === 'handing over to a new server')
+  update.kill('SIGINT')
+  expect(await ended).toEqual([0, null])
+  await expect.poll(() => running(data), { timeout: 30_000 }).toEqual({ code: 0, versions: [version] })
+  const next = JSON.parse(await readFile(join(data, 'versions/current/package.json'), 'utf8')) as { version: string }
+  expect(next.version).toBe(version)
+  expect((await fairlead(['stop', '--data-dir', data])).code).toBe(0)
+})

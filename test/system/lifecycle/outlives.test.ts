@@ -1,0 +1,242 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chown, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Client } from '@fairlead/server/client'
+import { Client as Postgres } from 'pg'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { pidIsTaken } from '../../../server/src/platform/processes.ts'
+import type { OsUser } from '../../../server/src/platform/users.ts'
+import type { Status } from '../../../server/src/running/status.ts'
+import { deployAndSettle, hangingBuild, processesOf } from '../../harness/deployments.ts'
+import { noOrdinaryUser, ordinaryUser, skipped } from '../../harness/ordinary-user.ts'
+import { freePort } from '../../harness/ports.ts'
+import { fairlead, processesAround, processesIn, type ServerProcess, serverProcess } from '../../harness/process.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
+
+/*
+ * Apps and databases are processes of their own: a stop of the server leaves them running or ends them, as asked, and
+ * `fairlead status` and `fairlead stop` work with a server and without one.
+ */
+
+const noUser = isRoot ? await noOrdinaryUser() : null
+if (noUser !== null) skipped('what outlives a server of an ordinary user', noUser)
+const users: readonly (readonly [name: string, user: OsUser | null])[] = [
+  [isRoot ? 'root' : 'an ordinary user', null],
+  ...(isRoot && noUser === null ? [['an ordinary user', ordinaryUser] as const] : []),
+]
+
+const fixture = fileURLToPath(new URL('./fixtures/control-process.ts', import.meta.url))
+
+describe.each(users)('as %s', (_, user) => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+  let data: string
+  let settings: Readonly<Record<string, string>>
+  let server: ServerProcess
+  let client: Client
+  let project: string
+  let app: Repository
+  const others: ChildProcess[] = []
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory()
+    data = join(directory.path, 'data')
+    if (user !== null) {
+      await mkdir(data, { mode: 0o700 })
+      await chown(data, user.uid, user.gid)
+    }
+    settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' }
+    server = await start()
+    const key = await command('keys', 'create', '--new', '--name', 'test')
+    client = server.clientFor(key.stdout.trim())
+    project = (await client.projects.create({ body: { name: 'shop' } })).id
+    app = await repository(nodeApp('hello'))
+  })
+  afterEach(async () => {
+    for (const other of others.splice(0)) other.kill('SIGKILL')
+    server.child.kill('SIGCONT')
+    await server.kill()
+    await command('stop', '--timeout', '5')
+    await app[Symbol.asyncDispose]()
+    await directory[Symbol.asyncDispose]()
+  })
+
+  const command = (...args: string[]) => fairlead([...args, '--data-dir', data], {}, { user })
+  const start = () => serverProcess(data, settings, user)
+  const deploy = (name = 'web') => deployAndSettle(client, project, { name, git_url: app.url })
+  const status = async (): Promise<{ readonly code: number; readonly status: Status }> => {
+    const { code, stdout, stderr } = await command('status', '--json')
+    expect(stderr).toBe('')
+    return { code, status: JSON.parse(stdout) as Status }
+  }
+  const stopped = async () => {
+    const { code, stdout, stderr } = await command('stop')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(await processesAround(directory.path)).toEqual([])
+    return stdout
+  }
+
+  it('SIGTERM ends the server alone, the next one adopts what runs, and `fairlead stop` ends everything', async () => {
+    const deployment = await deploy()
+    const created = await client.databases.create({ params: { project_id: project }, body: { name: 'data' } })
+    const at = { params: { project_id: project, id: created.id } }
+    await expect.poll(async () => (await client.databases.get(at)).status, { timeout: 90_000 }).toBe('available')
+    const database = new Postgres({ connectionString: created.connection_string })
+    await database.connect()
+    const before = await status()
+    expect(before).toMatchObject({ code: 0, status: { unread: null, problems: [] } })
+    expect(before.status.servers).toMatchObject([
+      { pid: server.child.pid, state: 'ready', leading: true, url: server.url, version: expect.any(String) },
+    ])
+    expect(before.status.clusters.map(({ purpose, pid }) => [purpose, pid !== null])).toEqual([
+      ['state', true],
+      ['users', true],
+    ])
+    const ours = {
+      project: 'shop',
+      name: 'web',
+      deployment_id: deployment.id,
+      status: 'running',
+      pid: expect.any(Number),
+      since: expect.any(String),
+      memory_bytes: expect.any(Number),
+    }
+    expect(before.status.apps).toMatchObject([ours])
+    const pids = await processesOf(deployment.id)
+
+    expect(await server.stop()).toBe(0)
+    expect(await processesOf(deployment.id)).toEqual(pids)
+    const between = await status()
+    expect(between).toMatchObject({ code: 3, status: { servers: [], unread: null, problems: [] } })
+    expect(between.status.apps).toEqual(
+      before.status.apps.map((each) => ({ ...each, memory_bytes: expect.any(Number) })),
+    )
+    expect(between.status.clusters).toEqual(before.status.clusters)
+    expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+    const table = await command('status')
+    expect(table.stdout).toMatch(/^web +shop +dep_\w+ +running +\d+ /m)
+    expect(table.stdout).toContain('no server runs')
+
+    server = await start()
+    await expect.poll(() => fetch(deployment.url).then((answer) => answer.text()), { timeout: 30_000 }).toBe('hello')
+    expect(await processesOf(deployment.id)).toEqual(pids)
+    expect((await status()).status.clusters).toEqual(before.status.clusters)
+    expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+    database.on('error', () => undefined)
+
+    const said = await stopped()
+    expect(said).toContain(`(pid ${server.child.pid})`)
+    expect(said).toContain(deployment.id)
+    expect(said).toContain("PostgreSQL 18 of users' databases")
+    expect(server.child.exitCode).toBe(0)
+    expect(await stopped()).toBe('nothing was running\n')
+    expect(await status()).toMatchObject({ code: 3, status: { servers: [], apps: [] } })
+  })
+
+  it('SIGINT ends everything', async () => {
+    const deployment = await deploy()
+    const exited = once(server.child, 'exit')
+    server.child.kill('SIGINT')
+    expect(await exited).toEqual([0, null])
+    expect(await processesOf(deployment.id)).toEqual([])
+    expect(await processesAround(directory.path)).toEqual([])
+  })
+
+  it('SIGTERM during a build leaves nothing of the build, and the next server builds again', async () => {
+    await app.commit(hangingBuild)
+    const params = { project_id: project }
+    const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
+    const log = () => client.deployments.logs({ params: { ...params, id: made.id }, query: { stream: 'build' } })
+    const builds = () => expect.poll(async () => (await log()).text(), { timeout: 60_000 }).toContain('building')
+    await builds()
+    expect(await server.stop()).toBe(0)
+    expect(await processesOf(made.id)).toEqual([])
+    server = await start()
+    await server.waitForLog(({ msg }) => msg === 'deployment begins')
+    expect((await client.deployments.get({ params: { ...params, id: made.id } })).status).toBe('building')
+  })
+
+  it('`fairlead stop` ends what a server that was killed has left', async () => {
+    const deployments = [await deploy('one'), await deploy('two')]
+    await server.kill()
+    expect(await status()).toMatchObject({ code: 3, status: { servers: [], problems: [] } })
+    const said = await stopped()
+    for (const { id } of deployments) expect(said).toContain(id)
+    // The next start brings them back.
+    server = await start()
+    for (const { url } of deployments) {
+      await expect.poll(() => fetch(url).then((answer) => answer.status), { timeout: 60_000 }).toBe(200)
+    }
+  })
+
+  it('`fairlead stop` finds a process of an app that has cleared its environment and left its session', async ({
+    skip,
+  }) => {
+    const isolation = server.log.find(({ msg }) => msg === 'isolation of builds and apps')
+    if (isolation?.['bubblewrap'] !== true && isolation?.['cgroups'] === 'none') skip('nothing confines apps here')
+    const seconds = `86399.${server.child.pid}`
+    const files = nodeApp('hello')
+    await app.commit({
+      ...files,
+      'server.js': `${files['server.js']}
+require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${seconds}'], { stdio: 'ignore' })`,
+    })
+    await deploy()
+    await expect.poll(() => processesIn(seconds), { timeout: 30_000 }).toHaveLength(1)
+    await server.kill()
+    await stopped()
+    expect(await processesIn(seconds)).toEqual([])
+  })
+
+  it('a server that hangs is shown as that, and `fairlead stop` ends it by force', async () => {
+    await deploy()
+    server.child.kill('SIGSTOP')
+    const hanging = await status()
+    expect(hanging.code).toBe(1)
+    expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
+    expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
+    const { code, stdout } = await command('stop', '--timeout', '1')
+    expect(code).toBe(0)
+    expect(stdout).toContain('by force')
+    expect(await processesAround(directory.path)).toEqual([])
+  })
+
+  it('what should run and does not is named, with exit status 1', async () => {
+    const deployment = await deploy()
+    // A server that is stopped for a moment cannot bring the app back.
+    const { pid } = (await status()).status.apps[0] ?? {}
+    process.kill(Number(pid), 'SIGSTOP')
+    server.child.kill('SIGSTOP')
+    // The sandbox's own process has no environment to be found by.
+    for (const each of [...(await processesOf(deployment.id)), Number(pid)]) {
+      if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
+    }
+    await expect.poll(() => processesOf(deployment.id), { timeout: 30_000 }).toEqual([])
+    const { code, status: seen } = await status()
+    expect(code).toBe(1)
+    expect(seen.apps).toMatchObject([{ deployment_id: deployment.id, status: 'running', pid: null, since: null }])
+    expect(seen.problems).toContain('app web does not run')
+  })
+
+  it('SIGINT leaves apps and databases to another server of the data directory', async () => {
+    const deployment = await deploy()
+    const pids = await processesOf(deployment.id)
+    const clusters = (await status()).status.clusters
+    const other = spawn(process.execPath, [fixture, join(data, 'run')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      ...user,
+    })
+    others.push(other)
+    await once(other.stdout, 'data')
+    const exited = once(server.child, 'exit')
+    server.child.kill('SIGINT')
+    expect(await exited).toEqual([0, null])
+    expect(await processesOf(deployment.id)).toEqual(pids)
+    expect((await status()).status.clusters).toEqual(clusters)
+    const ended = once(other, 'exit')
+    await stopped()
+    expect(await ended).toEqual([0, null])
+  })
+})

@@ -1,0 +1,67 @@
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { freePort } from '../../harness/ports.ts'
+import { fairlead, serverProcess } from '../../harness/process.ts'
+import { repository } from '../../harness/repository.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+/** An app that listens as soon as its HOME has no file `wait`. */
+const waitingApp = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': `const fs = require('node:fs')
+fs.writeFileSync(process.env.HOME + '/home-of-the-app', '')
+const listen = () => fs.existsSync(process.env.HOME + '/wait')
+  ? setTimeout(listen, 20)
+  : require('node:http').createServer((_, response) => response.end('here')).listen(process.env.PORT)
+listen()`,
+}
+
+it('/readyz says 503 until the start of every app has been tried', async () => {
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  const key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
+  const first = await serverProcess(data)
+  const client = first.clientFor(key)
+  const project = await client.projects.create({ body: { name: 'p' } })
+  await using app = await repository(waitingApp)
+  const { url } = await deployAndSettle(client, project.id, { name: 'app', git_url: app.url })
+  const files = await readdir(join(data, 'apps'), { recursive: true })
+  const home = dirname(join(data, 'apps', files.find((file) => file.endsWith('home-of-the-app')) ?? ''))
+  expect(await first.stop()).toBe(0)
+
+  await writeFile(join(home, 'wait'), '')
+  await using second = await serverProcess(data, { FAIRLEAD_PORT: new URL(first.url).port })
+  const readiness = async () => {
+    const answer = await fetch(`${second.url}/readyz`)
+    const { reason } = (await answer.json()) as { reason?: string }
+    return { status: answer.status, reason }
+  }
+  expect(await readiness()).toEqual({ status: 503, reason: 'apps are being started' })
+  expect((await second.clientFor(key).projects.list()).total).toBe(1)
+  await rm(join(home, 'wait'))
+  await expect.poll(readiness, { timeout: 60_000 }).toEqual({ status: 200, reason: undefined })
+  expect(await (await fetch(url)).text()).toBe('here')
+})
+
+it('a starting server answers 503 with Retry-After where it will answer requests', async () => {
+  await using directory = await temporaryDirectory()
+  const port = String(await freePort())
+  const starting = serverProcess(join(directory.path, 'data'), { FAIRLEAD_PORT: port })
+  const seen = new Set<string>()
+  const paths = ['v1/projects', 'dashboard/api/session', 'files/nothing/here']
+  await expect
+    .poll(
+      async () => {
+        const asked = paths.map((path) => fetch(`http://127.0.0.1:${port}/${path}`).catch(() => undefined))
+        const answers = (await Promise.all(asked)).filter((answer) => answer !== undefined)
+        for (const { status, headers } of answers) seen.add(`${status} ${headers.get('retry-after')}`)
+        return answers.length > 0 && answers.every(({ status }) => status === 401 || status === 404)
+      },
+      { interval: 5, timeout: 60_000 },
+    )
+    .toBe(true)
+  await using _ = await starting
+  expect([...seen].sort()).toEqual(['401 null', '404 null', '503 2'])
+})

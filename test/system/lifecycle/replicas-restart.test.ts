@@ -1,0 +1,50 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
+import { freePort } from '../../harness/ports.ts'
+import { fairlead, serverProcess } from '../../harness/process.ts'
+import { instancesAt, replicatedApp } from '../../harness/replicas.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+const soon = { timeout: 60_000, interval: 100 }
+
+it('all instances of an app outlive a server that is killed, and the next one looks after each', {
+  timeout: 180_000,
+}, async () => {
+  await using directory = await temporaryDirectory()
+  await using source = await replicatedApp()
+  const data = join(directory.path, 'data')
+  const settings = { FAIRLEAD_PORT: String(await freePort()) }
+  const key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
+  const first = await serverProcess(data, settings)
+  const { id: project_id } = await first.clientFor(key).projects.create({ body: { name: 'p', plan: 'enterprise' } })
+  const { id, url } = await deployAndSettle(first.clientFor(key), project_id, { name: 'app', git_url: source.url })
+  const { apps } = await first.clientFor(key).apps.list({ params: { project_id } })
+  const params = { project_id, app_id: apps[0]?.id ?? '' }
+  const scale = (web: number, worker: number) => ({
+    params,
+    body: { processes: { web: { instances: web }, worker: { instances: worker } } },
+  })
+  await first.clientFor(key).processes.update(scale(3, 1))
+  await expect.poll(async () => (await instancesAt(url)).size, soon).toBe(3)
+  await expect
+    .poll(async () => (await first.clientFor(key).processes.list({ params })).processes[1]?.running, soon)
+    .toMatchObject([{ state: 'running' }])
+  const before = await instancesAt(url)
+  await first.kill()
+  expect(await instancesAt(url)).toEqual(before)
+
+  await using next = await serverProcess(data, settings)
+  const client = next.clientFor(key)
+  expect(await instancesAt(url)).toEqual(before)
+  // One that ends is started again, which shows that the next server watches it.
+  await fetch(`${url}/exit`, { method: 'POST' }).catch(() => undefined)
+  await expect.poll(async () => (await instancesAt(url)).size, soon).toBe(3)
+  expect([...(await instancesAt(url))].filter((each) => before.has(each))).toHaveLength(2)
+  const { processes } = await client.processes.list({ params })
+  expect(processes[1]?.running).toMatchObject([{ name: 'worker.1', state: 'running', restarts: 0 }])
+  await client.processes.update(scale(1, 0))
+  await expect.poll(async () => (await instancesAt(url)).size, soon).toBe(1)
+  await client.apps.delete({ params: { project_id, id: params.app_id } })
+  await expect.poll(() => processesOf(id), soon).toEqual([])
+})

@@ -1,0 +1,67 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { freePort } from '../../harness/ports.ts'
+import { fairlead, serverProcess } from '../../harness/process.ts'
+import { filesOnDisk } from '../../harness/storage.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+/** Longer than the ten seconds that other requests get. */
+const uploadMs = 12_000
+
+it('SIGTERM lets an upload finish, ends the process, and the next start has the file', {
+  timeout: 120_000,
+}, async () => {
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  const settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' }
+  const apiKey = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(async () => void (await fairlead(['stop', '--data-dir', data])))
+  const server = cleanup.use(await serverProcess(data, settings))
+  const project = await server.clientFor(apiKey).projects.create({ body: { name: 'files' } })
+
+  const upload = request(`${server.url}/v1/projects/${project.id}/storage/upload`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'multipart/form-data; boundary=end' },
+  })
+  const answered = once(upload, 'response') as Promise<[IncomingMessage]>
+  upload.write('--end\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\n\r\n')
+  const hash = createHash('sha256')
+  const sendSome = () => {
+    const bytes = randomBytes(100_000)
+    hash.update(bytes)
+    upload.write(bytes)
+  }
+  sendSome()
+  // Otherwise the signal could come before the request.
+  await expect.poll(() => filesOnDisk(data)).toEqual([expect.stringMatching(/\.part$/)])
+  const exited = once(server.child, 'exit')
+  server.child.kill('SIGTERM')
+  await server.waitForLog((line) => line['msg'] === 'SIGTERM: stopping')
+  const isRefused = () =>
+    fetch(`${server.url}/healthz`).then(
+      () => false,
+      () => true,
+    )
+  await expect.poll(isRefused).toBe(true)
+  const stoppedAt = performance.now()
+  while (performance.now() - stoppedAt < uploadMs) {
+    sendSome()
+    await sleep(200)
+  }
+  upload.end('\r\n--end--\r\n')
+  const [answer] = await answered
+  const body = Buffer.concat(await answer.toArray()).toString()
+  expect({ status: answer.statusCode, body }).toMatchObject({ status: 201 })
+  // A second signal would end it at once.
+  expect(await exited).toEqual([0, null])
+
+  const next = cleanup.use(await serverProcess(data, settings))
+  const { id } = JSON.parse(body) as { id: string }
+  const file = await next.clientFor(apiKey).storage.get({ params: { project_id: project.id, id } })
+  expect(file).toMatchObject({ name: 'large.bin', sha256: hash.digest('hex') })
+})

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { createDemand, keptMs, leastPerSecond } from '../../../server/src/apps/metrics/demand.ts'
+
+const seconds = 2
+
+function counted() {
+  let nowMs = 0
+  const demand = createDemand(() => nowMs)
+  demand.count([])
+  return {
+    isHigh: demand.isHigh,
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+    /** Counts requests to two apps, so many in a second together. */
+    count(perSecond: number) {
+      nowMs += seconds * 1000
+      demand.count([{ requests: perSecond * seconds - 1 }, { requests: 1 }])
+    },
+  }
+}
+
+test('the demand is high when all apps together are asked often enough, and for half a minute after that', () => {
+  const { isHigh, count, pass } = counted()
+  expect(isHigh()).toBe(false)
+  count(leastPerSecond - 0.5)
+  expect(isHigh()).toBe(false)
+  count(leastPerSecond)
+  expect(isHigh()).toBe(true)
+  count(1)
+  expect(isHigh()).toBe(true)
+  pass(keptMs - seconds * 1000 - 1)
+  expect(isHigh()).toBe(true)
+  pass(1)
+  expect(isHigh()).toBe(false)
+})
+
+test('no request is no demand, however soon it is counted again', () => {
+  const demand = createDemand(() => 0)
+  demand.count([])
+  demand.count([])
+  expect(demand.isHigh()).toBe(false)
+})
+
+test('the requests of a time that nobody knows are no demand', () => {
+  const demand = createDemand(() => 0)
+  demand.count([{ requests: 100 }])
+  expect(demand.isHigh()).toBe(false)
+})

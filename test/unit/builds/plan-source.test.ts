@@ -1,0 +1,158 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
+import type { PlanRequest } from '../../../server/src/builds/plan-request.ts'
+import { planSource } from '../../../server/src/builds/plan-source.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+type Files = Record<string, string | object>
+type Server = Pick<PlanRequest, 'images' | 'before'>
+
+const withoutDocker: Server = { images: false, before: null }
+
+/** Plans a repository with these files. */
+async function planOf(files: Files, root: string | null = null, server: Server = withoutDocker) {
+  await using directory = await temporaryDirectory()
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(directory.path, path)), { recursive: true })
+    await writeFile(join(directory.path, path), typeof content === 'string' ? content : JSON.stringify(content))
+  }
+  return await planSource(directory.path, { root, ...server })
+}
+
+/** Returns why they cannot be planned. */
+async function failureOf(files: Files, root: string | null = null, server: Server = withoutDocker) {
+  const planned = await planOf(files, root, server)
+  if (planned.ok) throw new Error(`it was planned as ${planned.plan.kind}`)
+  return planned.failure
+}
+
+const app = { scripts: { start: 'node .' } }
+
+it.each([
+  [
+    ['Dockerfile', 'docker-compose.yml'],
+    'Dockerfile (which needs Docker: the operator of the server turns it on with FAIRLEAD_RUNTIME=process,docker), docker-compose.yml ("fairlead import compose" reads it)',
+  ],
+  [['Shop.csproj', 'README.md'], 'Shop.csproj (.NET).'],
+  [['build.sbt', 'src/main.scala'], 'build.sbt (Scala), src/.'],
+  [['LICENSE', 'main.c'], 'LICENSE, main.c.'],
+  [[], 'Fairlead saw no files.'],
+])('a repository with %j is told what was seen', async (names, seen) => {
+  const { code, message, suggestions } = await failureOf(Object.fromEntries(names.map((name) => [name, 'x'])))
+  expect(code).toBe('not_recognised')
+  expect(message).toContain(seen)
+  expect(suggestions ?? []).toEqual([])
+})
+
+it('folders that hold apps are suggested, programs before sites', async () => {
+  const { code, message, suggestions } = await failureOf({
+    'README.md': '',
+    'docker-compose.yml': '',
+    'a-site/index.html': '',
+    'backend/package.json': app,
+    'services/billing/package.json': app,
+    'services/billing/public/index.html': '',
+    'node_modules/dep/package.json': app,
+    'tests/package.json': app,
+    'empty/notes.txt': '',
+  })
+  expect(code).toBe('not_recognised')
+  expect(suggestions).toEqual([
+    { root: 'backend', kind: 'node' },
+    { root: 'services/billing', kind: 'node' },
+    { root: 'a-site', kind: 'static' },
+  ])
+  expect(message).toContain('one of backend (node), services/billing (node), a-site (static)')
+})
+
+it.each([
+  ['npm', { 'package.json': { workspaces: ['apps/*', 'packages/*'] } }],
+  [
+    'npm, with a build of everything',
+    { 'package.json': { workspaces: ['apps/*'], scripts: { build: 'turbo build' } } },
+  ],
+  ['pnpm', { 'package.json': { scripts: { build: 'pnpm -r build' } }, 'pnpm-workspace.yaml': 'packages: [apps/*]' }],
+  ['Nx', { 'package.json': { scripts: { build: 'nx run-many -t build' } }, 'nx.json': {} }],
+])('the apps of a workspace of %s are suggested, and none of its libraries', async (_, top) => {
+  const { code, suggestions } = await failureOf({
+    ...top,
+    'apps/web/package.json': app,
+    'apps/api/package.json': app,
+    'packages/ui/package.json': { main: 'index.js', scripts: { build: 'tsc' } },
+    'packages/ui/index.js': '',
+  })
+  expect(code).toBe('no_start')
+  expect(suggestions).toEqual([
+    { root: 'apps/api', kind: 'node' },
+    { root: 'apps/web', kind: 'node' },
+  ])
+})
+
+it('a workspace that says how it starts is an app', async () => {
+  expect(
+    await planOf({ 'package.json': { workspaces: ['apps/*'], ...app }, 'apps/web/package.json': app }),
+  ).toMatchObject({ ok: true, plan: { kind: 'node', start: { argv: ['node', '.'] } } })
+})
+
+it('a given root takes the place of the one in fairlead.json, with its commands', async () => {
+  const files = {
+    'fairlead.json': { root: 'web', start: ['node', 'web.js'], health: '/web' },
+    'web/package.json': app,
+    'web/web.js': '',
+    'api/package.json': app,
+  }
+  expect(await planOf(files, 'web')).toMatchObject({ plan: { kind: 'command', health: '/web' } })
+  const other = await planOf(files, 'api')
+  expect(other).toMatchObject({ plan: { kind: 'node', start: { argv: ['fairlead-in', 'api', 'node', '.'] } } })
+  expect(other).not.toHaveProperty('plan.health')
+})
+
+it('a root that is no folder is named', async () => {
+  expect(await failureOf({ 'package.json': app }, 'nowhere')).toMatchObject({
+    code: 'unknown_root',
+    message: expect.stringContaining('"nowhere"'),
+  })
+})
+
+it('an app is suggested below the root that was named', async () => {
+  const { suggestions } = await failureOf({ 'a/b/package.json': app, 'c/package.json': app }, 'a')
+  expect(suggestions).toEqual([{ root: 'a/b', kind: 'node' }])
+})
+
+it('links are not followed, and a large repository is looked through in part', async () => {
+  await using directory = await temporaryDirectory()
+  await symlink('/usr', join(directory.path, 'usr'))
+  for (let index = 0; index < 200; index += 1) {
+    const folder = join(directory.path, `app-${String(index).padStart(3, '0')}`)
+    await mkdir(folder)
+    await writeFile(join(folder, 'package.json'), JSON.stringify(app))
+  }
+  const planned = await planSource(directory.path, { root: null, ...withoutDocker })
+  const { suggestions = [] } = planned.ok ? {} : planned.failure
+  expect(suggestions).toHaveLength(20)
+  expect(suggestions.map(({ root }) => root)).not.toContain('usr')
+})
+
+it.each([
+  ['node', { 'package.json': { scripts: { start: 'node dist/a.js' } }, 'b.js': '' }, 'The file "dist/a.js"'],
+  ['node in a folder', { 'package.json': { scripts: { start: 'node src/b.js' } }, 'src/a.js': '' }, '"src/b.js"'],
+  ['python', { 'fairlead.json': { start: ['python', 'app.py'] }, 'main.py': '' }, 'The file "app.py"'],
+  ['bun', { 'fairlead.json': { start: ['bun', 'run', 'a.ts'] }, 'b.ts': '' }, 'The file "a.ts"'],
+  ['a site', { 'fairlead.json': { start: ['fairlead-static', '--spa', 'dist'] }, 'a.html': '' }, 'The folder "dist"'],
+])('a start of %s whose file is not there and that nothing builds is refused', async (_, files, named) => {
+  const { code, message } = await failureOf(files)
+  expect(code).toBe('no_start')
+  expect(message).toContain(named)
+  expect(message).toContain('nothing builds it')
+})
+
+it.each([
+  ['a build', { 'package.json': { scripts: { start: 'node dist/a.js', build: 'tsc' } } }],
+  ["the owner's build", { 'fairlead.json': { build: ['make'], start: ['node', 'a.js'] } }],
+  ['an installation', { 'package.json': { scripts: { start: 'node a.js', postinstall: 'node make.js' } } }],
+  ['packages', { 'fairlead.json': { start: ['node', 'node_modules/serve/build/main.js'] }, 'node_modules/.keep': '' }],
+  ['the repository', { 'fairlead.json': { start: ['node', 'src/a.js'] }, 'src/a.js': '' }],
+])('a start whose file may come from %s is planned', async (_, files) => {
+  expect(await planOf(files)).toMatchObject({ ok: true })
+})

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDiskGuard, type DiskLimit } from '../../../server/src/deployments/job/disk.ts'
+import { assertRoom, freeBytesIn } from '../../../server/src/platform/disk/free-space.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+beforeAll(async () => {
+  directory = await temporaryDirectory()
+})
+afterAll(() => directory[Symbol.asyncDispose]())
+
+/** More than any disk has. */
+const wholeDisk = Number.POSITIVE_INFINITY
+const guardWith = (reserveBytes: number) => createDiskGuard({ directory: directory.path, reserveBytes })
+
+/** Allows 100 bytes beyond `before`; `now` is what is there when it is measured. */
+const limit = (before: number, now: number): DiskLimit => ({
+  stage: 'build',
+  mostBytes: 100,
+  baseline: async () => before,
+  measure: async () => now,
+})
+
+const running = new AbortController().signal
+
+/** Runs until its signal aborts, and rejects with the reason then. */
+const endlessStep = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+describe('a guarded step', () => {
+  it('resolves with its result while it writes no more than it may', async () => {
+    const { value, fits } = await guardWith(0).guard(limit(1_000, 1_100), running, async () => 'done')
+    expect(value).toBe('done')
+    await expect(fits()).resolves.toBeUndefined()
+  })
+
+  it('is ended when it has written more than it may and the free space has fallen', async () => {
+    let free = 1e15
+    const filling = { ...limit(1_000, 1_101), freeElsewhere: async () => (free -= 1e12) }
+    const guarded = guardWith(0).guard(filling, running, endlessStep)
+    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
+  })
+
+  it('is ended when it has written more than it may while others made room', async () => {
+    let free = 0
+    const hidden = { ...limit(1_000, 1_101), freeElsewhere: async () => (free += 1e12) }
+    const guarded = guardWith(0).guard(hidden, running, endlessStep)
+    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
+  })
+
+  it('fails when it has written more than it may by its end', async () => {
+    const { fits } = await guardWith(0).guard(limit(0, 101), running, async () => 'done')
+    await expect(fits()).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
+  })
+
+  it('fails as too large when a folder cannot be measured, before it or after it', async () => {
+    const unreadable = limit(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+    const { fits } = await guardWith(0).guard(unreadable, running, async () => 'done')
+    await expect(fits()).rejects.toMatchObject({ failure: { code: 'too_large' } })
+  })
+
+  it('is not begun when less is free on the disk of its runtime than the reserve', async () => {
+    const full = { ...limit(0, 0), freeElsewhere: async () => 99 }
+    const guarded = guardWith(100).guard(full, running, async () => 'done')
+    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'no_space' } })
+    const room = { ...limit(0, 0), freeElsewhere: async () => 100 }
+    expect((await guardWith(100).guard(room, running, async () => 'done')).value).toBe('done')
+  })
+
+  it('is not begun when less is free than the reserve', async () => {
+    let begun = false
+    const guarded = guardWith(wholeDisk).guard(limit(0, 0), running, async () => {
+      begun = true
+    })
+    await expect(guarded).rejects.toMatchObject({ failure: { stage: 'build', code: 'no_space' } })
+    expect(begun).toBe(false)
+  })
+
+  it('fails with its own error when it ends within its limit', async () => {
+    const guarded = guardWith(0).guard(limit(0, 0), running, () => Promise.reject(new Error('exit code 1')))
+    await expect(guarded).rejects.toThrow('exit code 1')
+  })
+
+  it('ends with the reason of the outer signal when that aborts', async () => {
+    const canceled = new AbortController()
+    const guarded = guardWith(0).guard(limit(0, 0), canceled.signal, (signal) => {
+      canceled.abort(new Error('canceled'))
+      return signal.aborted ? Promise.reject(signal.reason) : endlessStep(signal)
+    })
+    await expect(guarded).rejects.toThrow('canceled')
+  })
+})
+
+describe('room for another deployment', () => {
+  it('is there while the reserve is free', async () => {
+    await expect(assertRoom(directory.path, 0)).resolves.toBeUndefined()
+    expect(await freeBytesIn(directory.path)).toBeGreaterThan(0)
+  })
+
+  it('is denied with an error that tells to call the operator when less is free', async () => {
+    await expect(assertRoom(directory.path, wholeDisk)).rejects.toMatchObject({
+      code: 'server_error',
+      message: expect.stringContaining('operator'),
+    })
+  })
+})

@@ -1,0 +1,101 @@
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createDeployJob } from '../../../server/src/deployments/job/job.ts'
+import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
+import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
+import { deploymentRow } from '../../harness/deployment-row.ts'
+
+const logger = pino({ level: 'silent' })
+const secrets = { valuesOf: () => [] }
+const running = new AbortController().signal
+
+it('a job that is interrupted before it begins ends nothing that an earlier generation left', async () => {
+  const locks = createDeploymentLocks()
+  const happened: string[] = []
+  const job = createDeployJob({
+    locks,
+    secrets,
+    logger,
+    store: {
+      rows: { find: async () => undefined },
+      jobs: {
+        begin: async () => {
+          happened.push('begun')
+          if (happened.length > 1) return undefined
+          // The job may begin before the request that added it interrupts the earlier generation.
+          locks.interrupt({ id: 'dep_1', generation: 1 })
+          return deploymentRow({ generation: 2, retained: true })
+        },
+        giveBack: async () => void happened.push('given back'),
+      },
+    },
+    instances: {
+      halt: async () => void happened.push('halted'),
+      remove: async () => void happened.push('removed'),
+      isMade: async () => true,
+    },
+    deploy: async () => void happened.push('deployed'),
+    fail: async () => void happened.push('failed'),
+  })
+  await job('dep_1', running)
+  expect(happened).toEqual(['begun', 'given back', 'begun'])
+})
+
+/**
+ * Returns the code of the failure that a deployment gets when its job meets an error of the server, or the message of
+ * that error when the job is left to another attempt.
+ */
+async function afterServersError(columns: Partial<DeploymentRow>): Promise<string> {
+  let code: string | undefined
+  const job = createDeployJob({
+    locks: createDeploymentLocks(),
+    secrets,
+    logger,
+    store: {
+      rows: { find: async () => undefined },
+      jobs: { begin: async () => deploymentRow({ ...columns, retained: true }), giveBack: async () => undefined },
+    },
+    instances: { halt: async () => undefined, remove: async () => undefined, isMade: async () => true },
+    deploy: () => Promise.reject(new Error('the connection to the database was lost')),
+    fail: async (_, failure) => {
+      code = failure.code
+    },
+  })
+  return job('dep_1', running).then(
+    () => code ?? 'no failure',
+    (error: Error) => error.message,
+  )
+}
+
+it('a job that an error of the server ended is attempted once more, then the deployment fails', async () => {
+  expect(await afterServersError({ attempts: 1 })).toBe('the connection to the database was lost')
+  expect(await afterServersError({ attempts: 2 })).toBe('server_error')
+})
+
+it('a job whose token may have been deleted is not attempted again', async () => {
+  expect(await afterServersError({ attempts: 1, git_token: Buffer.of(1) })).toBe('server_error')
+})
+
+it('what an earlier attempt left is removed first, and nothing is looked for when it left nothing', async () => {
+  const happened: string[] = []
+  const jobWith = (isMade: boolean) =>
+    createDeployJob({
+      locks: createDeploymentLocks(),
+      secrets,
+      logger,
+      store: {
+        rows: { find: async () => undefined },
+        jobs: { begin: async () => deploymentRow({ retained: false }), giveBack: async () => undefined },
+      },
+      instances: {
+        halt: async () => void happened.push('halted'),
+        remove: async () => void happened.push('removed'),
+        isMade: async () => isMade,
+      },
+      deploy: async () => void happened.push('deployed'),
+      fail: async () => void happened.push('failed'),
+    })
+  await jobWith(true)('dep_1', running)
+  await jobWith(false)('dep_1', running)
+  expect(happened).toEqual(['removed', 'deployed', 'deployed'])
+})

@@ -1,0 +1,211 @@
+import { pino } from 'pino'
+import { describe, expect, it } from 'vitest'
+import {
+  createReconcile,
+  createReconcileAll,
+  type Reconcile,
+} from '../../../server/src/deployments/reconciler/reconcile.ts'
+import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
+import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
+import type { Upstream } from '../../../server/src/gateway/client.ts'
+import type { Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
+import { deploymentRow } from '../../harness/deployment-row.ts'
+
+const instance: Handle = { runtime: 'process', data: { pid: 1 } }
+const endpoints = [{ host: '127.0.0.1', port: 10_000 }] as const
+const upstream: Upstream = { deploymentId: 'dep_1', endpoints }
+const running = deploymentRow({ id: 'dep_1', status: 'running', retained: true, instance })
+const listening: Observation = { state: 'listening', endpoints }
+const exited: Observation = { state: 'exited', code: 1, signal: null, exceeded: null }
+const stopping = new AbortController().signal
+
+/** The state of the world around one running release. */
+interface Situation {
+  /** The row when it is read again under the lock. */
+  readonly row: DeploymentRow
+  readonly routed: Upstream | null
+  /** True when this leader looks after the instance, which has not ended. */
+  readonly isAdopted: boolean
+  readonly observed: Observation
+  /** True when the release is still the one that the app should run. */
+  readonly isDesired: boolean
+  readonly isOpen: boolean
+  /** A server of an older version has started the instance otherwise. */
+  readonly isOld: boolean
+  /** The answer of the gateway for a site. */
+  readonly status: number
+  /** True when the instance has refused a connection of the gateway. */
+  readonly hasRefused: boolean
+}
+
+const serving: Situation = {
+  row: running,
+  routed: upstream,
+  isAdopted: true,
+  observed: listening,
+  isDesired: true,
+  isOpen: true,
+  isOld: false,
+  status: 200,
+  hasRefused: false,
+}
+
+/** Reconciles `seen` in a situation that differs from a serving release, and returns what was done. */
+async function actionsIn(different: Partial<Situation>, seen = running): Promise<unknown[]> {
+  const situation = { ...serving, ...different }
+  const done: unknown[] = []
+  const reconcile = createReconcile({
+    refusals: { ids: new Set(situation.hasRefused ? [seen.id] : []), recoverMs: 0 },
+    store: { rows: { find: async () => situation.row }, jobs: { runs: async () => situation.isDesired } },
+    locks: createDeploymentLocks(),
+    instances: {
+      observe: async () => situation.observed,
+      adopt: async () => void done.push('adopt'),
+      isAdopted: () => situation.isAdopted,
+    },
+    gateway: { current: () => situation.routed, probe: async () => situation.status },
+    routes: {
+      isOpen: () => situation.isOpen,
+      unroute: async () => {
+        done.push('unroute')
+        return situation.routed
+      },
+      route: async (_, to, mayRoute) => {
+        const may = await mayRoute()
+        if (may) done.push(['route', to])
+        return may
+      },
+    },
+    others: {
+      isSteady: () => true,
+      endpoints: async () => [],
+      promote: async () => null,
+      complete: async () => undefined,
+    },
+    releaseOf: async ({ id, app_id }) => ({
+      id,
+      appId: app_id,
+      appNumber: 1,
+      projectId: 'proj_1',
+      internalName: 'app',
+      limits: { memoryBytes: 1, cpus: 1, diskBytes: 8e9 },
+      variables: {},
+    }),
+    revive: async () => void done.push('revive'),
+    renew: async (_row, _release, old) => {
+      if (situation.isOld) done.push(['renew', old])
+    },
+  })
+  await reconcile(seen, stopping)
+  return done
+}
+
+describe('a running release', () => {
+  it('that serves its address is left alone', async () => {
+    expect(await actionsIn({})).toEqual([])
+  })
+
+  it('without a route is adopted and routed to when its instance listens', async () => {
+    expect(await actionsIn({ routed: null })).toEqual(['adopt', ['route', upstream]])
+  })
+
+  it('whose route has outlived the leader that made it is adopted by the next one', async () => {
+    expect(await actionsIn({ isAdopted: false })).toEqual(['adopt', ['route', upstream]])
+  })
+
+  it('loses its route and is started again when its instance has ended', async () => {
+    expect(await actionsIn({ isAdopted: false, observed: exited })).toEqual(['unroute', 'revive'])
+  })
+
+  it('that has refused a connection keeps its route when it is the one that listens', async () => {
+    expect(await actionsIn({ hasRefused: true })).toEqual(['adopt', ['route', upstream]])
+  })
+
+  it('that has refused a connection and does not listen loses its route before it is started again', async () => {
+    const starting: Observation = { state: 'starting', port: 10_000 }
+    expect(await actionsIn({ hasRefused: true, observed: starting })).toEqual(['unroute', 'revive'])
+  })
+
+  it('without an instance is started again', async () => {
+    const row = { ...running, instance: null }
+    expect(await actionsIn({ row, routed: null }, row)).toEqual(['unroute', 'revive'])
+  })
+
+  it('is not started again when another release took over', async () => {
+    expect(await actionsIn({ isAdopted: false, observed: exited, isDesired: false })).toEqual(['unroute'])
+  })
+
+  it('is left alone when it was stopped meanwhile', async () => {
+    const row = { ...running, status: 'stopped' as const }
+    expect(await actionsIn({ row, isAdopted: false, observed: exited })).toEqual([])
+  })
+
+  it('is left alone while another program holds its address', async () => {
+    expect(await actionsIn({ isOpen: false, routed: null })).toEqual([])
+  })
+})
+
+describe('a static site', () => {
+  const folder = '/data/site'
+  const site: Upstream = { deploymentId: 'dep_1', endpoints: [{ folder }] }
+  const served: Partial<Situation> = { routed: site, observed: { state: 'listening', endpoints: site.endpoints } }
+
+  it('that the gateway could not read is given access again', async () => {
+    expect(await actionsIn({ ...served, hasRefused: true })).toEqual(['adopt', ['route', site]])
+  })
+
+  it('that the gateway cannot read either then is started again', async () => {
+    expect(await actionsIn({ ...served, hasRefused: true, status: 503 })).toEqual(['adopt', 'unroute', 'revive'])
+  })
+
+  it('that runs as a process of an older version is replaced once that is adopted', async () => {
+    const done = await actionsIn({ isAdopted: false, isOld: true })
+    expect(done).toEqual(['adopt', ['route', upstream], ['renew', upstream]])
+  })
+})
+
+describe('all running releases', () => {
+  const rows = ['slow', 'broken', 'good'].map((id) => deploymentRow({ id }))
+  const allOf = (reconcile: Reconcile, locks = createDeploymentLocks()) =>
+    createReconcileAll({
+      store: { rows: { running: async () => rows } },
+      others: { refresh: async () => undefined },
+      locks,
+      reconcile,
+      logger: pino({ level: 'silent' }),
+    })
+
+  it('are reconciled, also when one of them fails and one takes long', async () => {
+    const slow = Promise.withResolvers<void>()
+    const reconciled: string[] = []
+    const all = allOf(async ({ id }) => {
+      if (id === 'slow') await slow.promise
+      if (id === 'broken') throw new Error('broken')
+      reconciled.push(id)
+    })
+    expect(await all.run(stopping)).toBe(false)
+    await expect.poll(() => reconciled).toEqual(['good'])
+    slow.resolve()
+    await all.settle()
+    expect(reconciled).toEqual(['good', 'slow'])
+  })
+
+  it('are steady when all of them serve', async () => {
+    expect(await allOf(() => null).run(stopping)).toBe(true)
+    expect(await allOf(({ id }) => (id === 'good' ? null : Promise.resolve())).run(stopping)).toBe(false)
+  })
+
+  it('are looked at again when work on a deployment has ended, and not while it goes on', async () => {
+    const locks = createDeploymentLocks()
+    const all = allOf(() => null, locks)
+    const work = Promise.withResolvers<void>()
+    const working = locks.run('dep_1', () => work.promise)
+    expect(await all.run(stopping)).toBe(true)
+    expect(all.mayHaveChanged()).toBe(false)
+    work.resolve()
+    await working
+    expect(all.mayHaveChanged()).toBe(true)
+    await all.run(stopping)
+    expect(all.mayHaveChanged()).toBe(false)
+  })
+})

@@ -1,0 +1,198 @@
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { afterEach, expect, it } from 'vitest'
+import {
+  ask,
+  createScope,
+  HOST,
+  rawClient,
+  startApp,
+  startGateway,
+  startRawApp,
+  textOf,
+} from '../../harness/gateway/harness.ts'
+
+const scope = createScope()
+afterEach(() => scope.end())
+
+it('delivers each server-sent event when it is sent', async () => {
+  const streams: ServerResponse[] = []
+  const app = await startApp(scope, (_, res) => {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders()
+    streams.push(res)
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const outgoing = request({ host: HOST, port, agent: false }).end()
+  // The head arrives although there is no event yet.
+  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+  for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
+    streams[0]?.write(event)
+    const [chunk] = (await once(incoming, 'data')) as [Buffer]
+    expect(chunk.toString()).toBe(event)
+    expect(incoming.complete).toBe(false)
+  }
+  streams[0]?.end()
+  await once(incoming, 'end')
+})
+
+it('shows the app the head of an upload before its body, and the client the answer before the upload ends', async () => {
+  const app = await startApp(scope, (req, res) => {
+    res.writeHead(200).flushHeaders()
+    req.pipe(res)
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const outgoing = request({
+    host: HOST,
+    port,
+    method: 'POST',
+    headers: { 'Transfer-Encoding': 'chunked' },
+    agent: false,
+  })
+  outgoing.flushHeaders()
+  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+  for (const text of ['one', 'two']) {
+    outgoing.write(text)
+    const [chunk] = (await once(incoming, 'data')) as [Buffer]
+    expect(chunk.toString()).toBe(text)
+  }
+  outgoing.end()
+  await once(incoming, 'end')
+})
+
+it('lets an app answer first and go on reading the upload, which a drain waits for', async () => {
+  const uploaded = Promise.withResolvers<string>()
+  const app = await startApp(scope, (req, res) => {
+    res.writeHead(202).end('taken')
+    void textOf(req).then(uploaded.resolve, uploaded.reject)
+  })
+  const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
+  await client.until('\r\n0\r\n\r\n')
+  await gateway.route('app', null)
+  let drained = false
+  const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 }).then(() => (drained = true))
+  // Another exchange from end to end, so that all that is due by now has happened.
+  expect((await ask(port)).status).toBe(503)
+  expect(drained).toBe(false)
+  client.socket.write('def')
+  expect(await uploaded.promise).toBe('abcdef')
+  await drain
+})
+
+it('cancels an upload whose client goes away after it has got its answer', async () => {
+  const canceled = Promise.withResolvers<boolean>()
+  const app = await startApp(scope, (req, res) => {
+    res.writeHead(202).end('taken')
+    // Once it has answered, Node tells an app of this by the connection alone.
+    req.socket.on('close', () => canceled.resolve(req.complete))
+    req.resume()
+  })
+  app.server.keepAliveTimeout = 0
+  const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
+  await client.until('\r\n0\r\n\r\n')
+  client.socket.destroy()
+  expect(await canceled.promise).toBe(false)
+  await gateway.route('app', null)
+  await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
+})
+
+it('delivers the refusal of an upload by an app that closes the connection', async () => {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'))
+  })
+  const { port } = await startGateway(scope, { upstream })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  scope.defer(() => agent.destroy())
+  for (let i = 0; i < 3; i += 1) {
+    const answer = await ask(port, { method: 'POST', body: 'x'.repeat(1_000_000), agent })
+    expect([answer.status, answer.body]).toEqual([413, 'big'])
+  }
+})
+
+it('cancels the work of the app when the client goes away', async () => {
+  const started = Promise.withResolvers<void>()
+  const canceled = Promise.withResolvers<void>()
+  const app = await startApp(scope, (req, res) => {
+    res.on('close', () => canceled.resolve())
+    if (req.url === '/streaming') res.write('first')
+    started.resolve()
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write('GET /streaming HTTP/1.1\r\nHost: a\r\n\r\n')
+  await client.until('first')
+  client.socket.destroy()
+  await canceled.promise
+})
+
+it('cancels before an answer and in the middle of an upload, too', async () => {
+  for (const head of [
+    'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
+    'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc',
+  ]) {
+    const started = Promise.withResolvers<void>()
+    const canceled = Promise.withResolvers<void>()
+    const app = await startApp(scope, (req, res) => {
+      req.on('error', () => {})
+      res.on('close', () => canceled.resolve())
+      started.resolve()
+    })
+    const { port } = await startGateway(scope, { upstream: app.upstream })
+    const client = await rawClient(scope, port)
+    client.socket.write(head)
+    await started.promise
+    client.socket.destroy()
+    await canceled.promise
+  }
+})
+
+it.each([
+  ['a length', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'],
+  ['chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'],
+])('cuts the client off when the app dies in the middle of an answer with %s', async (_, half) => {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => socket.write(half, () => socket.on('data', () => {})))
+    scope.defer(() => socket.destroy())
+    app = socket.destroy.bind(socket)
+  })
+  let app = () => {}
+  const { port } = await startGateway(scope, { upstream })
+  const outgoing = request({ host: HOST, port, agent: false }).end()
+  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const [chunk] = (await once(incoming, 'data')) as [Buffer]
+  expect(chunk.toString()).toBe('half')
+  const failed = once(incoming, 'error')
+  app()
+  expect(((await failed)[0] as NodeJS.ErrnoException).code).toBe('ECONNRESET')
+  expect(incoming.complete).toBe(false)
+})
+
+it.each(['1.0', '1.1'])('cuts an HTTP/%s client off when an answer without a length is reset', async (version) => {
+  let reset = () => {}
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf'))
+    reset = () => socket.resetAndDestroy()
+  })
+  const { port } = await startGateway(scope, { upstream })
+  const client = await rawClient(scope, port)
+  const orderly = once(client.socket, 'end').then(() => 'end')
+  const torn = new Promise((resolve) =>
+    client.socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code)),
+  )
+  client.socket.write(`GET / HTTP/${version}\r\nHost: a\r\n\r\n`)
+  await client.until('half')
+  reset()
+  if (version === '1.0') expect(await Promise.race([orderly, torn])).toBe('ECONNRESET')
+  else expect(await client.closed()).not.toContain('\r\n0\r\n\r\n')
+})
+
+it('passes on an answer that ends with its connection', async () => {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\n\r\nwhole'))
+  })
+  const { port } = await startGateway(scope, { upstream })
+  expect((await ask(port)).body).toBe('whole')
+})

@@ -1,0 +1,174 @@
+import { once } from 'node:events'
+import { afterEach, expect, it } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import {
+  createScope,
+  HOST,
+  rawClient,
+  startApp,
+  startGateway,
+  startRawApp,
+  upstreamAt,
+} from '../../harness/gateway/harness.ts'
+
+const scope = createScope()
+afterEach(() => scope.end())
+
+async function startEcho() {
+  const app = await startApp(scope, (_, res) => res.end('plain'))
+  const server = new WebSocketServer({ server: app.server })
+  server.on('connection', (socket: WebSocket) => {
+    socket.on('error', () => {})
+    socket.on('message', (data: Buffer) => socket.send(data))
+  })
+  scope.defer(() => {
+    for (const socket of server.clients) socket.terminate()
+  })
+  return { app, server }
+}
+
+async function openSocket(port: number): Promise<WebSocket> {
+  const socket = new WebSocket(`ws://${HOST}:${port}/chat`)
+  socket.on('error', () => {})
+  scope.defer(() => socket.terminate())
+  await once(socket, 'open')
+  return socket
+}
+
+async function echo(socket: WebSocket, data: Buffer): Promise<Buffer> {
+  const message = once(socket, 'message') as Promise<[Buffer]>
+  socket.send(data)
+  return (await message)[0]
+}
+
+const HANDSHAKE =
+  'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: custom\r\nX-Custom: 1\r\n\r\n'
+
+it('carries a WebSocket both ways, large messages included', async () => {
+  const { app } = await startEcho()
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const socket = new WebSocket(`ws://${HOST}:${port}/chat`)
+  const upgraded = once(socket, 'upgrade')
+  await once(socket, 'open')
+  const [response] = await upgraded
+  expect(response.headers['x-fairlead-deployment']).toBe(app.upstream.deploymentId)
+  const large = Buffer.alloc(5_000_000, 'x')
+  expect((await echo(socket, large)).equals(large)).toBe(true)
+  expect((await echo(socket, Buffer.from('hi'))).toString()).toBe('hi')
+  const closed = once(socket, 'close')
+  socket.close(4001)
+  expect((await closed)[0]).toBe(4001)
+})
+
+it('lets a WebSocket live on after a switch, until the drain ends', async () => {
+  const old = await startEcho()
+  const next = await startEcho()
+  const { gateway, port } = await startGateway(scope, { upstream: old.app.upstream })
+  const socket = await openSocket(port)
+  expect(await gateway.route('app', next.app.upstream)).toEqual(old.app.upstream)
+
+  const closed = once(socket, 'close')
+  // Time only runs out once the echo is here.
+  const timeless = new AbortController()
+  const drained = gateway.drain(old.app.upstream, { timeoutMs: 2 ** 30, signal: timeless.signal })
+  expect((await echo(socket, Buffer.from('still here'))).toString()).toBe('still here')
+  timeless.abort()
+  await drained
+  await gateway.drain(old.app.upstream, { timeoutMs: 300 })
+  expect((await closed)[0]).toBe(1006)
+  expect((await echo(await openSocket(port), Buffer.from('new'))).toString()).toBe('new')
+  expect(next.server.clients.size).toBe(1)
+})
+
+it('ends the drain as soon as the last WebSocket has closed', async () => {
+  const { app } = await startEcho()
+  const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+  const socket = await openSocket(port)
+  await gateway.route('app', null)
+  const drained = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
+  socket.close()
+  await drained
+})
+
+it('tells each side when the other one goes', async () => {
+  const { app, server } = await startEcho()
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const first = await openSocket(port)
+  const gone = once([...server.clients][0] as WebSocket, 'close')
+  first.terminate()
+  await gone
+  const second = await openSocket(port)
+  const closed = once(second, 'close')
+  for (const socket of server.clients) socket.terminate()
+  await closed
+})
+
+it('does not wait for a client that keeps its half open after the app has gone', async () => {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => socket.end('HTTP/1.1 101 Go On\r\nConnection: Upgrade\r\nUpgrade: custom\r\n\r\nbye'))
+  })
+  const { gateway, port } = await startGateway(scope, { upstream })
+  const client = await rawClient(scope, port, { allowHalfOpen: true })
+  client.socket.write(HANDSHAKE)
+  await client.until('bye')
+  await gateway.route('app', null)
+  await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
+})
+
+it('delivers bytes that came right behind the handshake, in both directions', async () => {
+  const upstream = await startRawApp(scope, (socket) => {
+    let received = ''
+    socket.on('data', (chunk) => {
+      received += chunk.toString()
+      if (received.endsWith('\r\n\r\n')) {
+        socket.write(
+          'HTTP/1.1 101 Go On\r\nConnection: Upgrade\r\nUpgrade: custom\r\nX-Own: 1\r\nX-own: 2\r\n\r\nearly-app',
+        )
+      } else if (received.endsWith('early-client')) socket.end(' and bye')
+    })
+  })
+  const { port } = await startGateway(scope, { upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write(`${HANDSHAKE}early-client`)
+  const received = await client.closed()
+  const deployment = `X-Fairlead-Deployment: ${upstream.deploymentId}`
+  expect(received).toBe(
+    `HTTP/1.1 101 Go On\r\nX-Own: 1\r\nX-own: 2\r\n${deployment}\r\nConnection: Upgrade\r\nUpgrade: custom\r\n\r\nearly-app and bye`,
+  )
+})
+
+it('passes the answer of an app on that does not want to switch', async () => {
+  const app = await startApp(scope, (req, res) => {
+    res.writeHead(426, { 'X-Upgrade': String(req.headers.upgrade) }).end(`${'x'.repeat(1_000_000)}no thanks`)
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write(HANDSHAKE)
+  const received = await client.closed()
+  expect(received).toMatch(/^HTTP\/1\.1 426 /)
+  expect(received).toContain('X-Upgrade: custom')
+  expect(received).toContain('no thanks')
+  expect(received.length).toBeGreaterThan(1_000_000)
+  expect(received).toContain(`X-Fairlead-Deployment: ${app.upstream.deploymentId}`)
+})
+
+it('answers 503 and 502 to an upgrade like to any other request', async () => {
+  const { gateway, port } = await startGateway(scope)
+  const none = await rawClient(scope, port)
+  none.socket.write(HANDSHAKE)
+  expect(await none.closed()).toMatch(/^HTTP\/1\.1 503 [\s\S]*Retry-After: 1/)
+  await gateway.route('app', upstreamAt(1))
+  const dead = await rawClient(scope, port)
+  dead.socket.write(HANDSHAKE)
+  expect(await dead.closed()).toMatch(/^HTTP\/1\.1 502 /)
+})
+
+it('treats HTTP/2 over an upgrade as a plain request', async () => {
+  const { app } = await startEcho()
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const client = await rawClient(scope, port)
+  client.socket.write(
+    'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
+  )
+  expect(await client.until('plain')).toMatch(/^HTTP\/1\.1 200 /)
+})

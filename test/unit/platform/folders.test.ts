@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { removeFolder } from '../../../server/src/platform/disk/folders.ts'
+import { sizeOf } from '../../../server/src/platform/disk/tree-size.ts'
+
+let directory: string
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'fairlead-folders-'))
+})
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
+test('removeFolder deletes what a build has taken its own rights to', async () => {
+  const folder = join(directory, 'closed')
+  await mkdir(join(folder, 'source', 'a', 'b'), { recursive: true })
+  await writeFile(join(folder, 'source', 'a', 'b', 'file'), '')
+  await chmod(join(folder, 'source', 'a', 'b'), 0o500)
+  await chmod(join(folder, 'source', 'a'), 0o000)
+  await removeFolder(folder)
+  expect(await readdir(directory)).not.toContain('closed')
+})
+
+test('a tree deeper than a path may be long is measured and deleted', async () => {
+  const folder = join(directory, 'deep')
+  await mkdir(folder)
+  const dig = `const { mkdirSync, writeFileSync } = require('node:fs')
+for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
+writeFileSync('file', '')`
+  await promisify(execFile)(process.execPath, ['-e', dig], { cwd: folder })
+  // Of 61 folders and a file none is free.
+  const bytes = await sizeOf([folder])
+  expect([bytes >= 62 * 1_024, Number.isFinite(bytes)]).toEqual([true, true])
+  await removeFolder(folder)
+  expect(await readdir(directory)).not.toContain('deep')
+})

@@ -1,0 +1,69 @@
+import { expect, it, vi } from 'vitest'
+import { createExitWatch } from '../../../../server/src/runtimes/docker/containers/exit-watch.ts'
+import { specificationOf } from '../../../../server/src/runtimes/docker/containers/specification.ts'
+import { EngineError, noAnswer } from '../../../../server/src/runtimes/docker/engine/error.ts'
+import { networkOfContainer } from '../../../../server/src/runtimes/docker/network/networks.ts'
+
+it('a machine that runs out of memory ends a container before the server', () => {
+  const specification = specificationOf({
+    server: 's',
+    release: {
+      id: 'dep_1',
+      appId: 'app_1',
+      appNumber: 1,
+      projectId: 'proj_1',
+      internalName: null,
+      limits: { memoryBytes: 1_000_000, cpus: 1, diskBytes: 8e9 },
+      variables: {},
+    },
+    image: 'shop',
+    config: null,
+    command: { argv: ['serve'] },
+    port: 8080,
+    network: networkOfContainer('c', []),
+    labels: {},
+    dialogue: null,
+  })
+  expect(specification).toMatchObject({ HostConfig: { OomScoreAdj: 500 } })
+})
+
+it('the end of a container before its watch is noticed, though the engine was too busy to list it', async () => {
+  const never = new Promise<never>(() => undefined)
+  const list = vi.fn(async () => []).mockRejectedValueOnce(new EngineError('GET containers/json', null, noAnswer))
+  const watch = createExitWatch({
+    engine: { open: () => never } as never,
+    containers: { list, inspect: () => never },
+    server: 's',
+    written: async () => undefined,
+    onUnhealthy: () => undefined,
+    logger: { warn: () => undefined, info: () => undefined },
+  })
+  const onExit = vi.fn()
+  watch.add('c', onExit)
+  await vi.waitFor(() => expect(onExit).toHaveBeenCalledOnce(), 10_000)
+  watch.close()
+})
+
+it('the end of a container that is noticed several times is told once', async () => {
+  const written = Promise.withResolvers<void>()
+  const never = new Promise<never>(() => undefined)
+  const watch = createExitWatch({
+    engine: { open: () => never } as never,
+    containers: { list: async () => [], inspect: () => never },
+    server: 's',
+    written: () => written.promise,
+    onUnhealthy: () => undefined,
+    logger: { warn: () => undefined, info: () => undefined },
+  })
+  const [first, second, late] = [vi.fn(), vi.fn(), vi.fn()]
+  // Each watch that is added looks for the end.
+  for (const onExit of [first, second]) watch.add('c', onExit)
+  // Lets both looks come as far as the output that is being written.
+  await new Promise(setImmediate)
+  written.resolve()
+  await vi.waitFor(() => expect(second).toHaveBeenCalled())
+  watch.add('c', late)
+  await vi.waitFor(() => expect(late).toHaveBeenCalled())
+  for (const onExit of [first, second, late]) expect(onExit).toHaveBeenCalledOnce()
+  watch.close()
+})

@@ -1,0 +1,135 @@
+import type { FileHandle } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { expect, it } from 'vitest'
+import { freeBytesIn } from '../../../../server/src/platform/disk/free-space.ts'
+import { createContainers } from '../../../../server/src/runtimes/docker/calls/containers.ts'
+import type { Container } from '../../../../server/src/runtimes/docker/calls/types.ts'
+import { createFreeOfEngine } from '../../../../server/src/runtimes/docker/capabilities.ts'
+import { endContainer } from '../../../../server/src/runtimes/docker/containers/end.ts'
+import { specificationOf } from '../../../../server/src/runtimes/docker/containers/specification.ts'
+import { createVolumes } from '../../../../server/src/runtimes/docker/containers/volumes.ts'
+import { contextArchive } from '../../../../server/src/runtimes/docker/dockerfiles/context/context.ts'
+import { parseIgnoreFile } from '../../../../server/src/runtimes/docker/dockerfiles/context/ignore.ts'
+import { createEngine, type Engine } from '../../../../server/src/runtimes/docker/engine/engine.ts'
+import { EngineError, noAnswer } from '../../../../server/src/runtimes/docker/engine/error.ts'
+import { createPull } from '../../../../server/src/runtimes/docker/images/pull.ts'
+import { networkOfContainer } from '../../../../server/src/runtimes/docker/network/networks.ts'
+import { createReleaseStore } from '../../../../server/src/runtimes/docker/releases.ts'
+import type { Release } from '../../../../server/src/runtimes/runtime.ts'
+import { isRoot, temporaryDirectory } from '../../../harness/temporary.ts'
+
+it('a container whose image names a signal that does not exist is ended', async () => {
+  const running = { State: { Running: true }, Config: { StopSignal: 'SIGNONE' } } as unknown as Container
+  const end = Promise.withResolvers<number>()
+  const sent: string[] = []
+  const containers = {
+    inspect: async () => running,
+    signal: async (_: string, signal: string) => {
+      sent.push(signal)
+      // An engine reads the image's signal for each other one than SIGKILL.
+      if (signal !== 'SIGKILL') throw new EngineError('POST containers/c/kill', 500, 'Invalid signal: SIGNONE')
+      end.resolve(0)
+    },
+    ended: () => end.promise,
+  }
+  await endContainer(containers, 'c', { graceMs: 60_000 })
+  expect(sent).toEqual(['SIGNONE', 'SIGKILL'])
+})
+
+it('the health check of an image is for web alone, since no other command would pass it', () => {
+  const specificationFor = (internalName: string | null, interval = 1e9) =>
+    specificationOf({
+      server: 'server',
+      release: {
+        id: 'dep_a',
+        appId: 'app_a',
+        appNumber: 1,
+        projectId: 'proj_a',
+        internalName,
+        limits: { memoryBytes: 256_000_000, cpus: 1, diskBytes: 8e9 },
+        variables: {},
+      },
+      image: 'shop',
+      config: { Healthcheck: { Interval: interval } },
+      command: { argv: ['work'] },
+      port: 8080,
+      network: networkOfContainer('c', []),
+      labels: {},
+      dialogue: null,
+    })
+  expect(specificationFor('shop')).toMatchObject({ Healthcheck: { Interval: 5e9 } })
+  expect(specificationFor('shop', -1)).toMatchObject({ Healthcheck: { Interval: 5e9 } })
+  expect(specificationFor('shop', 0)).not.toHaveProperty('Healthcheck')
+  expect(specificationFor(null)).toMatchObject({ Healthcheck: { Test: ['NONE'] } })
+})
+
+it('an engine that is away has made nothing, so that no other runtime waits for it', async () => {
+  const engine = createEngine('/nonexistent/docker.sock')
+  const fence = () => undefined
+  const containers = createContainers(engine, 'server', fence)
+  const halt = async () => undefined
+  const bases = { ownBytes: async () => 0 }
+  const releases = createReleaseStore({
+    ...{ server: 'server', engine, containers, apps: '/nonexistent', builds: null, bases, halt, fence },
+    freeElsewhere: createFreeOfEngine(engine, '/'),
+  })
+  expect(await releases.isMade({ id: 'dep_a', appId: 'app_a' })).toBe(false)
+  expect(await releases.freeElsewhere?.()).toBeNull()
+  await expect(releases.list()).rejects.toThrow('cannot be reached')
+})
+
+it('a registry that takes a request and says nothing fails the pull with that, and not the server', async () => {
+  const version = async () => ({
+    ...{ Version: '20.10.24', Os: 'linux', Arch: 'amd64' },
+    ApiVersion: '1.41',
+    api: '1.41',
+  })
+  const silent = new EngineError('GET distribution/registry.example.com/shop:1/json', null, noAnswer)
+  const engine: Engine = { ...createEngine('/nonexistent/docker.sock'), version, call: () => Promise.reject(silent) }
+  const unfinished = { during: <T>(_: string, __: unknown, pull: () => Promise<T>) => pull() }
+  const pull = createPull({ ...{ engine, server: 'server', mostBytes: 1e9, unfinished }, fence: () => undefined })
+  const image = { reference: 'registry.example.com/shop:1', credentials: null }
+  const options = { output: {} as FileHandle, signal: new AbortController().signal }
+  await expect(pull({ id: 'dep_a', appId: 'app_a' } as Release, image, options)).rejects.toMatchObject({
+    code: 'registry_unreachable',
+    message: expect.stringContaining('gave no answer'),
+  })
+})
+
+it('the free space of an engine on a disk of its own is looked at, and not that of one on the disk of the data directory', async () => {
+  const engineAt = (DockerRootDir: string) => ({ call: async <T>() => ({ DockerRootDir }) as T })
+  expect(await createFreeOfEngine(engineAt('/'), '/')()).toBeNull()
+  expect(await createFreeOfEngine(engineAt('/nonexistent'), '/')()).toBeNull()
+  const free = await createFreeOfEngine(engineAt('/dev'), '/')()
+  expect(free).toBe(await freeBytesIn('/dev'))
+})
+
+it('a context that cannot be read fails with its reason, although nobody reads it yet', async () => {
+  const context = { folder: '/nonexistent', dockerfile: 'Dockerfile', text: '', rules: parseIgnoreFile('') }
+  const archive = contextArchive(context, () => ['env'], new AbortController().signal)
+  await new Promise((closed) => archive.once('close', closed))
+  expect(archive.errored).toBeInstanceOf(Error)
+})
+
+it.skipIf(!isRoot)(
+  'a volume whose files cannot be unpacked fails the start of its container, and nothing else',
+  async () => {
+    await using apps = await temporaryDirectory()
+    const volumes = createVolumes({
+      engine: {
+        // tar cannot be started in a folder that is gone, as on a machine that has no process left.
+        open: async () => {
+          await rm(apps.path, { recursive: true })
+          return Readable.from([Buffer.alloc(10_240)]) as IncomingMessage
+        },
+      },
+      containers: { create: async () => 'c', remove: async () => undefined },
+      waiters: { during: (_, use) => use({}) },
+      ...{ server: 'server', apps: apps.path, fence: () => undefined },
+    })
+    const release = { id: 'dep_a', appId: 'app_a', volumes: { uploads: '/uploads' } } as unknown as Release
+    await expect(volumes.ready(release, 'shop')).rejects.toThrow('tar')
+  },
+)
