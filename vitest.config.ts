@@ -16,7 +16,7 @@ const globalSetup = ['test/harness/global-setup.ts']
 /** The levels of tests, see docs/testing.md. Each is a folder and a project. */
 const levels = [
   { name: 'unit', isolate: false },
-  { name: 'api', globalSetup },
+  { name: 'api', isolate: false, globalSetup },
   { name: 'processes', globalSetup },
   // System tests wait for processes most of the time.
   { name: 'system', globalSetup, maxWorkers: 3 },

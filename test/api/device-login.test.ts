@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type SignedInBrowser, type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type SignedInBrowser, type TestServer } from '../harness/server.ts'
 
 let server: TestServer
 let person: SignedInBrowser
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
+  server = await ownServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
   person = await server.signIn()
 })
 afterAll(() => server[Symbol.asyncDispose]())

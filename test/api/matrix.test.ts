@@ -4,7 +4,7 @@ import { type Operation, operations } from '../../server/src/contract/operations
 import { type Scope, scopes } from '../../server/src/contract/routes.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import { groupOf, paramKinds, pathOf, requestOf } from '../harness/requests.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type TestServer } from '../harness/server.ts'
 
 let server: TestServer
 let keys: Record<'revoked' | 'expired' | 'bound' | 'foreign', string>
@@ -13,7 +13,7 @@ const existing = new Map<string, string>()
 
 beforeAll(async () => {
   // Each request comes from its own address, so that limits by address are not reached.
-  server = await testServer({
+  server = await ownServer({
     FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1',
     FAIRLEAD_OUTBOUND: 'any',
     FAIRLEAD_FETCH_TIMEOUT: '1',
@@ -83,7 +83,7 @@ const unauthorized = error(
 const notFound = error(404, 'not_found', 'There is no such resource, or you may not see it.')
 
 async function keyWith(given: readonly Scope[]): Promise<string> {
-  const accountId = await server.accounts.ensureOperator()
+  const accountId = server.accountId
   return (await server.keys.create({ accountId, name: 'scoped', scopes: given, projectIds: null })).key
 }
 

@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generateKey } from '../../server/src/accounts/key-format.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type TestServer, testServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 let server: TestServer
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
+  server = await ownServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

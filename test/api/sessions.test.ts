@@ -1,12 +1,12 @@
 import { createDashboardClient } from '@fairlead/server/dashboard-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browser } from '../harness/browser.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type OwnServer } from '../harness/server.ts'
 
-let server: TestServer
+let server: OwnServer
 let api: string
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
+  server = await ownServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
   api = `${server.url}/dashboard/api`
 })
 afterAll(() => server[Symbol.asyncDispose]())
@@ -29,7 +29,7 @@ const newUser = { email: 'first@example.com', password: 'correct horse battery s
 
 describe('the first start', () => {
   it('prints a link that creates the first user, and none once there is one', async () => {
-    await using fresh = await testServer()
+    await using fresh = await ownServer()
     const line = fresh.log.find((entry) => 'link' in entry)
     expect(line?.['msg']).toContain('there is no user yet')
     const link = new URL(String(line?.['link']))

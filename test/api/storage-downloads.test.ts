@@ -3,18 +3,18 @@ import { readdir, readlink, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type OwnServer } from '../harness/server.ts'
 import { upload } from '../harness/storage.ts'
 
 const content = 'abcdefghijklmnopqrstuvwxyz'
 const etag = `"${createHash('sha256').update(content).digest('hex')}"`
 
-let server: TestServer
+let server: OwnServer
 let projectId: string
 let url: string
 let uploadedAt: string
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
   projectId = (await server.client.projects.create({ body: { name: 'Downloads' } })).id
   const made = await upload(server.client, projectId, 'alphabet.html', content, 'text/html')
   url = made.url
@@ -202,7 +202,7 @@ it('accepts the date of the file as its validator', async () => {
 
 describe('a server that others reach by another address', () => {
   it('gives addresses of the public origin', async () => {
-    await using behind = await testServer({ FAIRLEAD_PUBLIC_URL: 'https://fairlead.example.com/' })
+    await using behind = await ownServer({ FAIRLEAD_PUBLIC_URL: 'https://fairlead.example.com/' })
     const project = await behind.client.projects.create({ body: { name: 'p' } })
     const made = await upload(behind.client, project.id, 'a', 'x')
     expect(made.url).toMatch(/^https:\/\/fairlead\.example\.com\/files\//)
@@ -210,7 +210,7 @@ describe('a server that others reach by another address', () => {
   })
 
   it('takes the public host with the port that it listens on', async () => {
-    await using behind = await testServer({ FAIRLEAD_PUBLIC_HOST: 'files.example.com' })
+    await using behind = await ownServer({ FAIRLEAD_PUBLIC_HOST: 'files.example.com' })
     const project = await behind.client.projects.create({ body: { name: 'p' } })
     const { url: address } = await upload(behind.client, project.id, 'a', 'x')
     expect(new URL(address).host).toBe(`files.example.com:${new URL(behind.url).port}`)

@@ -28,7 +28,7 @@ let handle: ReturnType<typeof openDatabase>
 beforeAll(async () => {
   server = await testServer()
   const made = await server.client.projects.create({ body: { name: 'Faults' } })
-  const accountId = await server.accounts.ensureOperator()
+  const accountId = server.accountId
   project = { ...made, accountId, createdAt: new Date(made.created_at) }
   handle = openDatabase({ connectionString: server.database.url, max: 5 }, pino({ level: 'silent' }))
 })

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type OwnServer } from '../harness/server.ts'
 import { filesOnDisk, plansFile, upload } from '../harness/storage.ts'
 
 const boundary = 'XyZboundary'
@@ -16,11 +16,11 @@ function part(headers: string, content: string): string {
 
 const idleSeconds = 2
 let plans: Awaited<ReturnType<typeof plansFile>>
-let server: TestServer
+let server: OwnServer
 let projectId: string
 beforeAll(async () => {
   plans = await plansFile({ storage_gb: 0.1, file_mb: 5 })
-  server = await testServer({ FAIRLEAD_UPLOAD_IDLE_TIMEOUT: String(idleSeconds), FAIRLEAD_PLANS_FILE: plans.path })
+  server = await ownServer({ FAIRLEAD_UPLOAD_IDLE_TIMEOUT: String(idleSeconds), FAIRLEAD_PLANS_FILE: plans.path })
   projectId = (await server.client.projects.create({ body: { name: 'Hostile' } })).id
 })
 afterAll(async () => {

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { ApiError } from '@fairlead/server/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type TestServer } from '../harness/server.ts'
 import { filesOnDisk, plansFile, upload } from '../harness/storage.ts'
 
 const megabyte = 1_000_000
@@ -9,7 +9,7 @@ let small: TestServer
 let plans: Awaited<ReturnType<typeof plansFile>>
 beforeAll(async () => {
   plans = await plansFile({ storage_gb: 0.004, file_mb: 2 })
-  small = await testServer({ FAIRLEAD_PLANS_FILE: plans.path })
+  small = await ownServer({ FAIRLEAD_PLANS_FILE: plans.path })
 })
 afterAll(async () => {
   await small[Symbol.asyncDispose]()

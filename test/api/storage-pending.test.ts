@@ -9,7 +9,7 @@ import { createDiskStore } from '../../server/src/storage/disk/disk-store.ts'
 import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../server/src/storage/pending.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
-import { testServer } from '../harness/server.ts'
+import { ownServer } from '../harness/server.ts'
 import { filesOnDisk, onlyProject, upload } from '../harness/storage.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
@@ -206,7 +206,7 @@ describe('two servers on one database and one store', () => {
 })
 
 it('settles at its first start what an earlier version left pending in the data directory', async () => {
-  await using server = await testServer()
+  await using server = await ownServer()
   const { id: project } = await server.client.projects.create({ body: { name: 'Old' } })
   const kept = await upload(server.client, project, 'kept.txt', 'kept')
   const files = join(server.dataDirectory, 'files')

@@ -1,7 +1,7 @@
 import { newId } from '../../server/src/platform/ids.ts'
 import { withKey } from './conformance.ts'
 import { authority, type Issue, type Issued, issue } from './issuing.ts'
-import { type TestServer, testServer } from './server.ts'
+import { type OwnServer, ownServer } from './server.ts'
 
 let made: Promise<Issued> | undefined
 
@@ -15,7 +15,7 @@ export async function uploadOf(asked: Issue & { readonly names: readonly string[
 
 /** Starts a server that obtains nothing, with a project that has an app; certificates of the authority are rows. */
 export async function serverWithCertificates(): Promise<ServerWithCertificates> {
-  const server = await testServer()
+  const server = await ownServer()
   const { id: projectId } = await server.client.projects.create({ body: { name: 'p' } })
   const appId = newId('app')
   await server.database.query('insert into apps (id, project_id, name, hostname) values ($1, $2, $1, $3)', [
@@ -45,7 +45,7 @@ export async function serverWithCertificates(): Promise<ServerWithCertificates> 
 }
 
 export interface ServerWithCertificates extends AsyncDisposable {
-  readonly server: TestServer
+  readonly server: OwnServer
   readonly projectId: string
   readonly appId: string
   readonly caller: ReturnType<typeof withKey>

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import { type DatabaseHandle, migrate, openDatabase } from '../../server/src/platform/database.ts'
 import { migrations } from '../../server/src/platform/migrations/index.ts'
-import { templateName } from './global-setup.ts'
+import { templateName } from './template.ts'
 
 export interface TestDatabase extends AsyncDisposable {
   /** The address for `DATABASE_URL`. */
@@ -17,17 +17,30 @@ export async function testDatabase(template = templateName): Promise<TestDatabas
   const cluster = inject('cluster')
   const name = `test_${randomBytes(8).toString('hex')}`
   await administer(`create database ${name} template ${template}`)
-  const client = new Client({ ...cluster, database: name })
+  const opened = await openTestDatabase(databaseUrl(cluster, name))
+  return {
+    ...opened,
+    async [Symbol.asyncDispose]() {
+      await opened[Symbol.asyncDispose]()
+      await administer(`drop database ${name} with (force)`)
+    },
+  }
+}
+
+/** Returns the address of a database of the cluster. */
+export const databaseUrl = (cluster: { readonly user: string; readonly port: number; readonly host: string }, name: string): string =>
+  `postgres://${cluster.user}@localhost:${cluster.port}/${name}?host=${encodeURIComponent(cluster.host)}`
+
+/** Connects to a database that stays when the test ends. */
+export async function openTestDatabase(url: string): Promise<TestDatabase> {
+  const client = new Client({ connectionString: url })
   await client.connect()
   return {
-    url: `postgres://${cluster.user}@localhost:${cluster.port}/${name}?host=${encodeURIComponent(cluster.host)}`,
+    url,
     async query<Row extends object>(text: string, values: readonly unknown[] = []) {
       return (await client.query<Row>(text, [...values])).rows
     },
-    async [Symbol.asyncDispose]() {
-      await client.end()
-      await administer(`drop database ${name} with (force)`)
-    },
+    [Symbol.asyncDispose]: () => client.end(),
   }
 }
 

@@ -1,7 +1,7 @@
 import { newId } from '../../server/src/platform/ids.ts'
 import { withKey } from './conformance.ts'
 import { freePort } from './ports.ts'
-import { serverWithProject } from './project.ts'
+import { ownServerWithProject } from './project.ts'
 
 export type ServerWithApps = Awaited<ReturnType<typeof serverWithApps>>
 
@@ -10,7 +10,7 @@ export type ServerWithApps = Awaited<ReturnType<typeof serverWithApps>>
  * says of them is for other tests.
  */
 export async function serverWithApps(settings: Readonly<Record<string, string>> = {}) {
-  const given = await serverWithProject({
+  const given = await ownServerWithProject({
     FAIRLEAD_APPS_DOMAIN: 'apps.example.net',
     FAIRLEAD_GATEWAY_PORT: String(await freePort()),
     ...settings,

@@ -1,6 +1,10 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { statfs } from 'node:fs/promises'
-import { freemem } from 'node:os'
+import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
@@ -9,7 +13,10 @@ import { prepareJobs } from '../../server/src/platform/jobs.ts'
 import { migrations } from '../../server/src/platform/migrations/index.ts'
 import { privateAccess } from '../../server/src/platform/postgres/access.ts'
 import { openCluster } from '../../server/src/platform/postgres/cluster.ts'
+import { databaseUrl } from './database.ts'
 import { buildEnvironment } from './environment.ts'
+import type { SharedServer } from './server.ts'
+import { templateName } from './template.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 declare module 'vitest' {
@@ -20,8 +27,6 @@ declare module 'vitest' {
     buildEnvironment: Record<string, string>
   }
 }
-
-export const templateName = 'fairlead_template'
 
 const settings = {
   // Each server uses more than twenty connections, and each worker may have two servers.
@@ -72,9 +77,55 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
   const { host, port, user } = cluster.connection
   project.provide('cluster', { host, port, user })
-  project.provide('buildEnvironment', buildEnvironment())
+  const environment = buildEnvironment()
+  project.provide('buildEnvironment', environment)
+  const isShared = project.name === 'api'
+  const shared = isShared ? await startShared(cluster.connection, directory.path, environment) : null
+  project.provide('sharedServer', shared?.server ?? null)
   return async () => {
+    await shared?.stop()
     await cluster.close()
     await directory[Symbol.asyncDispose]()
+  }
+}
+
+/** Starts the server that all API tests share. */
+async function startShared(
+  cluster: { readonly host: string; readonly port: number; readonly user: string },
+  directory: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<{ readonly server: SharedServer; stop(): Promise<void> }> {
+  const name = 'fairlead_shared'
+  const admin = new Client({ ...cluster, database: 'postgres' })
+  await admin.connect()
+  await admin.query(`create database ${name} template ${templateName}`)
+  await admin.end()
+  const dataDirectory = join(directory, 'shared')
+  const address = databaseUrl(cluster, name)
+  const program = fileURLToPath(new URL('./shared-server.ts', import.meta.url))
+  const child = spawn(process.execPath, [program], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: {
+      ...process.env,
+      SHARED_SERVER: 'true',
+      DATABASE_URL: address,
+      FAIRLEAD_DATA_DIR: dataDirectory,
+      FAIRLEAD_BUILD_ENV: JSON.stringify(environment),
+      FAIRLEAD_STABLE_TIME: '0.1',
+      FAIRLEAD_DRAIN_TIMEOUT: '1',
+      FAIRLEAD_FILE_SOURCES: tmpdir(),
+    },
+  })
+  const exited = once(child, 'exit')
+  const [url] = await Promise.race([
+    once(createInterface({ input: child.stdout }), 'line'),
+    exited.then(([code]) => Promise.reject(new Error(`the shared server ended with ${code}`))),
+  ])
+  return {
+    server: { url, databaseUrl: address, dataDirectory },
+    async stop() {
+      child.stdin.end()
+      await exited
+    },
   }
 }

@@ -1,6 +1,6 @@
 import type { BodyInput } from '@fairlead/server/client'
 import { deployAndSettle } from './deployments.ts'
-import { serverWithProject } from './project.ts'
+import { ownServerWithProject } from './project.ts'
 import type { ExampleMachine } from './runtimes/example.ts'
 import { createExampleImages, type ExampleRegistry } from './runtimes/example-images.ts'
 import { temporaryDirectory } from './temporary.ts'
@@ -17,7 +17,7 @@ export async function serverWithImages(settings: Readonly<Record<string, string>
   })
   const registry: ExampleRegistry = { commands: new Map(), tags: new Map(), credentials: null, pulls: [] }
   const moreRuntimes = [createExampleImages(machine, registry)]
-  const given = cleanup.use(await serverWithProject(settings, { moreRuntimes }))
+  const given = cleanup.use(await ownServerWithProject(settings, { moreRuntimes }))
   const owned = cleanup.move()
   return {
     ...given,

@@ -10,7 +10,9 @@ import { createServer } from 'node:net'
 
 const mostWorkers = 8
 /** Runs at the same time on one machine set different numbers of their first worker (`FIRST_WORKER`). */
-const worker = (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
+const numbered = (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
+/** The server that API tests share has the ranges after the workers' ones. */
+const worker = process.env['SHARED_SERVER'] === 'true' ? mostWorkers : numbered
 
 const share = (first: number, count: number) => {
   const from = first + worker * count
@@ -20,7 +22,7 @@ const share = (first: number, count: number) => {
 export const releasePorts = share(10_000, 1000)
 const appPorts = share(20_000, 1000)
 const databasePorts = share(30_000, 100)
-const otherPorts = share(31_000, 200)
+const otherPorts = share(31_000, 190)
 
 const text = ({ from, to }: { from: number; to: number }) => `${from}-${to}`
 

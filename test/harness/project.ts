@@ -1,29 +1,38 @@
-import { expect } from 'vitest'
+import { expect, inject } from 'vitest'
 import { deployAndSettle, processesOf, settled } from './deployments.ts'
 import { nodeApp, repository } from './repository.ts'
-import { testServer } from './server.ts'
+import { ownServer, type TestServer, testServer } from './server.ts'
 
 export type ServerWithProject = Awaited<ReturnType<typeof serverWithProject>>
+export type OwnServerWithProject = Awaited<ReturnType<typeof ownServerWithProject>>
 
-/**
- * Starts a server with one project, and a repository whose app answers `here`. Old releases have a second to drain unless
- * `settings` say otherwise.
- */
-export async function serverWithProject(
+/** Returns an account on the shared server with one project, and a repository whose app answers `here`. */
+export async function serverWithProject() {
+  return inject('sharedServer') === null ? ownServerWithProject() : projectOn(await testServer())
+}
+
+/** Starts a server with a project. Old releases have a second to drain unless `settings` say otherwise. */
+export async function ownServerWithProject(
   settings: Readonly<Record<string, string>> = {},
-  more: Parameters<typeof testServer>[1] = {},
+  more: Parameters<typeof ownServer>[1] = {},
 ) {
-  await using cleanup = new AsyncDisposableStack()
-  const source = cleanup.use(await repository(nodeApp('here')))
   const environment: Record<string, string> = { FAIRLEAD_DRAIN_TIMEOUT: '1', ...settings }
-  const server = cleanup.use(await testServer(environment, more))
+  return {
+    /** The settings of the server, which its next start reads again. */
+    environment,
+    ...(await projectOn(await ownServer(environment, more))),
+  }
+}
+
+async function projectOn<Server extends TestServer>(server: Server) {
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.use(server)
+  const source = cleanup.use(await repository(nodeApp('here')))
   const { client } = server
   const { id: projectId } = await client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
   const owned = cleanup.move()
   return {
     server,
-    /** The settings of the server, which its next start reads again. */
-    environment,
     client,
     projectId,
     source,

@@ -9,12 +9,15 @@ import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
 import { createUsers } from '../../server/src/accounts/users.ts'
 import { loadConfig } from '../../server/src/platform/config.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
+import type { Runtime } from '../../server/src/runtimes/runtime.ts'
 import { type ServerOptions, startServer } from '../../server/src/server.ts'
 import { type Browser, browser } from './browser.ts'
-import { type TestDatabase, testDatabase } from './database.ts'
+import { openTestDatabase, type TestDatabase, testDatabase } from './database.ts'
 import { freePort, portSettings } from './ports.ts'
+import { memoryRuntime } from './runtimes/memory.ts'
 import { temporaryDirectory } from './temporary.ts'
 
+/** A server, with what a test does as its operator. Everything here is of one account unless an option names another. */
 export interface TestServer extends AsyncDisposable {
   /** Such as `http://127.0.0.1:41234`. */
   readonly url: string
@@ -23,17 +26,23 @@ export interface TestServer extends AsyncDisposable {
   readonly dataDirectory: string
   readonly accounts: Accounts
   readonly keys: Keys
-  /** A key of the operator's account with all rights. */
+  /** The account of the test. */
+  readonly accountId: string
+  /** A key of the account with all rights. */
   readonly apiKey: string
   /** A client with that key. */
   readonly client: Client
-  /** Creates another key, by default of the operator's account. */
+  /** Creates another key, by default of the account. */
   key(options: { accountId?: string; preset?: Preset; projectIds?: string[] }): Promise<string>
   clientFor(apiKey: string): Client
-  /** Creates a setup link, by default for the operator's account, and returns its token. */
+  /** Creates a setup link, by default for the account, and returns its token. */
   setupLink(accountId?: string): Promise<string>
   /** Returns a browser in which a new user has signed in, created by a setup link as real users are. */
   signIn(options?: { accountId?: string }): Promise<SignedInBrowser>
+}
+
+/** A server that the test alone uses. */
+export interface OwnServer extends TestServer {
   /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
   /** Stops the server and starts it again at the same address; `meanwhile` runs while no server does. */
@@ -46,13 +55,44 @@ export interface SignedInBrowser extends Browser {
   readonly userId: string
 }
 
-/** Starts a whole server in this process, with a database and a data directory of its own. */
-export async function testServer(
+/** The server process that all API tests of a run share, see `shared-server.ts`. */
+export interface SharedServer {
+  readonly url: string
+  readonly databaseUrl: string
+  readonly dataDirectory: string
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** `null` at the levels where each test starts the servers that it needs. */
+    sharedServer: SharedServer | null
+  }
+}
+
+/**
+ * Returns a new account on the server that all API tests of a run share; apps run in its memory. At other levels it starts a server.
+ * A test that needs settings, the log, a restart, the operator's account or a server without other accounts calls `ownServer`.
+ */
+export async function testServer(): Promise<TestServer> {
+  const shared = inject('sharedServer')
+  if (shared === null) return ownServer()
+  const database = await openTestDatabase(shared.databaseUrl)
+  return account({ ...shared, database }, async (accounts) => {
+    const { id } = await accounts.create({ name: 'test', plan: 'enterprise' })
+    return id
+  })
+}
+
+/**
+ * Starts a whole server in this process, with an empty database and data directory, for the operator's account. In API tests
+ * apps run in its memory unless `more` has a runtime for them.
+ */
+export async function ownServer(
   environment: Readonly<Record<string, string>> = {},
-  more: Pick<ServerOptions, 'moreRuntimes'> = {},
-): Promise<TestServer> {
+  more: Pick<ServerOptions, 'moreRuntimes' | 'preferredRuntime'> = {},
+): Promise<OwnServer> {
   await using cleanup = new AsyncDisposableStack()
-  const database = cleanup.use(await testDatabase())
+  const database = await testDatabase()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const log: Record<string, unknown>[] = []
@@ -71,11 +111,13 @@ export async function testServer(
         ...environment,
       },
     )
+  const runtime = inject('sharedServer') === null ? {} : { preferredRuntime: await runtimeInMemory(cleanup) }
   const start = (port: string) =>
     startServer({
       config: configFor(port),
       logger,
       strictResponses: true,
+      ...runtime,
       ...more,
       onFatal: (error) => {
         throw error
@@ -84,44 +126,11 @@ export async function testServer(
   let server = await start(String(await freePort()))
   cleanup.defer(() => server.stop('all'))
 
-  const handle = openDatabase({ connectionString: database.url, max: 2 }, logger)
-  cleanup.defer(() => handle.close())
-  const accounts = createAccounts({ database: handle.db })
-  const keys = createKeys({ database: handle.db })
-  const baseUrl = `${server.url}/v1`
-  const clientFor = (apiKey: string) => createClient({ baseUrl, apiKey })
-  const key: TestServer['key'] = async ({ accountId, preset = 'full', projectIds }) => {
-    const made = await keys.create({
-      accountId: accountId ?? (await accounts.ensureOperator()),
-      name: 'test',
-      scopes: presets[preset],
-      projectIds: projectIds ?? null,
-    })
-    return made.key
-  }
-  const users = createUsers({ database: handle.db })
-  const setupLink = async (accountId?: string) => users.createSetupLink(accountId ?? (await accounts.ensureOperator()))
-  const signIn: TestServer['signIn'] = async ({ accountId } = {}) => {
-    const opened = browser(server.url)
-    const given = { email: `${randomUUID()}@example.com`, password: 'correct horse battery staple' }
-    const { user } = await opened.dashboard.setup.complete({ body: { token: await setupLink(accountId), ...given } })
-    return { ...opened, ...given, userId: user.id }
-  }
-  const apiKey = await key({})
+  const given = await account({ url: server.url, database, dataDirectory }, (accounts) => accounts.ensureOperator())
+  cleanup.use(given)
   const owned = cleanup.move()
   return {
-    url: server.url,
-    baseUrl,
-    database,
-    dataDirectory,
-    accounts,
-    keys,
-    apiKey,
-    client: clientFor(apiKey),
-    key,
-    clientFor,
-    setupLink,
-    signIn,
+    ...given,
     log,
     async restart(meanwhile) {
       await server.stop('all')
@@ -129,5 +138,54 @@ export async function testServer(
       server = await start(new URL(server.url).port)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+async function runtimeInMemory(cleanup: AsyncDisposableStack): Promise<Runtime> {
+  return cleanup.use(await memoryRuntime()).runtime
+}
+
+/** Returns what a test does as the operator of a server, for the account that `accountOf` makes or finds. */
+async function account(
+  { url, database, dataDirectory }: Pick<TestServer, 'url' | 'database' | 'dataDirectory'>,
+  accountOf: (accounts: Accounts) => Promise<string>,
+): Promise<TestServer> {
+  const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
+  const accounts = createAccounts({ database: handle.db })
+  const keys = createKeys({ database: handle.db })
+  const users = createUsers({ database: handle.db })
+  const own = await accountOf(accounts)
+  const baseUrl = `${url}/v1`
+  const clientFor = (apiKey: string) => createClient({ baseUrl, apiKey })
+  const key: TestServer['key'] = async ({ accountId = own, preset = 'full', projectIds = null }) => {
+    const made = await keys.create({ accountId, name: 'test', scopes: presets[preset], projectIds })
+    return made.key
+  }
+  const setupLink = (accountId = own) => users.createSetupLink(accountId)
+  const signIn: TestServer['signIn'] = async ({ accountId } = {}) => {
+    const opened = browser(url)
+    const given = { email: `${randomUUID()}@example.com`, password: 'correct horse battery staple' }
+    const { user } = await opened.dashboard.setup.complete({ body: { token: await setupLink(accountId), ...given } })
+    return { ...opened, ...given, userId: user.id }
+  }
+  const apiKey = await key({})
+  return {
+    url,
+    baseUrl,
+    database,
+    dataDirectory,
+    accounts,
+    keys,
+    accountId: own,
+    apiKey,
+    client: clientFor(apiKey),
+    key,
+    clientFor,
+    setupLink,
+    signIn,
+    async [Symbol.asyncDispose]() {
+      await handle.close()
+      await database[Symbol.asyncDispose]()
+    },
   }
 }

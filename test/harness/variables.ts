@@ -1,7 +1,7 @@
 import type { BodyInput } from '../../server/src/contract/client.ts'
 import { deployAndSettle, settled } from './deployments.ts'
 import { repository } from './repository.ts'
-import { testServer } from './server.ts'
+import { ownServer } from './server.ts'
 
 type Given = Partial<BodyInput<'deployments.create'>>
 
@@ -21,7 +21,7 @@ require('node:http')
       version: 'first',
     }),
   )
-  const server = cleanup.use(await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' }))
+  const server = cleanup.use(await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' }))
   const { client } = server
   const { id: projectId } = await client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
   const owned = cleanup.move()

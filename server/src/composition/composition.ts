@@ -31,13 +31,15 @@ export interface ServerOptions {
   readonly strictResponses?: boolean
   /** Runtimes besides those of the configuration; for tests. */
   readonly moreRuntimes?: readonly Runtime[]
+  /** Builds and runs new releases in place of the process runtime; for tests. */
+  readonly preferredRuntime?: Runtime
 }
 
 /**
  * The parts that every composer works with. Requests and the work of the leader have a state and a stack each: the leader's
  * database refuses its writes as soon as another server leads, and its stack ends its work while requests go on.
  */
-export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes'> {
+export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes' | 'preferredRuntime'> {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly stack: ShutdownStack

@@ -26,8 +26,9 @@ import { composeDocker } from './leading/docker.ts'
 export const runtimeNames = ({
   config,
   moreRuntimes = [],
-}: Pick<Composition, 'config' | 'moreRuntimes'>): RuntimeNames => ({
-  preferred: runtimeName,
+  preferredRuntime,
+}: Pick<Composition, 'config' | 'moreRuntimes' | 'preferredRuntime'>): RuntimeNames => ({
+  preferred: preferredRuntime?.name ?? runtimeName,
   images: config.docker !== null ? dockerName : (moreRuntimes.find(({ images }) => images !== null)?.name ?? null),
 })
 
@@ -52,7 +53,7 @@ export async function composeRuntimes(
   fence: () => void,
   more: { readonly siteReader: OsUser | null; readonly leavesCore: () => boolean },
 ): Promise<RuntimeParts> {
-  const { config, logger, state, stack, moreRuntimes = [] } = composition
+  const { config, logger, state, stack, moreRuntimes = [], preferredRuntime } = composition
   const { directory } = state
   const own = [clusterUser(config), databasesUser(config), gitUser(config), gatewayUser(config)]
   const users = own.flatMap((user) => user?.uid ?? [])
@@ -102,8 +103,9 @@ export async function composeRuntimes(
   }
   const docker = await composeDocker(composition, processes, caches, fence)
   const others = [...(docker === null ? [] : [docker.runtime]), ...moreRuntimes]
+  const all = preferredRuntime === undefined ? others : [runtime, ...others]
   return {
-    runtimes: createRuntimes(runtime, others, docker?.packs ?? null),
+    runtimes: createRuntimes(preferredRuntime ?? runtime, all, docker?.packs ?? null),
     tools: await composeTools({ config, state, stack }, host, fence),
     async publish(port) {
       await host.networks?.publish(port)

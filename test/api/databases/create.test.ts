@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
 import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 
-let server: TestServer
+let server: OwnServer
 beforeAll(async () => {
   // Deleted databases are removed at once.
-  server = await testServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
+  server = await ownServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
 import { connect, createdDatabase, untilDatabase } from '../../harness/databases.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -32,7 +32,7 @@ describe('DELETE /projects/:project_id/databases/:id', () => {
   })
 
   it('removes it for good when the retention is over', async () => {
-    await using other = await testServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
+    await using other = await ownServer({ FAIRLEAD_DATABASE_RETENTION_DAYS: '0' })
     const project = (await other.client.projects.create({ body: { name: 'p' } })).id
     const { id, connection_string } = await createdDatabase(other.client, project)
     await other.client.databases.delete({ params: { project_id: project, id } })

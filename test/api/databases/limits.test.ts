@@ -7,7 +7,7 @@ import { databaseLimits, restrictionFor } from '../../../server/src/databases/pl
 import { snapshotsToRemove } from '../../../server/src/databases/snapshot-retention.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { connect, createdDatabase, query, untilDatabase } from '../../harness/databases.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 describe('the limits of a plan', () => {
@@ -88,7 +88,7 @@ describe('a database that grows beyond its plan', () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'plans.json')
     await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.02 } }))
-    await using server = await testServer({ FAIRLEAD_PLANS_FILE: file })
+    await using server = await ownServer({ FAIRLEAD_PLANS_FILE: file })
     const project = (await server.client.projects.create({ body: { name: 'p' } })).id
     const { id, connection_string } = await createdDatabase(server.client, project, { name: 'db', plan: 'small' })
     await fill(connection_string)
@@ -114,7 +114,7 @@ describe('a database that grows beyond its plan', () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'plans.json')
     await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.012 } }))
-    await using server = await testServer({ FAIRLEAD_PLANS_FILE: file })
+    await using server = await ownServer({ FAIRLEAD_PLANS_FILE: file })
     const project = (await server.client.projects.create({ body: { name: 'p' } })).id
     const { id, connection_string } = await createdDatabase(server.client, project, { name: 'db', plan: 'small' })
     await query(connection_string, 'create table big (text text)')

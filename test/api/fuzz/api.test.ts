@@ -7,7 +7,7 @@ import { kindOf } from '../../../server/src/contract/path-parameters.ts'
 import { openApiDocument } from '../../../server/src/http/reference/openapi.ts'
 import { type Schema, schemaOf } from '../../../server/src/http/reference/schemas.ts'
 import { exampleBody, harmless, paramKinds, pathOf, requestOf } from '../../harness/requests.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 import { fitting, identifier, mangled, mutated } from './arbitraries.ts'
 
 /** The number of requests. `npm run fuzz` sends more. */
@@ -24,13 +24,13 @@ interface Fuzzed {
   readonly broken: boolean
 }
 
-let server: TestServer
+let server: OwnServer
 /** Existing identifiers by kind. Those of resources that the fuzzer creates are added. */
 const existing = new Map<string, string[]>()
 
 beforeAll(async () => {
   // Addresses of repositories and endpoints do not answer, and fetches are given up at once.
-  server = await testServer({
+  server = await ownServer({
     FAIRLEAD_OUTBOUND: 'any',
     FAIRLEAD_FETCH_TIMEOUT: '1',
     FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1',

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorStatuses } from '../../../server/src/contract/errors.ts'
 import { exchange, open } from '../../harness/raw.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 
-let server: TestServer
+let server: OwnServer
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

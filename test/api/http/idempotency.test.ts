@@ -7,12 +7,12 @@ import { takesIdempotencyKey } from '../../../server/src/http/operations/idempot
 import { testDatabase } from '../../harness/database.ts'
 import { fairlead, serverProcess } from '../../harness/process.ts'
 import { open } from '../../harness/raw.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-let server: TestServer
+let server: OwnServer
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

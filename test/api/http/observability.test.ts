@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 
 const token = 'metrics-token-0123456789'
-let server: TestServer
+let server: OwnServer
 beforeAll(async () => {
   // This machine acts as a proxy that terminates TLS.
-  server = await testServer({ FAIRLEAD_METRICS_TOKEN: token, FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
+  server = await ownServer({ FAIRLEAD_METRICS_TOKEN: token, FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -96,7 +96,7 @@ describe('/metrics', () => {
   })
 
   it('answers 404 when no token is configured', async () => {
-    await using closed = await testServer()
+    await using closed = await ownServer()
     for (const headers of [{}, bearer(token), bearer('')]) {
       const response = await fetch(`${closed.url}/metrics`, { headers })
       expect(response.status).toBe(404)

@@ -8,7 +8,7 @@ import { openDatabase } from '../../../server/src/platform/database.ts'
 import { watchClock } from '../../../server/src/platform/machine/clock-watch.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { testEndpoint } from '../../harness/endpoint.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 const hourMs = 3_600_000
 
@@ -33,7 +33,7 @@ afterEach(() => {
 describe('a clock that is set back by an hour', () => {
   it('delays no webhook, neither a later attempt nor a new event', async () => {
     shiftMs = hourMs
-    await using server = await testServer()
+    await using server = await ownServer()
     await using endpoint = await testEndpoint((response, _, count) => response.writeHead(count === 1 ? 500 : 204).end())
     const { id } = await server.client.webhooks.create({ body: { url: endpoint.url } })
     await server.client.webhooks.test({ params: { id } })

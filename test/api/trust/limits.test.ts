@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 import { type TrustScene, trustScene } from './support.ts'
 
 const metricsToken = 'a-token-for-metrics'
@@ -65,7 +65,7 @@ describe('POST /oidc/token', () => {
   })
 
   it('reaches no address that the outbound rule forbids', async () => {
-    await using server = await testServer({ FAIRLEAD_OUTBOUND: 'public' })
+    await using server = await ownServer({ FAIRLEAD_OUTBOUND: 'public' })
     const user = await server.signIn()
     const { id: project_id } = await user.client.projects.create({ body: { name: 'p' } })
     const rule = { issuer: scene.issuer.url, repository: 'acme/shop', repository_id: '1' }

@@ -1,6 +1,6 @@
 import type { BodyInput } from '../../../server/src/contract/operations.ts'
 import { type Claims, type OidcIssuer, oidcIssuer, type SigningKey } from '../../harness/oidc-issuer.ts'
-import { type SignedInBrowser, type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type SignedInBrowser, type TestServer } from '../../harness/server.ts'
 
 type Rule = Partial<BodyInput<'trust.create'>>
 
@@ -36,7 +36,7 @@ export async function trustScene(settings: Readonly<Record<string, string>> = {}
   await using cleanup = new AsyncDisposableStack()
   const issuer = cleanup.use(await oidcIssuer())
   const server = cleanup.use(
-    await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1', FAIRLEAD_OUTBOUND: 'any', ...settings }),
+    await ownServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1', FAIRLEAD_OUTBOUND: 'any', ...settings }),
   )
   const user = await server.signIn()
   const ruleOf = (rule: Rule = {}) => ({

@@ -5,7 +5,7 @@ import { createSender } from '../../../server/src/webhooks/delivery/send.ts'
 import { urlProblem } from '../../../server/src/webhooks/endpoint-url.ts'
 import { type Endpoint, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type NameAnswer, nameServer } from '../../harness/name-server.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 /** Addresses to which no tenant may make a public server connect, in every notation. */
 const literals = [
@@ -107,7 +107,7 @@ describe('a public server', () => {
   })
 
   it('refuses them when a webhook is created or changed', async () => {
-    await using server = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com', FAIRLEAD_OUTBOUND_PORTS: '444' })
+    await using server = await ownServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com', FAIRLEAD_OUTBOUND_PORTS: '444' })
     const refused = { code: 'invalid_request', details: { field: 'url' } }
     const { id } = await server.client.webhooks.create({ body: { url: 'https://example.com:444/' } })
     for (const url of ['http://[64:ff9b::127.0.0.1]/', 'http://example.com:25/', 'http://0x7f.1/']) {

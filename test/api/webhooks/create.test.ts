@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, withKey } from '../../harness/conformance.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -70,7 +70,7 @@ describe('POST /webhooks', () => {
   )
 
   it('refuses a private address on a public server', async () => {
-    await using other = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
+    await using other = await ownServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
     for (const host of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '[::1]', '[::ffff:10.0.0.1]', '[64:ff9b::a00:1]']) {
       const creating = other.client.webhooks.create({ body: { url: `http://${host}/` } })
       await expect(creating, host).rejects.toMatchObject({ details: { field: 'url' } })

@@ -10,11 +10,11 @@ import {
   testEndpoint,
 } from '../../harness/endpoint.ts'
 import { freePort } from '../../harness/ports.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 
-let server: TestServer
+let server: OwnServer
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -213,7 +213,7 @@ it('deliveries continue when the connections to the database are cut', async () 
 })
 
 it('a server that stops waits for an attempt under way and records it', async () => {
-  const other = await testServer()
+  const other = await ownServer()
   await using endpoint = await testEndpoint((response) => setTimeout(() => response.writeHead(204).end(), 500))
   const { id } = await other.client.webhooks.create({ body: { url: endpoint.url } })
   await other.client.webhooks.test({ params: { id } })

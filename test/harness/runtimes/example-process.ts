@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { Readable } from 'node:stream'
+import { staticServerName } from '../../../server/src/platform/toolchain.ts'
 import type { Exit } from '../../../server/src/runtimes/runtime.ts'
 
 /** The surroundings of a behaviour of `conformingApp` that runs inside of the test's own process. */
@@ -61,7 +62,7 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   },
 }
 
-/** Starts `node app.js <behaviour> …`. Any other command "does not exist". */
+/** Starts `node app.js <behaviour> …`, or what stands for a static site. Any other command "does not exist". */
 export function startExample(
   argv: readonly string[],
   options: Pick<Surroundings, 'variables' | 'directory' | 'stdin' | 'print' | 'printError'>,
@@ -86,7 +87,8 @@ export function startExample(
     if (!over.signal.aborted) ports.add(port)
     await print('ready\n')
   }
-  const behaviour = program === 'node' && file === 'app.js' ? behaviours[name] : undefined
+  const isSite = program === staticServerName
+  const behaviour = program === 'node' && file === 'app.js' ? behaviours[name] : isSite ? behaviours['waits'] : undefined
   const onTerminate = (reaction: () => void) => {
     react = reaction
   }

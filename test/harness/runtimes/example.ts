@@ -43,19 +43,29 @@ export interface ExampleMachine {
   readonly started: Started[]
 }
 
-export function createExampleRuntime(machine: ExampleMachine): Runtime {
+/** Starts a command of a release on the machine. */
+export type StartProgram = typeof startExample
+
+/**
+ * @param options.name the name of the runtime
+ * @param options.start starts the commands of releases
+ */
+export function createExampleRuntime(
+  machine: ExampleMachine,
+  { name = 'example', start = startExample }: { readonly name?: string; readonly start?: StartProgram } = {},
+): Runtime {
   const end = (of: (each: Started) => boolean, options: StopOptions) =>
     Promise.all(machine.started.filter(of).map(({ process }) => endProcess(process, options)))
   return {
-    name: 'example',
+    name,
     capabilities: {
       warning: null,
       terminal: false,
       copies: true,
       details: { instances: 'in the process of the test' },
     },
-    builder: createBuilder(machine),
-    instances: createInstances(machine, async (index, options) => {
+    builder: createBuilder(machine, start),
+    instances: createInstances(machine, { name, start }, async (index, options) => {
       await end((each) => each === machine.started[index], options)
     }),
     releases: createReleases(machine, async ({ id }, options) => {
@@ -68,7 +78,7 @@ export function createExampleRuntime(machine: ExampleMachine): Runtime {
 /** The folder of a release on the machine. */
 export const folderOf = ({ directory }: ExampleMachine, { appId, id }: ReleaseRef): string => join(directory, appId, id)
 
-function createBuilder(machine: ExampleMachine): Builder {
+function createBuilder(machine: ExampleMachine, start: StartProgram): Builder {
   const lock = createKeyedLock()
   const building = new Map<string, number>()
   const count = (appId: string, by: number) => building.set(appId, (building.get(appId) ?? 0) + by)
@@ -94,7 +104,7 @@ function createBuilder(machine: ExampleMachine): Builder {
             steps(async ({ argv }, ofCommand) => {
               const limit = AbortSignal.any([signal, ofCommand])
               limit.throwIfAborted()
-              const process = startIn(machine, release, argv, output)
+              const process = startIn(start, machine, release, argv, output)
               all.push(process)
               machine.started.push({ releaseId: release.id, port: 0, process })
               await endedOrAborted(process.exited, limit)
@@ -114,6 +124,7 @@ function createBuilder(machine: ExampleMachine): Builder {
 }
 
 function startIn(
+  start: StartProgram,
   machine: ExampleMachine,
   release: Release,
   argv: readonly string[],
@@ -124,7 +135,7 @@ function startIn(
   const print = async (text: string) => {
     await output.write(text)
   }
-  return startExample(argv, {
+  return start(argv, {
     variables: { ...variables, ...more },
     directory: folderOf(machine, release),
     stdin: null,
@@ -135,6 +146,7 @@ function startIn(
 
 function createInstances(
   machine: ExampleMachine,
+  { name, start }: { readonly name: string; readonly start: StartProgram },
   stop: (index: number, options: StopOptions) => Promise<void>,
 ): Instances {
   const indexOf = (handle: Handle) => Number(handle.data['index'])
@@ -146,18 +158,18 @@ function createInstances(
   return {
     async start(release, { argv }, output) {
       if (argv[0] === staticServerName) {
-        const process = startIn(machine, release, ['node', 'app.js', 'waits'], output)
+        const process = startIn(start, machine, release, [staticServerName], output)
         const folder = join(folderOf(machine, release), argv[1] ?? '')
         machine.started.push({ releaseId: release.id, port: 0, process, folder })
-        return { runtime: 'example', data: { index: machine.started.length - 1 } }
+        return { runtime: name, data: { index: machine.started.length - 1 } }
       }
       const port = await freePort()
       // Written by an instance for as long as it lives, and the caller closes its own handle.
       const own = await reopen(output)
-      const process = startIn(machine, release, argv, own, { PORT: String(port) })
+      const process = startIn(start, machine, release, argv, own, { PORT: String(port) })
       void process.exited.finally(() => own.close())
       machine.started.push({ releaseId: release.id, port, process })
-      return { runtime: 'example', data: { index: machine.started.length - 1 } }
+      return { runtime: name, data: { index: machine.started.length - 1 } }
     },
     observe: async (handle) => observe(find(handle)),
     serveAt: async (handle) => handle,
@@ -173,7 +185,7 @@ function createInstances(
     isCurrent: () => true,
     async attach(release, handle, { argv, tty, stdin, stdout, stderr, signal }) {
       if (tty !== null) throw new RuntimeError('no_terminal', 'Run the command without a terminal.')
-      const process = startExample(argv, {
+      const process = start(argv, {
         variables: { ...release.variables, PORT: String(find(handle).port) },
         directory: folderOf(machine, release),
         stdin,

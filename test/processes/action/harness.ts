@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
 import { type ActionRun, runAction } from '../../harness/run-action.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /** The output of `slowApp`'s build, which never ends. */
@@ -22,7 +22,7 @@ export interface Workflow extends AsyncDisposable {
 
 export async function workflow(settings: Readonly<Record<string, string>> = {}): Promise<Workflow> {
   await using cleanup = new AsyncDisposableStack()
-  const server = cleanup.use(await testServer(settings))
+  const server = cleanup.use(await ownServer(settings))
   const source = cleanup.use(await repository(nodeApp('first')))
   const host = cleanup.use(await temporaryDirectory())
   await mkdir(join(host.path, 'acme'))

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hangingBuild } from '../../harness/deployments.ts'
 import { type Claims, gitHubClaims, type OidcIssuer, oidcIssuer } from '../../harness/oidc-issuer.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
-import { type SignedInBrowser, type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type SignedInBrowser, type TestServer, testServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { ciFile, ciNames, flagOf } from './ci-files.ts'
 
@@ -263,7 +263,7 @@ describe('a job', () => {
   const job = () => cis.forgejo.variables()
 
   it('gets another key before the first one expires, and ends all of them', async () => {
-    await using shortLived = await testServer({ FAIRLEAD_WORKFLOW_KEY_LIFE: '15' })
+    await using shortLived = await ownServer({ FAIRLEAD_WORKFLOW_KEY_LIFE: '15' })
     const someone = await shortLived.signIn()
     const { id } = await someone.client.projects.create({ body: { name: 'Slow' } })
     await trust('forgejo', someone, id)

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../harness/ports.ts'
 import { fairlead } from '../../harness/process.ts'
-import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
+import { ownServerWithProject, type ServerWithProject } from '../../harness/project.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
-  given = await serverWithProject({
+  given = await ownServerWithProject({
     FAIRLEAD_APPS_DOMAIN: 'apps.example.net',
     FAIRLEAD_GATEWAY_PORT: String(await freePort()),
   })

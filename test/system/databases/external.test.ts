@@ -4,7 +4,7 @@ import type { Client } from '@fairlead/server/client'
 import { describe, expect, it } from 'vitest'
 import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 /** The system's own PostgreSQL, in the folder where Debian and its derivatives install it. */
 const systemPrograms = ['15', '16', '17'].map((major) => `/usr/lib/postgresql/${major}/bin`).find(existsSync)
@@ -21,7 +21,7 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
       [number],
     ]
     const own = new URL(operator.url)
-    await using server = await testServer({
+    await using server = await ownServer({
       FAIRLEAD_DATABASES_URL: operator.url,
       FAIRLEAD_DATABASE_RETENTION_DAYS: '0',
     })
@@ -58,7 +58,7 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
     const url = new URL(operator.url)
     url.username = 'helper'
     url.password = 'helper'
-    await using server = await testServer({ FAIRLEAD_DATABASES_URL: url.href })
+    await using server = await ownServer({ FAIRLEAD_DATABASES_URL: url.href })
     const project = (await server.client.projects.create({ body: { name: 'p' } })).id
     const { id, connection_string } = await createdDatabase(server.client, project)
     expect(await query(connection_string, 'select 1')).toEqual([[1]])
@@ -75,7 +75,7 @@ it('a database that cannot be created fails with a reason, is announced as faile
   const url = new URL(operator.url)
   url.username = 'helper'
   url.password = 'helper'
-  await using server = await testServer({ FAIRLEAD_DATABASES_URL: url.href })
+  await using server = await ownServer({ FAIRLEAD_DATABASES_URL: url.href })
   await operator.query('alter role helper nocreatedb')
   const project = (await server.client.projects.create({ body: { name: 'p' } })).id
   const params = { project_id: project }
@@ -104,7 +104,7 @@ async function untilFailed(client: Client, projectId: string, id: string) {
 }
 
 it("an operator's server that is not reachable is reported to the client that creates a database", async () => {
-  await using server = await testServer({ FAIRLEAD_DATABASES_URL: 'postgresql://admin:secret@127.0.0.1:1/postgres' })
+  await using server = await ownServer({ FAIRLEAD_DATABASES_URL: 'postgresql://admin:secret@127.0.0.1:1/postgres' })
   const project = (await server.client.projects.create({ body: { name: 'p' } })).id
   const client = server.clientFor(server.apiKey)
   const creating = fetch(`${server.baseUrl}/projects/${project}/databases`, {

@@ -8,13 +8,13 @@ import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
 import { createdDatabase, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 const logger = pino({ level: 'silent' })
 
 it('all databases of a project are removed for good, also when removed twice', async () => {
   await using operator = await postgresByHand()
-  await using server = await testServer({ FAIRLEAD_DATABASES_URL: operator.url })
+  await using server = await ownServer({ FAIRLEAD_DATABASES_URL: operator.url })
   const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
   const [project, other] = [await newProject(), await newProject()]
   const one = await createdDatabase(server.client, project)

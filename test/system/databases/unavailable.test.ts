@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createdDatabase, query } from '../../harness/databases.ts'
 import { processesIn, signal } from '../../harness/process.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 const token = 'a-token-of-some-length'
 
 it('a cluster that does not start again is told by readiness, metrics and log, and so is its return', async () => {
-  await using server = await testServer({ FAIRLEAD_METRICS_TOKEN: token })
+  await using server = await ownServer({ FAIRLEAD_METRICS_TOKEN: token })
   const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
   const { id, connection_string } = await createdDatabase(server.client, project_id)
   const readiness = async () => (await fetch(`${server.url}/readyz`)).json()

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer } from '../../harness/server.ts'
 
 describe('the caches of a server', () => {
   let server: TestServer
   let project: string
   beforeAll(async () => {
-    server = await testServer({ FAIRLEAD_CACHE_MB: '4', FAIRLEAD_ALL_CACHES_MB: '6' })
+    server = await ownServer({ FAIRLEAD_CACHE_MB: '4', FAIRLEAD_ALL_CACHES_MB: '6' })
     project = (await server.client.projects.create({ body: { name: 'caches' } })).id
   })
   afterAll(() => server?.[Symbol.asyncDispose]())

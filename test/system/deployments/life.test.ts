@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { hangingBuild, processesOf } from '../../harness/deployments.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 
 /*
  * The life of deployments as a state machine: random commands against the API, and a model of the states that it may
@@ -50,11 +50,11 @@ interface Real {
   readonly projectId: string
 }
 
-let server: TestServer
+let server: OwnServer
 const sources = new Map<string, Repository>()
 
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' })
+  server = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' })
   for (const app of apps) {
     sources.set(`${app} good`, await repository(nodeApp(app)))
     sources.set(`${app} broken`, await repository({ 'README.txt': 'nothing to start' }))

@@ -10,7 +10,7 @@ import { groupName, readHierarchy } from '../../../server/src/runtimes/process/c
 import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
 import { processesIn } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer, testServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const hierarchy = await readHierarchy('top')
@@ -31,7 +31,7 @@ beforeAll(async () => {
   const roomy = { roomy: { ...shippedPlans.starter, memory_mb: 1_500, apps: 50 } }
   await writeFile(plansFile, JSON.stringify({ ...Object.fromEntries(plans), ...roomy }))
   server = cleanup.use(
-    await testServer({
+    await ownServer({
       FAIRLEAD_PLANS_FILE: plansFile,
       FAIRLEAD_BUILD_MEMORY_MB: '256',
       FAIRLEAD_SOURCE_MB: '20',
@@ -243,7 +243,7 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     const plansFile = join(directory.path, 'plans.json')
     const small = { ...shippedPlans.free, app_gb: 0.05 }
     await writeFile(plansFile, JSON.stringify({ ...shippedPlans, small, large: { ...small, app_gb: 0.2 } }))
-    await using own = await testServer({ FAIRLEAD_PLANS_FILE: plansFile })
+    await using own = await ownServer({ FAIRLEAD_PLANS_FILE: plansFile })
     const { client } = own
     await using source = await repository(filling("appendFileSync(process.env.HOME + '/filler', Buffer.alloc(1e8))"))
     const fill = async (plan: string) => {
@@ -273,7 +273,7 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
   }, 600_000)
 
   test('with too little room no deployment is accepted, and apps run on', async () => {
-    await using full = await testServer({ FAIRLEAD_RESERVE_MB: '999999999' })
+    await using full = await ownServer({ FAIRLEAD_RESERVE_MB: '999999999' })
     const { id } = await full.client.projects.create({ body: { name: 'full' } })
     await using app = await repository(nodeApp('fine'))
     const creating = full.client.deployments.create({

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 /** Takes longer to answer than the server waits between two looks at its apps, but only who comes through the gateway. */
 const slowBehindGateway = `require('node:http').createServer((request, response) => {
@@ -19,7 +19,7 @@ const appOf = (server: string) => ({
 })
 
 it('lets a release finish its requests that is looked at while another takes its address', async () => {
-  await using server = await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
+  await using server = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
   const project = await server.client.projects.create({ body: { name: 'p' } })
   await using source = await repository(appOf(endless))
   const deploy = () => deployAndSettle(server.client, project.id, { name: 'web', git_url: source.url })

@@ -11,7 +11,7 @@ import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let plans: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const file = join(plans.path, 'plans.json')
   const enterprise = { ...shippedPlans.enterprise, account: { sources: 3 } }
   await writeFile(file, JSON.stringify({ ...shippedPlans, enterprise }))
-  server = await testServer({ FAIRLEAD_PLANS_FILE: file })
+  server = await ownServer({ FAIRLEAD_PLANS_FILE: file })
   handle = openDatabase({ connectionString: server.database.url, max: 2 }, pino({ level: 'silent' }))
   app = await repository({ 'index.html': 'hello' })
   bundle = await bundleOf(app, 'main')

@@ -13,7 +13,7 @@ import { prepareSchema } from '../../../server/src/platform/startup/schema.ts'
 import { databaseBefore, testDatabase } from '../../harness/database.ts'
 import { connect } from '../../harness/databases.ts'
 import { fairlead } from '../../harness/process.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 import { upload } from '../../harness/storage.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -103,7 +103,7 @@ describe('a schema of a newer version', () => {
   })
 
   it('that only adds is one on which this version works', async () => {
-    await using server = await testServer()
+    await using server = await ownServer()
     const handle = openDatabase({ connectionString: server.database.url, max: 2 }, pino({ level: 'silent' }))
     await migrate(handle.db, next)
     await handle.close()

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer } from '../../harness/server.ts'
 
 let server: TestServer
 let projectId: string
 beforeAll(async () => {
   // Too short for a fetch that is repeated, so that these failures must come at once.
-  server = await testServer({ FAIRLEAD_FETCH_TIMEOUT: '30' })
+  server = await ownServer({ FAIRLEAD_FETCH_TIMEOUT: '30' })
   projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 })
 afterAll(() => server[Symbol.asyncDispose]())

@@ -10,13 +10,13 @@ import { gitServer } from '../../harness/git-server.ts'
 import { listening } from '../../harness/listening.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 import { noSshServer, sshServer } from '../../harness/ssh-server.ts'
 
-let server: TestServer
+let server: OwnServer
 let projectId: string
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' })
+  server = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' })
   projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 })
 afterAll(() => server?.[Symbol.asyncDispose]())

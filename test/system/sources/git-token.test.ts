@@ -8,12 +8,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { gitServer } from '../../harness/git-server.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../harness/server.ts'
 
-let server: TestServer
+let server: OwnServer
 let projectId: string
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
   projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 })
 afterAll(() => server[Symbol.asyncDispose]())

@@ -8,14 +8,14 @@ import { openSshAccess } from '../../../server/src/sources/ssh-access.ts'
 import { createTreeReader } from '../../../server/src/sources/tree-limits.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { ownServer, type TestServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let listed: { readonly path: string } & AsyncDisposable
 let server: TestServer
 beforeAll(async () => {
   listed = await temporaryDirectory()
-  server = await testServer({ FAIRLEAD_FILE_SOURCES: `/nowhere, ${listed.path}` })
+  server = await ownServer({ FAIRLEAD_FILE_SOURCES: `/nowhere, ${listed.path}` })
 })
 afterAll(async () => {
   await server[Symbol.asyncDispose]()

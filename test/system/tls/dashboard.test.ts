@@ -9,7 +9,7 @@ import { skipped } from '../../harness/ordinary-user.ts'
 import { noPebble, startPebble } from '../../harness/pebble.ts'
 import { freePort } from '../../harness/ports.ts'
 import { fairlead } from '../../harness/process.ts'
-import { serverWithProject } from '../../harness/project.ts'
+import { ownServerWithProject } from '../../harness/project.ts'
 
 const noBrowser = chromiumPath === undefined ? 'no Chromium is installed (apt-get install chromium)' : null
 const why = noBrowser ?? (await noCaddy()) ?? (await noPebble())
@@ -24,7 +24,7 @@ async function serverWithHttps() {
   const ports = { httpPort: settings.httpPort, tlsPort: await freePort() }
   const pebble = cleanup.use(await startPebble({ ...ports, dnsServer, lifetimeSeconds: 90 * 24 * 60 * 60 }))
   const given = cleanup.use(
-    await serverWithProject({
+    await ownServerWithProject({
       ...{ FAIRLEAD_FILE_SOURCES: tmpdir(), FAIRLEAD_OUTBOUND: 'any', ...settings.environment },
       FAIRLEAD_ACME_URL: pebble.directoryUrl,
       FAIRLEAD_ACME_CA: pebble.caFile,

@@ -35,7 +35,7 @@ export interface ReleaseRequests {
 
 /** Makes the requests that read apps, change their variables, and make releases. */
 export function composeReleases(
-  composition: Pick<Composition, 'config' | 'secrets' | 'moreRuntimes'>,
+  composition: Pick<Composition, 'config' | 'secrets' | 'moreRuntimes' | 'preferredRuntime'>,
   { apps, urlOf }: AppsFeature,
   store: DeploymentStore,
   given: {

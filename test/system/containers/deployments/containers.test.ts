@@ -6,7 +6,7 @@ import { type ContainerAnswer, pushShop, startAsking } from '../../../harness/co
 import { deployAndSettle } from '../../../harness/deployments.ts'
 import { noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { type ServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type ServerWithProject } from '../../../harness/project.ts'
 import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/registry.ts'
 import { startRun } from '../../../harness/runs.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
@@ -25,7 +25,7 @@ describe.skipIf(why !== null)('an app of an image', () => {
     registry = stack.use(await startRegistry())
     await pushShop(dockerd, registry)
     given = stack.use(
-      await serverWithProject({ DOCKER_HOST: dockerd.host, FAIRLEAD_CONTAINER_NETWORK: '10.208.0.0/12' }),
+      await ownServerWithProject({ DOCKER_HOST: dockerd.host, FAIRLEAD_CONTAINER_NETWORK: '10.208.0.0/12' }),
     )
   }, 180_000)
   afterAll(() => stack.disposeAsync(), 120_000)

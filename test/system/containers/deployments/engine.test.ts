@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { baseImage, importBaseImage, noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { type ServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type ServerWithProject } from '../../../harness/project.ts'
 import { repository } from '../../../harness/repository.ts'
 import { noDockerfiles } from '../../../harness/runtimes/docker/dockerfiles.ts'
 
@@ -32,7 +32,7 @@ describe.skipIf(why !== null)('an app with a Dockerfile, on an engine', { timeou
   beforeAll(async () => {
     dockerd = stack.use(await startDockerd())
     await importBaseImage(dockerd.engine)
-    given = stack.use(await serverWithProject({ DOCKER_HOST: dockerd.host, FAIRLEAD_BASE_IMAGES: baseImage }))
+    given = stack.use(await ownServerWithProject({ DOCKER_HOST: dockerd.host, FAIRLEAD_BASE_IMAGES: baseImage }))
   }, 180_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 

@@ -4,7 +4,7 @@ import { processesOf } from '../../../harness/deployments.ts'
 import { noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { importSystem, systemBase } from '../../../harness/docker-system.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { type ServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
 import { repository } from '../../../harness/repository.ts'
 import { startRun } from '../../../harness/runs.ts'
 
@@ -58,12 +58,12 @@ http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_fo
 describe.skipIf(why !== null)('a server that runs all programs in containers', () => {
   const stack = new AsyncDisposableStack()
   let dockerd: TestDockerd
-  let given: ServerWithProject
+  let given: OwnServerWithProject
 
   beforeAll(async () => {
     dockerd = stack.use(await startDockerd())
     await importSystem(dockerd)
-    given = stack.use(await serverWithProject({ FAIRLEAD_RELEASE_MB: '200' }))
+    given = stack.use(await ownServerWithProject({ FAIRLEAD_RELEASE_MB: '200' }))
   }, 180_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 

@@ -11,7 +11,7 @@ import {
   type TestDockerd,
 } from '../../../harness/docker.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { type ServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
 import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/registry.ts'
 
 const why = (await noDocker()) ?? (await noRegistry())
@@ -32,7 +32,7 @@ describe.skipIf(why !== null)('an app in containers', () => {
   const stack = new AsyncDisposableStack()
   let dockerd: TestDockerd
   let registry: TestRegistry
-  let given: ServerWithProject
+  let given: OwnServerWithProject
   let id: string
   let url: string
   let params: { project_id: string; app_id: string }
@@ -56,7 +56,7 @@ describe.skipIf(why !== null)('an app in containers', () => {
     for (const name of ['fairlead-test/life:1', baseImage]) {
       await dockerd.engine.call({ method: 'DELETE', path: ['images', name] })
     }
-    given = stack.use(await serverWithProject({ DOCKER_HOST: dockerd.host }))
+    given = stack.use(await ownServerWithProject({ DOCKER_HOST: dockerd.host }))
     const image = `${registry.host}/life:1`
     const made = await deployAndSettle(given.client, given.projectId, { name: 'life', image })
     expect(made).toMatchObject({ status: 'running', failure: null })

@@ -6,7 +6,7 @@ import { deployAndSettle } from '../../../harness/deployments.ts'
 import { baseImage, importBaseImage, noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { noNetworks, system } from '../../../harness/networks.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { type ServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
 import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/registry.ts'
 import { repository } from '../../../harness/repository.ts'
 import { startRun } from '../../../harness/runs.ts'
@@ -47,14 +47,14 @@ describe.skipIf(why !== null)('apps of images', () => {
   const stack = new AsyncDisposableStack()
   let dockerd: TestDockerd
   let registry: TestRegistry
-  let given: ServerWithProject
+  let given: OwnServerWithProject
 
   beforeAll(async () => {
     dockerd = stack.use(await startDockerd())
     registry = stack.use(await startRegistry())
     await importBaseImage(dockerd.engine, { 'app.js': app }, { changes: ['CMD ["node", "app.js"]'] })
     await registry.push(dockerd.engine, baseImage, 'app:1')
-    given = stack.use(await serverWithProject({ DOCKER_HOST: dockerd.host }))
+    given = stack.use(await ownServerWithProject({ DOCKER_HOST: dockerd.host }))
   }, 180_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 

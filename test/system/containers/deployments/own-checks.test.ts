@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../../harness/deployments.ts'
 import { changeImage, importBaseImage, noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { type ServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
 import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/registry.ts'
 
 const why = (await noDocker()) ?? (await noRegistry())
@@ -18,7 +18,7 @@ describe.skipIf(why !== null)('an image whose HEALTHCHECK has a long interval', 
   const stack = new AsyncDisposableStack()
   let dockerd: TestDockerd
   let registry: TestRegistry
-  let given: ServerWithProject
+  let given: OwnServerWithProject
 
   const deploy = async (name: string, check: string) => {
     const changes = ['CMD ["node", "app.js"]', `HEALTHCHECK --interval=5m --retries=1 ${check}`]
@@ -32,7 +32,7 @@ describe.skipIf(why !== null)('an image whose HEALTHCHECK has a long interval', 
     dockerd = stack.use(await startDockerd())
     registry = stack.use(await startRegistry())
     await importBaseImage(dockerd.engine, { 'app.js': app })
-    given = stack.use(await serverWithProject({ DOCKER_HOST: dockerd.host, FAIRLEAD_START_TIMEOUT: '15' }))
+    given = stack.use(await ownServerWithProject({ DOCKER_HOST: dockerd.host, FAIRLEAD_START_TIMEOUT: '15' }))
   }, 120_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 

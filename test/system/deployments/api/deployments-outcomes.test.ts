@@ -5,13 +5,13 @@ import { followLog } from '../../../../server/src/commands/client/follow.ts'
 import { deployAndSettle, processesOf, settled } from '../../../harness/deployments.ts'
 import { releasesOnDisk } from '../../../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../../../harness/repository.ts'
-import { type TestServer, testServer } from '../../../harness/server.ts'
+import { ownServer, type TestServer, testServer } from '../../../harness/server.ts'
 
 let server: TestServer
 let app: Repository
 let projectId: string
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_START_TIMEOUT: '8', FAIRLEAD_FETCH_TIMEOUT: '20' })
+  server = await ownServer({ FAIRLEAD_START_TIMEOUT: '8', FAIRLEAD_FETCH_TIMEOUT: '20' })
   app = await repository(nodeApp('hello'))
   projectId = (await server.client.projects.create({ body: { name: 'apps', plan: 'enterprise' } })).id
 })

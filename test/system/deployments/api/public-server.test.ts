@@ -4,7 +4,7 @@ import { deployAndSettle } from '../../../harness/deployments.ts'
 import { gitServer } from '../../../harness/git-server.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { nodeApp, repository } from '../../../harness/repository.ts'
-import { testServer } from '../../../harness/server.ts'
+import { ownServer } from '../../../harness/server.ts'
 
 const askHost = (port: number, host: string): Promise<{ status: number; body: string }> =>
   new Promise((done, fail) => {
@@ -20,7 +20,7 @@ const askHost = (port: number, host: string): Promise<{ status: number; body: st
 describe('a server with an apps domain', () => {
   it('gives each app a host name, so that two projects never collide', async () => {
     const gatewayPort = await freePort()
-    await using server = await testServer({
+    await using server = await ownServer({
       FAIRLEAD_APPS_DOMAIN: 'apps.example.com',
       FAIRLEAD_GATEWAY_PORT: String(gatewayPort),
       FAIRLEAD_OUTBOUND: 'any',
@@ -45,7 +45,7 @@ describe('a server with an apps domain', () => {
 
 describe('a public server', () => {
   it('does not fetch from private addresses', async () => {
-    await using server = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
+    await using server = await ownServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
     await using app = await repository(nodeApp('secret'))
     await using git = await gitServer(app)
     const project = await server.client.projects.create({ body: { name: 'p' } })
@@ -57,7 +57,7 @@ describe('a public server', () => {
   })
 
   it('fetches from an allowed one, at exactly the address that was checked', async () => {
-    await using server = await testServer({
+    await using server = await ownServer({
       FAIRLEAD_PUBLIC_HOST: '127.0.0.1',
       FAIRLEAD_OUTBOUND_ALLOW: '127.0.0.0/8, ::1',
     })
@@ -71,7 +71,7 @@ describe('a public server', () => {
 })
 
 it('offers the regions that the operator has configured', async () => {
-  await using server = await testServer({ FAIRLEAD_REGIONS: 'eu-1,us-1', FAIRLEAD_DEFAULT_REGION: 'us-1' })
+  await using server = await ownServer({ FAIRLEAD_REGIONS: 'eu-1,us-1', FAIRLEAD_DEFAULT_REGION: 'us-1' })
   expect((await server.client.projects.create({ body: { name: 'p' } })).region).toBe('us-1')
   expect((await server.client.projects.create({ body: { name: 'p', region: 'eu-1' } })).region).toBe('eu-1')
   await expect(server.client.projects.create({ body: { name: 'p', region: 'mars' } })).rejects.toMatchObject({

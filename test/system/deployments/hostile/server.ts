@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { deployAndSettle } from '../../../harness/deployments.ts'
 import { type Repository, repository } from '../../../harness/repository.ts'
-import { testServer } from '../../../harness/server.ts'
+import { ownServer } from '../../../harness/server.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
 export type HostileServer = Awaited<ReturnType<typeof hostileServer>>
@@ -21,7 +21,7 @@ export async function hostileServer() {
   const secret = join(trap, 'secret.txt')
   await writeFile(secret, secretText, { mode: 0o600 })
   const server = cleanup.use(
-    await testServer({
+    await ownServer({
       FAIRLEAD_UIDS: '52000-52999',
       FAIRLEAD_SOURCE_MB: '20',
       FAIRLEAD_RELEASE_MB: '60',

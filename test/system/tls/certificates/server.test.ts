@@ -11,7 +11,7 @@ import { takes, testEndpoint } from '../../../harness/endpoint.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
 import { noPebble, type Pebble, startPebble } from '../../../harness/pebble.ts'
 import { freePort } from '../../../harness/ports.ts'
-import { serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject } from '../../../harness/project.ts'
 import { until } from '../authority.ts'
 import { startVisitors } from '../visitors.ts'
 
@@ -23,7 +23,7 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
   let dns: ChallengeDns
   let pebble: Pebble
   let settings: EdgeSettings
-  let given: Awaited<ReturnType<typeof serverWithProject>>
+  let given: Awaited<ReturnType<typeof ownServerWithProject>>
   let client: Client
   /** The host name of an app. */
   let host: string
@@ -34,7 +34,7 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
     const lifetimeSeconds = 90 * 24 * 60 * 60
     pebble = cleanup.use(await startPebble({ ...ports, dnsServer: `127.0.0.1:${dns.port}`, lifetimeSeconds }))
     given = cleanup.use(
-      await serverWithProject({
+      await ownServerWithProject({
         ...{ FAIRLEAD_FILE_SOURCES: tmpdir(), FAIRLEAD_OUTBOUND: 'any', ...settings.environment },
         FAIRLEAD_ACME_URL: pebble.directoryUrl,
         FAIRLEAD_ACME_CA: pebble.caFile,

@@ -8,7 +8,7 @@ import { serverWithApps } from '../../../harness/domains.ts'
 import { noCaddy } from '../../../harness/edge.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
 import { freePort } from '../../../harness/ports.ts'
-import { serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject } from '../../../harness/project.ts'
 import { nodeApp, repository } from '../../../harness/repository.ts'
 
 const why = await noCaddy()
@@ -19,7 +19,7 @@ const noAuthority = 'https://127.0.0.1:1/directory'
 
 async function serverWithDomain(dns: DnsWorld) {
   const [gateway, http, https] = [await freePort(), await freePort(), await freePort()]
-  const given = await serverWithProject({
+  const given = await ownServerWithProject({
     FAIRLEAD_FILE_SOURCES: tmpdir(),
     FAIRLEAD_DOMAIN: 'fairlead.dev',
     FAIRLEAD_ACME_EMAIL: 'operator@fairlead.dev',

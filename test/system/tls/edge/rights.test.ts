@@ -12,7 +12,7 @@ import { noCaddy } from '../../../harness/edge.ts'
 import { type EdgeSettings, edgeSettings } from '../../../harness/edge-server.ts'
 import { noOrdinaryUser, ordinaryDirectory, ordinaryUser, skipped } from '../../../harness/ordinary-user.ts'
 import { fairlead, serverProcess } from '../../../harness/process.ts'
-import { testServer } from '../../../harness/server.ts'
+import { ownServer } from '../../../harness/server.ts'
 import { isRoot } from '../../../harness/temporary.ts'
 
 const why = (await noCaddy()) ?? (isRoot ? null : 'the tests do not run as root')
@@ -56,7 +56,7 @@ describe('the Caddy of a server', () => {
     const { environment } = await edgeSettings()
     const [httpPort, httpsPort] = [await lowPort(), await lowPort()]
     const ports = { FAIRLEAD_EDGE_HTTP_PORT: String(httpPort), FAIRLEAD_EDGE_HTTPS_PORT: String(httpsPort) }
-    await using server = await testServer({ ...environment, ...ports })
+    await using server = await ownServer({ ...environment, ...ports })
     expect(await redirectOf({ httpPort })).toBe(308)
     const edge = await edgeIn(server.dataDirectory)
     expect(edge.capabilities).toEqual(Array(5).fill(lowPorts))

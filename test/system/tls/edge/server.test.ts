@@ -19,7 +19,7 @@ import {
   uploadCertificate,
 } from '../../../harness/edge-server.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject } from '../../../harness/project.ts'
 import { releaseApp, webSocketLibrary } from '../../../harness/releases.ts'
 import { repository } from '../../../harness/repository.ts'
 import { isRoot } from '../../../harness/temporary.ts'
@@ -32,14 +32,14 @@ const password = 'correct horse battery staple'
 describe.skipIf(why !== null)('a server with a domain', () => {
   const cleanup = new AsyncDisposableStack()
   let settings: EdgeSettings
-  let given: Awaited<ReturnType<typeof serverWithProject>>
+  let given: Awaited<ReturnType<typeof ownServerWithProject>>
   /** The host name of the app. */
   let host: string
   let deploymentId: string
 
   beforeAll(async () => {
     settings = await edgeSettings()
-    given = cleanup.use(await serverWithProject({ FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings.environment }))
+    given = cleanup.use(await ownServerWithProject({ FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings.environment }))
     const source = cleanup.use(await repository({ ...releaseApp(1), ...(await webSocketLibrary()) }))
     const { id, status, url } = await given.deploy('web', source.url)
     deploymentId = id

@@ -10,7 +10,7 @@ import { findGateways } from '../../../../server/src/running/gateways.ts'
 import { dial, noCaddy } from '../../../harness/edge.ts'
 import { certified, domain, type EdgeSettings, edgeSettings, uploadCertificate } from '../../../harness/edge-server.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, serverWithProject } from '../../../harness/project.ts'
 import { repository } from '../../../harness/repository.ts'
 
 const why = await noCaddy()
@@ -44,7 +44,7 @@ describe.skipIf(why !== null)('a gigabyte through the edge', () => {
 
   beforeAll(async () => {
     settings = await edgeSettings()
-    given = cleanup.use(await serverWithProject({ FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings.environment }))
+    given = cleanup.use(await ownServerWithProject({ FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings.environment }))
     const source = cleanup.use(await repository(app))
     const made = await given.deploy('web', source.url)
     expect(made.status).toBe('running')

@@ -5,7 +5,7 @@ import { findProgram } from '../../../../server/src/platform/machine/programs.ts
 import { noCaddy } from '../../../harness/edge.ts'
 import { edgeSettings } from '../../../harness/edge-server.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { testServer } from '../../../harness/server.ts'
+import { ownServer } from '../../../harness/server.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
 const why = await noCaddy()
@@ -28,7 +28,7 @@ it.skipIf(why !== null)(
     await using programs = await temporaryDirectory()
     await programsWithoutCaddy(programs.path)
     const { environment, httpPort } = await edgeSettings()
-    await using server = await testServer({ ...environment, PATH: programs.path })
+    await using server = await ownServer({ ...environment, PATH: programs.path })
     const readiness = async () => (await (await fetch(`${server.url}/readyz`)).json()) as object
     const problem =
       'the edge does not run, so there is no HTTPS: There is no program caddy on the PATH. Install Caddy 2.6 or newer: apt-get install caddy'

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
 import { deployAndSettle } from '../../../../harness/deployments.ts'
-import { type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type TestServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let project_id: string
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_OUTBOUND: 'any' })
+  server = await ownServer({ FAIRLEAD_OUTBOUND: 'any' })
   project_id = (await server.client.projects.create({ body: { name: 'p' } })).id
 })
 afterAll(() => server[Symbol.asyncDispose]())

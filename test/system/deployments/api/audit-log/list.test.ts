@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { signedIn, succeed } from '../../../../harness/conformance.ts'
-import { type SignedInBrowser, type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type SignedInBrowser, type TestServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let user: SignedInBrowser
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
+  server = await ownServer({ FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1' })
   user = await server.signIn()
 })
 afterAll(() => server[Symbol.asyncDispose]())

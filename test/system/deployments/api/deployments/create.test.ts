@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../../../harness/conformance.ts'
 import { deployAndSettle } from '../../../../harness/deployments.ts'
 import { nodeApp, type Repository, repository } from '../../../../harness/repository.ts'
-import { type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type TestServer, testServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let app: Repository
@@ -84,7 +84,7 @@ describe('POST /projects/:project_id/deployments', () => {
   })
 
   it('refuses file: addresses outside local mode', async () => {
-    await using other = await testServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
+    await using other = await ownServer({ FAIRLEAD_PUBLIC_HOST: 'apps.example.com' })
     const project = await other.client.projects.create({ body: { name: 'p' } })
     await expect(
       other.client.deployments.create({ params: { project_id: project.id }, body: { name: 'a', git_url: app.url } }),

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
 import { deployAndSettle, hangingBuild } from '../../../../harness/deployments.ts'
 import { nodeApp, repository } from '../../../../harness/repository.ts'
-import { type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type TestServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let project_id: string
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_BUILDS: '1' })
+  server = await ownServer({ FAIRLEAD_BUILDS: '1' })
   project_id = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 })
 afterAll(() => server[Symbol.asyncDispose]())

@@ -5,17 +5,17 @@ import { expectNotFound } from '../../../../harness/conformance.ts'
 import { deployAndSettle } from '../../../../harness/deployments.ts'
 import { followLog } from '../../../../harness/logs.ts'
 import { type Repository, repository } from '../../../../harness/repository.ts'
-import { type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../../../harness/server.ts'
 
 const secret = 'a secret value'
 
-let server: TestServer
+let server: OwnServer
 let projectId: string
 let source: Repository
 let id: string
 let url: string
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
   projectId = (await server.client.projects.create({ body: { name: 'p' } })).id
   source = await repository({
     'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../../../harness/conformance.ts'
 import { hangingBuild, processesOf } from '../../../../harness/deployments.ts'
-import { processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { ownServerWithProject, processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
 import { repository } from '../../../../harness/repository.ts'
 import { plansFile } from '../../../../harness/storage.ts'
 
@@ -65,7 +65,7 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
 
   it('neither waits for a place among the builds of the account nor takes one', async () => {
     await using plans = await plansFile({ account: { building: 1 } })
-    await using limited = await serverWithProject({ FAIRLEAD_PLANS_FILE: plans.path })
+    await using limited = await ownServerWithProject({ FAIRLEAD_PLANS_FILE: plans.path })
     await using once = await repository(startsOnce)
     await using hanging = await repository(hangingBuild)
     const { id } = await limited.deploy('once', once.url)

@@ -5,7 +5,7 @@ import { processesGone, type ServerWithProject, serverWithProject } from '../../
 import { testReceiver } from '../../../../harness/receiver.ts'
 import { releasesOnDisk } from '../../../../harness/releases.ts'
 import { nodeApp, repository } from '../../../../harness/repository.ts'
-import { testServer } from '../../../../harness/server.ts'
+import { ownServer } from '../../../../harness/server.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -60,7 +60,7 @@ require('node:http').createServer((request, response) => {
   response.end(${JSON.stringify(text)})
 }).listen(process.env.PORT)`,
     })
-    await using patient = await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
+    await using patient = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
     const project = await patient.client.projects.create({ body: { name: 'p' } })
     await given.source.commit(slow('one'))
     const one = await deployAndSettle(patient.client, project.id, { name: 'soon', git_url: given.source.url })

@@ -3,7 +3,7 @@ import { expectNotFound } from '../../../../harness/conformance.ts'
 import { deployAndSettle, hangingBuild } from '../../../../harness/deployments.ts'
 import { processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
 import { repository } from '../../../../harness/repository.ts'
-import { testServer } from '../../../../harness/server.ts'
+import { ownServer } from '../../../../harness/server.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -32,7 +32,7 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
   setTimeout(() => response.end('ended'), 400)
 }).listen(process.env.PORT)`,
     })
-    await using server = await testServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
+    await using server = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
     const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
     const { id, url } = await deployAndSettle(server.client, project_id, { name: 'slow', git_url: slow.url })
     const answer = await fetch(`${url}/slow`)

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
-import { type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { ownServerWithProject, type OwnServerWithProject } from '../../../../harness/project.ts'
 import { repository } from '../../../../harness/repository.ts'
 
-let given: ServerWithProject
+let given: OwnServerWithProject
 beforeAll(async () => {
-  given = await serverWithProject()
+  given = await ownServerWithProject()
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 

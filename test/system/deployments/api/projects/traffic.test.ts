@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../../../harness/deployments.ts'
 import { repository } from '../../../../harness/repository.ts'
-import { type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type OwnServer } from '../../../../harness/server.ts'
 
-let server: TestServer
+let server: OwnServer
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

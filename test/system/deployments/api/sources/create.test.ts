@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bundleOf, shallowBundle, uploadBundle } from '../../../../harness/bundle.ts'
 import { deployAndSettle } from '../../../../harness/deployments.ts'
 import { nodeApp, type Repository, repository } from '../../../../harness/repository.ts'
-import { type TestServer, testServer } from '../../../../harness/server.ts'
+import { ownServer, type TestServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let projectId: string
 let app: Repository
 beforeAll(async () => {
-  server = await testServer({ FAIRLEAD_UPLOAD_IDLE_TIMEOUT: '1' })
+  server = await ownServer({ FAIRLEAD_UPLOAD_IDLE_TIMEOUT: '1' })
   projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'starter' } })).id
   app = await repository(nodeApp('first'))
   await app.commit(nodeApp('uploaded'))

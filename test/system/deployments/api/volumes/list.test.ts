@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
-import { type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { ownServerWithProject, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
 import { repository } from '../../../../harness/repository.ts'
 import { keepingApp } from '../../../../harness/volumes.ts'
 
@@ -45,7 +45,7 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
   }, 120_000)
 
   it('tells the most that the app may have by the plan of its project, or by FAIRLEAD_APP_MB if that is less', async () => {
-    await using limited = await serverWithProject({ FAIRLEAD_APP_MB: '12000' })
+    await using limited = await ownServerWithProject({ FAIRLEAD_APP_MB: '12000' })
     await limited.deploy('plain')
     const app_id = (await limited.appNamed('plain')).id
     const params = { project_id: limited.projectId, app_id }

@@ -1,0 +1,226 @@
+import { EventEmitter } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import * as http from 'node:http'
+import { createRequire, isBuiltin } from 'node:module'
+import * as net from 'node:net'
+import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { format } from 'node:util'
+import { compileFunction } from 'node:vm'
+import type { Exit } from '../../../server/src/runtimes/runtime.ts'
+import { type ExampleProcess, startExample } from './example-process.ts'
+
+/*
+ * Node programs that run inside of the test's own process. A program is CommonJS. It may listen, use timers, print, read its
+ * variables and its standard input, react to SIGTERM and exit. A deployment then costs no process.
+ */
+
+interface Options {
+  readonly variables: Readonly<Record<string, string>>
+  readonly directory: string
+  readonly stdin: Readable | null
+  readonly print: (text: string) => Promise<void>
+  readonly printError: (text: string) => Promise<void>
+}
+
+/** Ends the program where it stands, as `process.exit` does. */
+class Ended extends Error {}
+
+/**
+ * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`. `npm install` and `npm ci` do nothing.
+ * Everything else is for `startExample`.
+ */
+export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
+  const [program = '', first = '', ...rest] = argv
+  if (program === 'npm' && (first === 'start' || first === 'run')) {
+    const name = first === 'start' ? 'start' : rest.find((word) => !word.startsWith('-'))
+    const { scripts = {} } = JSON.parse(readFileSync(join(options.directory, 'package.json'), 'utf8'))
+    const words = String(scripts[name ?? ''] ?? 'missing-script').split(' ')
+    return startInMemory(words, options)
+  }
+  if (program === 'npm') return runCode('', [], options)
+  if (program === 'echo') return runCode(`console.log(${JSON.stringify(argv.slice(1).join(' '))})`, [], options)
+  if (program === 'true' || program === 'false') return runCode(`process.exit(${program === 'true' ? 0 : 1})`, [], options)
+  if (program === 'node' && first === '-e') return runCode(rest[0] ?? '', rest.slice(1), options)
+  const file = join(options.directory, first)
+  if (program === 'node' && first !== '' && existsSync(file)) return runFile(file, rest, options)
+  return startExample(argv, options)
+}
+
+const runFile = (file: string, args: readonly string[], options: Options) =>
+  run(file, readFileSync(file, 'utf8'), args, options)
+
+const runCode = (code: string, args: readonly string[], options: Options) =>
+  run(join(options.directory, '[eval]'), code, args, options)
+
+function run(file: string, code: string, args: readonly string[], options: Options): ExampleProcess {
+  const ended = Promise.withResolvers<Exit>()
+  const ports = new Set<number>()
+  const servers = new Set<net.Server>()
+  const timers = new Set<NodeJS.Timeout>()
+  let isRunning = true
+  let isReading = false
+  // Lines reach the log in their order, and before the end.
+  let printed = Promise.resolve()
+  const write = (to: (text: string) => Promise<void>) => (text: string) => {
+    if (isRunning) printed = printed.then(() => to(text)).catch(() => undefined)
+    return true
+  }
+  const stdout = write(options.print)
+  const stderr = write(options.printError)
+  const end = (code: number | null, signal: string | null) => {
+    if (!isRunning) return
+    isRunning = false
+    ports.clear()
+    for (const timer of timers) clearTimeout(timer)
+    for (const server of servers) {
+      server.close()
+      if (server instanceof http.Server) server.closeAllConnections()
+    }
+    void printed.then(() => ended.resolve({ code, signal, exceeded: null }))
+  }
+  const fail = (error: unknown) => {
+    if (error instanceof Ended) return
+    stderr(`${error instanceof Error ? error.stack : String(error)}\n`)
+    end(1, null)
+  }
+  /** Calls a function of the program, whose errors end the program. */
+  const guard =
+    <Args extends unknown[]>(call: (...args: Args) => unknown) =>
+    (...args: Args): void => {
+      if (!isRunning) return
+      try {
+        const result = call(...args)
+        if (result instanceof Promise) result.catch(fail)
+      } catch (error) {
+        fail(error)
+      }
+    }
+
+  const track = <Server extends net.Server>(server: Server): Server => {
+    servers.add(server)
+    server.on('listening', () => {
+      const address = server.address()
+      if (address !== null && typeof address === 'object') ports.add(address.port)
+    })
+    server.on('error', fail)
+    server.on('close', () => {
+      servers.delete(server)
+      endWhenIdle()
+    })
+    return server
+  }
+  const createServer = (...given: readonly unknown[]) => {
+    const listener = given.find((each) => typeof each === 'function') as http.RequestListener | undefined
+    const server = http.createServer()
+    if (listener !== undefined) server.on('request', guard(listener))
+    return track(server)
+  }
+  const ownModules: Readonly<Record<string, unknown>> = {
+    http: { ...http, createServer },
+    net: { ...net, createServer: (...given: Parameters<typeof net.createServer>) => track(net.createServer(...given)) },
+    timers: {},
+  }
+
+  const keep = (timer: NodeJS.Timeout) => {
+    timers.add(timer)
+    return timer
+  }
+  const clear = (timer: NodeJS.Timeout | undefined) => {
+    if (timer === undefined) return
+    timers.delete(timer)
+    clearTimeout(timer)
+    endWhenIdle()
+  }
+  const globals = {
+    setInterval: (call: () => unknown, ms?: number) => keep(setInterval(guard(call), ms)),
+    setTimeout(call: () => unknown, ms?: number) {
+      const timer: NodeJS.Timeout = setTimeout(() => {
+        timers.delete(timer)
+        guard(call)()
+        endWhenIdle()
+      }, ms)
+      return keep(timer)
+    },
+    clearInterval: clear,
+    clearTimeout: clear,
+    console: {
+      log: (...words: unknown[]) => void stdout(`${format(...words)}\n`),
+      error: (...words: unknown[]) => void stderr(`${format(...words)}\n`),
+    },
+  }
+  const events = new EventEmitter()
+  const program = {
+    env: { ...options.variables } as Record<string, string>,
+    argv: ['node', file, ...args],
+    pid: 1,
+    platform: 'linux',
+    version: process.version,
+    versions: process.versions,
+    uptime: () => process.uptime(),
+    memoryUsage: process.memoryUsage,
+    nextTick: (call: () => void) => process.nextTick(guard(call)),
+    cwd: () => options.directory,
+    exit(code = 0): never {
+      end(code, null)
+      throw new Ended()
+    },
+    kill: (_: number, signal: string) => end(null, signal),
+    on: (name: string, call: (...args: unknown[]) => void) => {
+      events.on(name, guard(call))
+      return program
+    },
+    once: (name: string, call: (...args: unknown[]) => void) => program.on(name, call),
+    stdout: { write: stdout, isTTY: false },
+    stderr: { write: stderr, isTTY: false },
+    get stdin() {
+      isReading = true
+      return options.stdin
+    },
+  }
+
+  const loaded = new Map<string, { exports: unknown }>()
+  const load = (path: string, text: string): unknown => {
+    const module = { exports: {} as unknown }
+    loaded.set(path, module)
+    const parameters = ['require', 'module', 'exports', 'process', '__filename', '__dirname', ...Object.keys(globals)]
+    const compiled = compileFunction(text.replace(/^#!.*/, ''), parameters, { filename: path })
+    compiled(requireFrom(path), module, module.exports, program, path, dirname(path), ...Object.values(globals))
+    return module.exports
+  }
+  const requireFrom = (path: string) => {
+    const real = createRequire(path)
+    return (name: string): unknown => {
+      const builtin = name.replace(/^node:/, '')
+      if (builtin === 'process') return program
+      if (isBuiltin(name)) return ownModules[builtin] ?? real(name)
+      const found = real.resolve(name)
+      if (found.endsWith('.json')) return JSON.parse(readFileSync(found, 'utf8'))
+      return loaded.get(found)?.exports ?? load(found, readFileSync(found, 'utf8'))
+    }
+  }
+
+  const isIdle = () => timers.size === 0 && servers.size === 0 && !isReading
+  /** A program without servers and timers ends when what it began, such as reading a file, has had time to go on. */
+  function endWhenIdle(rounds = 20): void {
+    if (!isRunning || !isIdle()) return
+    if (rounds === 0) end(0, null)
+    else setImmediate(() => endWhenIdle(rounds - 1))
+  }
+
+  options.stdin?.on('end', () => {
+    isReading = false
+    endWhenIdle()
+  })
+  guard(() => load(file, code))()
+  endWhenIdle()
+  return {
+    exited: ended.promise,
+    ports,
+    isRunning: () => isRunning,
+    terminate: () => {
+      if (!events.emit('SIGTERM', 'SIGTERM')) end(null, 'SIGTERM')
+    },
+    kill: () => end(null, 'SIGKILL'),
+  }
+}

@@ -1,0 +1,27 @@
+import { pino } from 'pino'
+import { loadConfig } from '../../server/src/platform/config.ts'
+import { startServer } from '../../server/src/server.ts'
+import { freePort, portSettings } from './ports.ts'
+import { memoryRuntime } from './runtimes/memory.ts'
+
+/*
+ * The server that all API tests of a run share, as a program: its settings are the variables of its environment. It prints its address,
+ * and ends when its standard input does, so that it never outlives the run.
+ */
+
+const memory = await memoryRuntime()
+const server = await startServer({
+  config: loadConfig({}, { ...process.env, ...portSettings, FAIRLEAD_PORT: String(await freePort()) }),
+  logger: pino({ level: process.env['SHARED_SERVER_LOG'] ?? 'silent' }, pino.destination(2)),
+  strictResponses: true,
+  preferredRuntime: memory.runtime,
+  onFatal(error) {
+    throw error
+  },
+})
+process.stdout.write(`${server.url}\n`)
+process.stdin.resume().on('end', async () => {
+  await server.stop('all')
+  await memory[Symbol.asyncDispose]()
+  process.exit(0)
+})
