@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { nodeApp, type Repository, repository } from '../harness/repository.ts'
+import { type Repository, repository } from '../harness/repository.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
 /*
@@ -20,7 +20,7 @@ const notifications: { readonly method: string | undefined; readonly headers: In
 
 beforeAll(async () => {
   server = await testServer()
-  app = await repository(nodeApp('hello'))
+  app = await repository({ 'index.html': 'hello' })
   receiver = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
@@ -81,7 +81,10 @@ function expectHeaders({ headers }: Answer, { authenticated = true } = {}): void
   expect(headers.get('content-type')).toMatch(/^application\/json(; charset=utf-8)?$/)
   expect(headers.get('x-request-id')).toMatch(/^[\w\-=]{1,255}$/)
   const limits = ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}`))
-  if (!authenticated) return expect(limits).toEqual([null, null, null])
+  if (!authenticated) {
+    expect(limits).toEqual([null, null, null])
+    return
+  }
   expect(limits).toEqual([
     expect.stringMatching(integer),
     expect.stringMatching(integer),
@@ -293,7 +296,8 @@ describe('an error has exactly a code, a message and details:', () => {
     const answer = await call('GET', '/projects', { authorization })
     expectError(answer, 429, 'rate_limit_exceeded', expect.any(Object))
     expect(answer.headers.get('retry-after')).toMatch(integer)
-    const state = (headers: Headers) => ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}`))
+    const state = (headers: Headers) =>
+      ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}`))
     expect(state(answer.headers)).toEqual(['1', '0', state(first.headers)[2]])
   })
 
