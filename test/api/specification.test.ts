@@ -177,7 +177,7 @@ describe('the seven operations answer exactly the specified fields:', () => {
     expect(await (await fetch(answer.body['url'] as string)).text()).toBe('content')
   })
 
-  it('POST and GET /projects/:project_id/deployments, and the webhook deployment.succeeded', async () => {
+  it('POST and GET /projects/:project_id/deployments, and the webhook deployment.succeeded', { timeout: 300_000 }, async () => {
     const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hooks`
     const hook = await call('POST', '/webhooks', { body: { url, events: ['deployment.succeeded'] } })
     const before = Math.floor(Date.now() / 1000)
@@ -192,7 +192,7 @@ describe('the seven operations answer exactly the specified fields:', () => {
     // The list has the same fields with the same values, and `running` once the app answers.
     const list = () => call('GET', path)
     await expect
-      .poll(async () => (await list()).body, { timeout: 60_000, interval: 100 })
+      .poll(async () => (await list()).body, { timeout: 200_000, interval: 100 })
       .toEqual({ deployments: [{ ...answer.body, status: 'running' }] })
     expectRead(await list())
     expect(await (await fetch(answer.body['url'] as string)).text()).toBe('hello')
