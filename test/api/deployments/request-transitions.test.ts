@@ -39,14 +39,13 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await database.query('delete from deployments')
-  for (const { id, status, retained } of rows) {
-    await database.query(
-      `insert into deployments
-         (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, runtime)
-       values ($1, 'proj_1', $2, 'acct_1', $3, $4, 1, 'https://example.com/a.git', 'token', '', 'process')`,
-      [id, `app_${id}`, status, retained],
-    )
-  }
+  await database.query(
+    `insert into deployments
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, runtime)
+     select id, 'proj_1', app_id, 'acct_1', status, retained, 1, 'https://example.com/a.git', 'token', '', 'process'
+     from jsonb_to_recordset($1) as given (id text, app_id text, status text, retained boolean)`,
+    [JSON.stringify(rows)],
+  )
 })
 
 const transitions = createRequestTransitions({

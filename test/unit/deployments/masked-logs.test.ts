@@ -19,7 +19,7 @@ const row = deploymentRow({
     }),
     'dep_1',
   ),
-  variable_origins: { plain: ['GREETING'], linked: { DATABASE_URL: 'db_1' } },
+  variable_origins: { plain: ['GREETING'], given: [], linked: { DATABASE_URL: 'db_1' } },
   git_token: box.encrypt('robot:the-git-token', tokenContext('dep_1')),
 })
 const project = { id: 'proj_1', accountId: 'acct_1', name: 'p', region: 'local', plan: 'free', createdAt: new Date(0) }
