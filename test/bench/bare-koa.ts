@@ -19,9 +19,7 @@ router.get('/projects/:id', async (ctx) => {
     `select id, name, region, plan, created_at,
        (select count(*) from deployments where project_id = projects.id)::int as deployments,
        (select count(*) from databases where project_id = projects.id and status <> 'deleting')::int as databases,
-       coalesce((select bytes from storage_usage where project_id = projects.id), 0)::float8 as bytes,
-       (select coalesce(json_agg(json_build_object('id', id, 'names', names)), '[]') from certificates
-         where project_id = projects.id and alerted_at is not null) as certificate_problems
+       coalesce((select bytes from storage_usage where project_id = projects.id), 0)::float8 as bytes
      from projects where id = $1 and account_id = $2 and status = 'active'`,
     [ctx.params['id'], accountId],
   )

@@ -8,6 +8,7 @@ import type { SecretBox } from '../platform/secrets/secret-box.ts'
 import { createOrderLimits } from './order-limits.ts'
 import { isProblem } from './pem/problem.ts'
 import { certificateView } from './presentation.ts'
+import { problemsOf } from './problems.ts'
 import { findCertificate, lockCertificate, pageOfCertificates, type ShownRow } from './rows.ts'
 import { type CertificateTables, tablesOf } from './tables.ts'
 import { checkUpload } from './uploads/check-upload.ts'
@@ -32,6 +33,8 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       const now = new Date()
       return { body: { certificates: rows.map((row) => certificateView(row, now)) }, next }
     },
+
+    'certificates.problems': async ({ project }) => ({ problems: await problemsOf(database, project.id) }),
 
     'certificates.get': async ({ principal, params }) => view(await findCertificate(database, principal, params.id)),
 

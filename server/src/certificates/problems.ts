@@ -2,13 +2,13 @@ import type { ResponseBody } from '../contract/operations.ts'
 import type { Database } from '../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
-type Problem = ResponseBody<'projects.get'>['certificate_problems'][number]
+type Problem = ResponseBody<'certificates.problems'>['problems'][number]
 
 /** More than a page shows; the list of certificates has all. */
 const most = 20
 
 /** Returns the certificates of a project whose owner was told that they are in danger, the first to expire first. */
-export async function certificateProblemsOf(database: Database, projectId: string): Promise<Problem[]> {
+export async function problemsOf(database: Database, projectId: string): Promise<Problem[]> {
   const rows = await tablesOf(database)
     .selectFrom('certificates')
     .select(['id', 'names', 'app_id', 'expires_at', 'failure'])

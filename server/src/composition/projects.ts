@@ -1,4 +1,3 @@
-import { certificateProblemsOf } from '../certificates/problems.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { projectHandlers } from '../projects/handlers.ts'
 import { createProjects, type ProjectsDependencies } from '../projects/projects.ts'
@@ -15,7 +14,6 @@ export function composeProjects(
     createProjects({
       ...{ tierOf, totals, trafficOf, counts, regions, defaultRegion, plans },
       database: state.db,
-      certificateProblemsOf: (projectId) => certificateProblemsOf(state.db, projectId),
     }),
   )
 }

@@ -18,8 +18,6 @@ export interface ProjectsDependencies extends ChoiceDependencies {
   readonly totals: Pick<Totals, 'assertRoom'>
   /** Reads the requests to a project's apps in the last day. */
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
-  /** Reads the certificates of a project that are in danger. */
-  readonly certificateProblemsOf: (projectId: string) => Promise<ResponseBody<'projects.get'>['certificate_problems']>
 }
 
 export interface Projects {
@@ -108,11 +106,10 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
 }
 
 async function describe(
-  { counts, certificateProblemsOf }: ProjectsDependencies,
+  { counts }: ProjectsDependencies,
   { id, name, region, plan, createdAt }: TenantProject,
 ): Promise<ResponseBody<'projects.get'>> {
-  const [resources, certificate_problems] = await Promise.all([resourcesOf(counts, id), certificateProblemsOf(id)])
-  return { id, name, region, plan, resources, certificate_problems, created_at: createdAt.toISOString() }
+  return { id, name, region, plan, resources: await resourcesOf(counts, id), created_at: createdAt.toISOString() }
 }
 
 async function usageOf(

@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { createDeployJob } from '../../../server/src/deployments/job/job.ts'
+import { DeploymentError } from '../../../server/src/deployments/state/failure.ts'
 import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
 import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'
@@ -98,4 +99,24 @@ it('what an earlier attempt left is removed first, and nothing is looked for whe
   await jobWith(true)('dep_1', running)
   await jobWith(false)('dep_1', running)
   expect(happened).toEqual(['removed', 'deployed', 'deployed'])
+})
+
+it('a failure is announced without the secrets that the deployment had when its job began, and without those it has now', async () => {
+  const failures: string[] = []
+  const withSecret = (secret: string) => deploymentRow({ retained: true, variables: Buffer.from(secret) })
+  const job = createDeployJob({
+    locks: createDeploymentLocks(),
+    secrets: { valuesOf: ({ variables }) => [variables.toString()] },
+    logger,
+    store: {
+      rows: { find: async () => withSecret('the new password') },
+      jobs: { begin: async () => withSecret('the old password'), giveBack: async () => undefined },
+    },
+    instances: { halt: async () => undefined, remove: async () => undefined, isMade: async () => true },
+    deploy: () =>
+      Promise.reject(new DeploymentError('build', 'build_failed', 'the old password, then the new password')),
+    fail: async (_, { message }) => void failures.push(message),
+  })
+  await job('dep_1', running)
+  expect(failures).toEqual(['***, then ***'])
 })

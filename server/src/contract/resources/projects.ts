@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Declarations } from '../declaration.ts'
 import { name, slug, timestamp } from './common.ts'
-import { certificateFailure } from './hosts/certificates.ts'
 
 const id = z.string().describe('`proj_…`.')
 
@@ -27,20 +26,7 @@ const resources = z.object({
   storage_gb: z.number().nonnegative().describe('The size of all files, in 10⁹ bytes.'),
 })
 
-const certificateProblem = z.object({
-  id: z.string().describe('`cert_…`.'),
-  names: z.array(z.string()),
-  app_id: z.string().nullable(),
-  expires_at: timestamp.nullable().describe('`null` for one that was never there.'),
-  failure: certificateFailure.nullable(),
-})
-
-export const project = projectCreated.extend({
-  resources,
-  certificate_problems: z
-    .array(certificateProblem)
-    .describe('Its certificates that are in danger, as `certificate.failed` has told; at most 20.'),
-})
+export const project = projectCreated.extend({ resources })
 
 /** The requests to the apps of a project in one hour. */
 const trafficHour = z.object({

@@ -9,6 +9,12 @@ export const certificateRoutes = {
     status: 200,
     list: true,
   },
+  'certificates.problems': {
+    method: 'GET',
+    path: '/projects/:project_id/certificate-problems',
+    access: 'deployments:read',
+    status: 200,
+  },
   'certificates.get': { method: 'GET', path: '/certificates/:id', access: 'deployments:read', status: 200 },
   'certificates.create': { method: 'POST', path: '/certificates', access: 'deployments:write', status: 201 },
   'certificates.renew': {

@@ -1,7 +1,7 @@
 import type { ResponseBody } from '@fairlead/server/client'
-import { infiniteQueryOptions } from '@tanstack/react-query'
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api } from '../client.ts'
-import { cursorAfter, idlePollMs, pageAfter } from '../polling.ts'
+import { cursorAfter, idlePollMs, pageAfter, pollUnlessRejected } from '../polling.ts'
 
 export type Certificate = ResponseBody<'certificates.list'>['certificates'][number]
 
@@ -12,6 +12,14 @@ export const certificatesQuery = infiniteQueryOptions({
   getNextPageParam: ({ certificates }) => cursorAfter(certificates),
   refetchInterval: idlePollMs,
 })
+
+/** The certificates of a project that are in danger. */
+export const certificateProblemsQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['projects', projectId, 'certificate-problems'],
+    queryFn: ({ signal }) => api.certificates.problems({ params: { project_id: projectId }, signal }),
+    refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
+  })
 
 /** The parts of a PEM text, such as a file that has a certificate and its key. */
 export interface PemParts {

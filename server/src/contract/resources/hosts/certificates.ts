@@ -49,6 +49,14 @@ const certificate = z.object({
   created_at: timestamp,
 })
 
+const certificateProblem = z.object({
+  id: z.string().describe('`cert_…`.'),
+  names: z.array(z.string()),
+  app_id: z.string().nullable(),
+  expires_at: timestamp.nullable().describe('`null` for one that was never there.'),
+  failure: certificateFailure.nullable(),
+})
+
 const pem = (most: number) => z.string(required('a string')).max(most, `must be at most ${most} characters`)
 
 export const certificateOperations = {
@@ -58,6 +66,13 @@ export const certificateOperations = {
       'The certificates of the apps of the account, and those that it has uploaded, newest first. The account of the ' +
       "operator also sees the server's own: that of the dashboard, and the wildcard of the apps.",
     response: z.object({ certificates: z.array(certificate) }),
+  },
+  'certificates.problems': {
+    summary: 'List certificates in danger',
+    description:
+      'The certificates of the project that are in danger, as `certificate.failed` has told, the first to expire first; at ' +
+      'most 20. The list of certificates has all.',
+    response: z.object({ problems: z.array(certificateProblem) }),
   },
   'certificates.get': {
     summary: 'Read a certificate',

@@ -1,22 +1,20 @@
 import type { ResponseBody } from '@fairlead/server/client'
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { TriangleAlert } from 'lucide-react'
+import { certificateProblemsQuery } from '../../../data/domains/certificates.ts'
 import { buttonClass } from '../../../ui/controls/button.tsx'
 import { Expiry } from '../../../ui/display/expiry.tsx'
 import { Panel } from '../../../ui/page/page.tsx'
 
-type Problem = ResponseBody<'projects.get'>['certificate_problems'][number]
-
-interface CertificateProblemsProps {
-  readonly projectId: string
-  readonly problems: readonly Problem[]
-}
+type Problem = ResponseBody<'certificates.problems'>['problems'][number]
 
 /** The reasons are long, and the page has more to show. */
 const mostShown = 5
 
 /** The certificates of a project that are in danger, with the reason. Nothing while all is well. */
-export function CertificateProblems({ projectId, problems }: CertificateProblemsProps) {
+export function CertificateProblems({ projectId }: { readonly projectId: string }) {
+  const problems = useQuery(certificateProblemsQuery(projectId)).data?.problems ?? []
   if (problems.length === 0) return null
   return (
     <Panel

@@ -15,10 +15,9 @@ import { TrafficChart } from './traffic-chart.tsx'
 export function Overview() {
   const { projectId } = useParams({ from: '/layout/projects/$projectId' })
   const apps = useQuery(appsQuery(projectId))
-  const project = useQuery(projectQuery(projectId))
   return (
     <>
-      <CertificateProblems projectId={projectId} problems={project.data?.certificate_problems ?? []} />
+      <CertificateProblems projectId={projectId} />
       <div className="grid gap-5 lg:grid-cols-3">
         <div className="lg:col-span-2">
           <Panel title="Apps" flush>
