@@ -137,7 +137,6 @@ it('links are not followed, and a large repository is looked through in part', a
 it.each([
   ['node', { 'package.json': { scripts: { start: 'node dist/a.js' } }, 'b.js': '' }, 'The file "dist/a.js"'],
   ['node in a folder', { 'package.json': { scripts: { start: 'node src/b.js' } }, 'src/a.js': '' }, '"src/b.js"'],
-  ['python', { 'fairlead.json': { start: ['python', 'app.py'] }, 'main.py': '' }, 'The file "app.py"'],
   ['bun', { 'fairlead.json': { start: ['bun', 'run', 'a.ts'] }, 'b.ts': '' }, 'The file "a.ts"'],
   ['a site', { 'fairlead.json': { start: ['fairlead-static', '--spa', 'dist'] }, 'a.html': '' }, 'The folder "dist"'],
 ])('a start of %s whose file is not there and that nothing builds is refused', async (_, files, named) => {
