@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Checks types, format, lint, the direction of imports (Biome, by the table of rooms), and that the committed bundle is fresh. */
+/** Checks imports (by the table of rooms), types, format, lint, and that the committed bundle is fresh. */
 run('node', ['scripts/rooms/main.ts', '--check'])
 run('tsc', ['-b'])
 run('biome', ['check', '--error-on-warnings', '.'])

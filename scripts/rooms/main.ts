@@ -1,36 +1,37 @@
-import { spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { biomeSettings } from './biome.ts'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { picture } from './picture.ts'
+import { violationsOf } from './rules.ts'
+import { type SourceFile, scan } from './scan.ts'
 
 /**
- * Writes what is made from the table of rooms: biome.json, and the picture in docs/architecture.md. With `--check` it
- * writes nothing and fails when a file differs.
+ * Writes the picture in docs/architecture.md from the table of rooms. With `--check` it writes nothing, and reports
+ * each import that breaks a rule.
  */
 const document = 'docs/architecture.md'
 const marked = /<!-- rooms -->[\s\S]*<!-- \/rooms -->/
+const skipped = /(?:^|\/)(?:node_modules|dist|lib|coverage|\.[^/]+)$|^action\/fresh-|^test\/corpus\/apps$/
 
-const files = new Map([
-  ['biome.json', formatted('biome.json', JSON.stringify(biomeSettings()))],
-  [document, readFileSync(document, 'utf8').replace(marked, () => `<!-- rooms -->\n${picture()}\n<!-- /rooms -->`)],
-])
-const isCheck = process.argv.includes('--check')
-for (const [name, content] of files) {
-  if (!isCheck) writeFileSync(name, content)
-  else if (readFileSync(name, 'utf8') !== content) {
-    process.stderr.write(
-      `${name} differs from the table of rooms (scripts/rooms/table.ts). Run npm run rooms and commit.\n`,
-    )
-    process.exitCode = 1
-  }
+const written = readFileSync(document, 'utf8')
+const drawn = written.replace(marked, () => `<!-- rooms -->\n${picture()}\n<!-- /rooms -->`)
+if (!process.argv.includes('--check')) writeFileSync(document, drawn)
+else {
+  const stale =
+    written === drawn
+      ? []
+      : [`${document} differs from the table of rooms (scripts/rooms/table.ts): run npm run rooms and commit.`]
+  const violations = [...stale, ...violationsOf(sources('.'))]
+  process.stderr.write(violations.map((each) => `${each}\n`).join(''))
+  if (violations.length > 0) process.exitCode = 1
 }
 
-/** Formats a text as `npm run check` expects it; Biome keeps the line breaks of JSON, so a text without any gets the shortest form. */
-function formatted(name: string, text: string): string {
-  const { status, stdout, stderr } = spawnSync('node_modules/.bin/biome', ['format', `--stdin-file-path=${name}`], {
-    input: text,
-    encoding: 'utf8',
-  })
-  if (status !== 0) throw new Error(`Biome cannot format ${name}: ${stderr}`)
-  return stdout
+/** Reads all sources below a folder, except what is built, installed or an example of a user's code. */
+function sources(folder: string): SourceFile[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) return skipped.test(path) ? [] : sources(path)
+      return /\.[cm]?[jt]sx?$/.test(path) ? [scan(path, readFileSync(path, 'utf8'))] : []
+    })
 }

@@ -1,6 +1,6 @@
 /*
- * The rooms of this repository, and who may import whom. `npm run rooms` writes biome.json and the picture in
- * docs/architecture.md from this table; `npm run check` fails when they differ from it.
+ * The rooms of this repository, and who may import whom. `npm run check` reports each import that this table forbids.
+ * `npm run rooms` writes the picture in docs/architecture.md from it.
  */
 
 /** A folder of the server with one subject. */
@@ -9,7 +9,7 @@ export interface Room {
   readonly path: string
   /** The rooms that it may import, besides itself; siblings only for a room within a room. */
   readonly imports: readonly string[]
-  /** Packages that it may not import. */
+  /** Packages that it may not import; a name that ends with `*` stands for all packages that begin so. */
   readonly forbiddenPackages?: readonly string[]
   /** Folders that only the room itself, `composition/` and `doctor.ts` may import. */
   readonly inside?: readonly string[]
@@ -240,8 +240,8 @@ export const programs: readonly { readonly paths: readonly string[]; readonly fo
       'doctor.ts',
       'composition',
       'running',
-      'shared.ts',
-      'keys.ts',
+      'commands/shared.ts',
+      'commands/keys.ts',
       ...notInPackage,
     ],
   },
@@ -251,81 +251,50 @@ function insides(): string[] {
   return serverRooms.flatMap(({ path, inside = [] }) => inside.map((folder) => `${path}/${folder}`))
 }
 
-/** Imports that are forbidden, as Biome's `noRestrictedImports` takes them. */
-export interface Pattern {
-  readonly group: readonly string[]
-  readonly message: string
+/** A package of this repository, or a program beside the packages. */
+export interface Package {
+  readonly folder: string
+  /** What it may import outside its folder: files and folders, the latter with a slash at the end. */
+  readonly files: readonly string[]
+  /** The packages of this repository that it may import; a name that ends with `*` stands for all that begin so. */
+  readonly ours: readonly string[]
+  /** Other packages that it may not import. */
+  readonly forbiddenPackages?: readonly string[]
+  readonly advice: string
 }
 
-export const otherPackages: Pattern = {
-  group: ['**/receiver/src/**', '**/action/**', '**/test/**', '**/demo/**', '**/dashboard/src/**'],
-  message: 'Other packages are imported by their names.',
-}
-
-export const dashboardPatterns: readonly Pattern[] = [
+export const packages: readonly Package[] = [
   {
-    group: [
-      'node:*',
-      '**/server/src/**',
-      '**/receiver/**',
-      '**/action/**',
-      '**/test/**',
-      '@fairlead/server',
-      '@fairlead/server/*',
-      '!@fairlead/server/client',
-      '!@fairlead/server/dashboard-client',
-      '!@fairlead/server/dotenv',
-    ],
-    message: 'The dashboard imports its typed client and the reader of .env files from the server, and nothing else.',
+    folder: 'receiver/src',
+    files: [],
+    ours: [],
+    forbiddenPackages: ['koa', 'koa2', 'koa-body', '@koa/*'],
+    advice: 'the receiver imports nothing of this repository, and zod is its one runtime dependency',
   },
+  {
+    folder: 'action/src',
+    files: [],
+    ours: ['@fairlead/server/client', '@fairlead/server/exchange', '@fairlead/server/dotenv'],
+    advice: 'import the typed client, the exchange of tokens and the reader of .env files by their names',
+  },
+  {
+    folder: 'cli/src',
+    files: ['server/dist/commands/client/'],
+    ours: [],
+    advice: 'import the built commands of users in server/dist/commands/client',
+  },
+  {
+    folder: 'demo',
+    files: ['test/harness/'],
+    ours: ['@fairlead/*'],
+    advice: 'use what users use: the command, the client, the packages by their names',
+  },
+  {
+    folder: 'server/dashboard/src',
+    files: [],
+    ours: ['@fairlead/server/client', '@fairlead/server/dashboard-client', '@fairlead/server/dotenv'],
+    forbiddenPackages: ['node:*'],
+    advice: 'import the typed client and the reader of .env files of the server by their names',
+  },
+  { folder: 'server/src', files: [], ours: ['@fairlead/receiver'], advice: 'import other packages by their names' },
 ]
-
-/** Rules of the packages beside the server. */
-export const packageRules: readonly { readonly includes: readonly string[]; readonly patterns: readonly Pattern[] }[] =
-  [
-    {
-      includes: ['receiver/src/**'],
-      patterns: [
-        {
-          group: ['@fairlead/*', '**/server/**', '**/action/**', '**/test/**'],
-          message: 'The receiver imports nothing of this repository.',
-        },
-        { group: ['koa', 'koa2', 'koa-body', '@koa/*'], message: "The receiver's one runtime dependency is zod." },
-      ],
-    },
-    {
-      includes: ['action/src/**'],
-      patterns: [
-        {
-          group: [
-            '**/server/**',
-            '!@fairlead/server/client',
-            '!@fairlead/server/exchange',
-            '!@fairlead/server/dotenv',
-            '@fairlead/receiver',
-          ],
-          message:
-            'The action imports the typed client, the exchange of tokens and the reader of .env files from the server, and nothing else.',
-        },
-      ],
-    },
-    {
-      includes: ['cli/src/**'],
-      patterns: [
-        {
-          group: ['**/server/**', '!../../server/dist/commands/client/*', '@fairlead/*', '**/action/**', '**/test/**'],
-          message: 'The command of the package is made of the commands of users, and nothing else.',
-        },
-      ],
-    },
-    {
-      includes: ['demo/**'],
-      patterns: [
-        {
-          group: ['**/server/src/**', '**/receiver/src/**'],
-          message: 'The demo uses what users use: the command, the client, the packages.',
-        },
-      ],
-    },
-    { includes: ['server/dashboard/src/**'], patterns: dashboardPatterns },
-  ]

@@ -1,12 +1,17 @@
-import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import {
+  cycles,
+  forbiddenImports,
+  importsOfHttp,
+  missingFiles,
+  readsOfEnvironment,
+  startsOfProcesses,
+  unknownFolders,
+} from '../../../scripts/rooms/rules.ts'
+import { scan } from '../../../scripts/rooms/scan.ts'
 import { dashboardRooms, innerRooms, type Room, serverRooms } from '../../../scripts/rooms/table.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
-import { root, sourcePaths } from './source.ts'
 
-/** A file with one import, and the rule that the linter is expected to report, if any. */
+/** A file with one import, and whether the table forbids it. */
 interface Probe {
   readonly path: string
   readonly imported: string
@@ -153,100 +158,130 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
   ],
 ]
 
-/** Writes these files into one temporary tree, lints them in one run, and returns the rules reported as `path:line`. */
-async function lint(
-  files: ReadonlyMap<string, string>,
-  rule: string,
-): Promise<{ readonly reported: ReadonlySet<string>; readonly checked: number }> {
-  await using directory = await temporaryDirectory()
-  copyFileSync(join(root, 'biome.json'), join(directory.path, 'biome.json'))
-  for (const [path, content] of files) {
-    mkdirSync(dirname(join(directory.path, path)), { recursive: true })
-    writeFileSync(join(directory.path, path), content)
-  }
-  const { stdout } = spawnSync(
-    join(root, 'node_modules/.bin/biome'),
-    ['lint', '--vcs-enabled=false', '--reporter=json', '--max-diagnostics=none', '.'],
-    { cwd: directory.path, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
-  )
-  const { summary, diagnostics } = JSON.parse(stdout) as Report
-  const ofRule = diagnostics.filter(({ category }) => category === `lint/${rule}`)
-  return {
-    reported: new Set(ofRule.map(({ location }) => `${location.path}:${location.start.line}`)),
-    checked: summary.changed + summary.unchanged,
-  }
-}
-
-interface Report {
-  readonly summary: { readonly changed: number; readonly unchanged: number }
-  readonly diagnostics: readonly {
-    readonly category: string
-    readonly location: { readonly path: string; readonly start: { readonly line: number } }
-  }[]
-}
-
-describe('the direction of imports', async () => {
-  /** One file for each path, with an import on each line. */
-  const lines = new Map<string, string[]>()
-  for (const { path, imported } of groups.flatMap(([, probes]) => probes)) {
-    const known = lines.get(path) ?? []
-    if (!known.includes(imported)) lines.set(path, [...known, imported])
-  }
-  const files = new Map([...lines].map(([path, all]) => [path, all.map((each) => `import '${each}'\n`).join('')]))
-  const { reported, checked } = await lint(files, 'style/noRestrictedImports')
-  const isReported = ({ path, imported }: Probe) =>
-    reported.has(`${path}:${(lines.get(path)?.indexOf(imported) ?? -1) + 1}`)
-
-  it('is checked in every file', () => {
-    expect(checked).toBe(files.size + 1)
-  })
-
+describe('the table of rooms', () => {
   it.each(groups)('%s', (_, probes) => {
-    const wrong = probes.filter((probe) => isReported(probe) !== probe.forbidden)
+    const wrong = probes.filter(
+      ({ path, imported, forbidden }) =>
+        forbiddenImports(scan(path, `import '${imported}'`)).length !== (forbidden ? 1 : 0),
+    )
     expect(wrong).toEqual([])
   })
-})
 
-it('the environment is read in the configuration alone', async () => {
-  const reading = 'export const port = process.env.PORT\n'
-  const paths = ['server/src/http/new.ts', 'server/src/platform/config.ts', 'server/src/platform/config/new.ts']
-  const { reported } = await lint(new Map(paths.map((path) => [path, reading])), 'style/noProcessEnv')
-  expect([...reported]).toEqual(['server/src/http/new.ts:1'])
-})
-
-describe('the names of folders', () => {
-  const folders = [...new Set(sourcePaths(['server/src', 'server/dashboard/src']).map(parentOf))]
-
-  it('tell rooms from the folders within them, as the rules by name assume', () => {
-    const tops = [...serverRooms.map(({ path }) => path), 'commands', 'composition']
-    const inner = folders.filter((folder) => folder.startsWith('server/src/') && folder.split('/').length > 3)
-    expect(inner.filter((folder) => tops.includes(nameOf(folder)))).toEqual([])
-    const uis = dashboardRooms.filter(({ path }) => !path.includes('/')).map(({ path }) => path)
-    const deeper = folders.filter(
-      (folder) => folder.startsWith('server/dashboard/src/') && folder.split('/').length > 4,
-    )
-    expect(deeper.filter((folder) => uis.includes(nameOf(folder)))).toEqual([])
+  it.each([
+    ["import type { A } from '../deployments/a.ts'"],
+    ["export * from '../deployments/a.ts'"],
+    ["export const a = () => import('../deployments/a.ts')"],
+    ["type A = typeof import('../deployments/a.ts')"],
+    ["const a = createRequire(import.meta.url)('../deployments/a.ts')"],
+    ["import {\n  a, // '\n} from\n'../deployments/a.ts'"],
+    ['const a = `${/`/.test(b) ? `${await import(/* later */ "../deployments/a.ts")}` : 1}`'],
+  ])('forbids each form of import: %s', (text) => {
+    expect(forbiddenImports(scan('server/src/apps/a.ts', text))).toEqual([
+      expect.stringMatching(/^server\/src\/apps\/a\.ts:\d imports \.\.\/deployments\/a\.ts: apps may import only sources, /),
+    ])
   })
 
-  it('are all in the table', () => {
-    const known = [...serverRooms, ...innerRooms].map(({ path }) => `server/src/${path}`)
-    const missing = folders.filter((folder) => folder.startsWith('server/src/') && !isKnown(folder))
-    expect(missing).toEqual([])
-    expect(known.filter((folder) => !folders.some((each) => `${each}/`.startsWith(`${folder}/`)))).toEqual([])
+  it('ignores what only looks like an import', () => {
+    const text = "// import '../deployments/a.ts'\n/* import '../deployments/a.ts' */\n" + 'const a = `import "../deployments/a.ts"`'
+    expect(scan('server/src/apps/a.ts', `${text}\nArray.from('../deployments/a.ts')`).imports).toEqual([])
+  })
 
-    /**
-     * A single folder within a room has no siblings that the table could name. Programs have one rule for all of their
-     * folders.
-     */
-    function isKnown(folder: string): boolean {
-      const siblings = folders.filter((each) => parentOf(each) === parentOf(folder))
-      return (
-        known.includes(folder) ||
-        [folder, parentOf(folder)].some((each) =>
-          ['commands', 'client', 'composition', 'running'].includes(nameOf(each)),
-        ) ||
-        siblings.length === 1
-      )
+  it('knows each folder of the server that has siblings, and no folder that is gone', () => {
+    const rooms = [...serverRooms, ...innerRooms].map(({ path }) => scan(`server/src/${path}/a.ts`, ''))
+    const lost = rooms.filter(({ path }) => path !== 'server/src/storage/disk/a.ts')
+    expect(unknownFolders([...rooms, scan('server/src/commands/client/new/a.ts', '')])).toEqual([])
+    expect(unknownFolders([...rooms, scan('server/src/storage/new/a.ts', '')])).toEqual([
+      'server/src/storage/new is not in scripts/rooms/table.ts: add it with the siblings that it may import.',
+    ])
+    expect(unknownFolders(lost)).toEqual([
+      'server/src/storage/disk is in scripts/rooms/table.ts and has no files: remove it from the table.',
+    ])
+  })
+})
+
+describe('files', () => {
+  const cycle = [
+    scan('a/one.ts', "import type { Two } from './two.ts'"),
+    scan('a/two.ts', "export * from './three.ts'"),
+    scan('a/three.ts', "export const one = () => import('./one.ts')"),
+  ]
+
+  it('may not import each other in a circle, through types too', () => {
+    expect(cycles(cycle)).toEqual([
+      'a/one.ts imports a/two.ts imports a/three.ts imports a/one.ts: ' +
+        'move what both need into one file that imports none of them.',
+    ])
+    expect(cycles(cycle.slice(0, 2))).toEqual([])
+  })
+
+  it('import files that exist', () => {
+    expect(missingFiles(cycle)).toEqual([])
+    expect(missingFiles(cycle.slice(0, 2))).toEqual([
+      'a/two.ts:1 imports ./three.ts, which does not exist: correct the path.',
+    ])
+  })
+})
+
+describe('the server', () => {
+  const reading = 'export const port = process.env.PORT'
+
+  it.each([
+    [reading],
+    ["export const port = process['env'].PORT"],
+    ['const { env } = process'],
+    ['const a = `${process.env.PORT}`'],
+    ["import { env } from 'node:process'"],
+  ])('reads the environment in its configuration alone: %s', (text) => {
+    expect(readsOfEnvironment(scan('server/src/http/a.ts', text))).toEqual([
+      'server/src/http/a.ts reads the environment: ' +
+        'add a setting to server/src/platform/config and take it as a parameter.',
+    ])
+    for (const path of ['server/src/platform/config.ts', 'server/src/platform/config/a.ts', 'action/src/a.ts']) {
+      expect(readsOfEnvironment(scan(path, text))).toEqual([])
     }
+  })
+
+  it('may name the environment in texts and comments', () => {
+    expect(readsOfEnvironment(scan('server/src/http/a.ts', `// ${reading}\nconst a = '${reading}'`))).toEqual([])
+  })
+
+  it.each([
+    ["import { type ChildProcess, spawn } from 'node:child_process'"],
+    ["import { spawn as start } from 'child_process'"],
+    ["import { exec } from 'node:child_process'"],
+    ["import * as processes from 'node:child_process'"],
+    ["const { spawn } = await import('node:child_process')"],
+    ["const { spawn } = process.getBuiltinModule('node:child_process')"],
+  ])('starts processes in one place: %s', (text) => {
+    expect(startsOfProcesses(scan('server/src/builds/a.ts', text))).toEqual([
+      expect.stringContaining(': start the process by server/src/platform/processes/spawn.ts, '),
+    ])
+    expect(startsOfProcesses(scan('server/src/platform/processes/spawn.ts', text))).toEqual([])
+  })
+
+  it.each([
+    ["import { type ChildProcess, execFile } from 'node:child_process'"],
+    ["import type { spawn } from 'node:child_process'"],
+    ["type Spawn = typeof import('node:child_process').spawn"],
+  ])('may run a program to its end, and name types of processes: %s', (text) => {
+    expect(startsOfProcesses(scan('server/src/builds/a.ts', text))).toEqual([])
+  })
+
+  it.each([
+    ["import { request } from 'node:http'"],
+    ["import { type Server } from 'node:https'"],
+    ["export { request } from 'node:http'"],
+    ["const { request } = await import('node:http')"],
+    ["const { request } = process.getBuiltinModule('node:http')"],
+  ])('loads HTTP in one place: %s', (text) => {
+    expect(importsOfHttp(scan('server/src/gateway/a.ts', text))).toEqual([
+      expect.stringContaining(': import its values from server/src/platform/machine/http.ts '),
+    ])
+  })
+
+  it('may load HTTP without its client for the web, and name its types', () => {
+    const builtin = "const { request } = process.getBuiltinModule('node:http')"
+    expect(importsOfHttp(scan('server/src/platform/machine/http.ts', builtin))).toEqual([])
+    expect(importsOfHttp(scan('server/src/gateway/a.ts', "import type { Server } from 'node:http'"))).toEqual([])
   })
 })

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { root } from './source.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /*
  * The code, its tables, messages, tests and docs use the field's standard terms. These are the words that were replaced,
