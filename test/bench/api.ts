@@ -20,11 +20,14 @@ import { temporaryDirectory } from '../harness/temporary.ts'
 import { end } from './children.ts'
 import { inTime } from './deadline.ts'
 import { describe, load, type Round, summary, type Target } from './load.ts'
-import type { Bench, Row } from './row.ts'
+import type { Bench, Row, Run } from './row.ts'
 import { median } from './statistics.ts'
 
-const full = { connections: 32, rounds: 9, roundSeconds: 2, warmUpSeconds: 1, few: 1_000, many: 100_000 }
-const brief: typeof full = { connections: 4, rounds: 1, roundSeconds: 0.3, warmUpSeconds: 0, few: 100, many: 1_000 }
+const roundSeconds = 2
+const full = { connections: 32, rounds: 9, warmUpSeconds: 1, few: 1_000, many: 100_000 }
+const brief: typeof full = { connections: 4, rounds: 1, warmUpSeconds: 0, few: 100, many: 1_000 }
+/** A short round has so many requests, however long they take. */
+const briefRequests = 20
 
 const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
 
@@ -33,8 +36,8 @@ const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
  * routes that execute the same queries, and a long list compared with a short one.
  */
 export const benchApi: Bench = async ({ signal, short }) => {
-  const length = short ? brief : full
-  const { connections, rounds, roundSeconds, few, many } = length
+  const length = { ...(short ? brief : full), short, signal }
+  const { connections, rounds, few, many } = length
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
@@ -64,17 +67,17 @@ export const benchApi: Bench = async ({ signal, short }) => {
   const get = await alternate(
     authorized({ url: `${v1}/${small.projectId}` }, small.key),
     { url: `${bare.url}/projects/${small.projectId}` },
-    { ...length, signal },
+    length,
   )
   const list = await alternate(
     authorized({ url: `${v1}?limit=100` }, large.key),
     authorized({ url: `${v1}?limit=100` }, small.key),
-    { ...length, signal },
+    length,
   )
   const post = await alternate(
     authorized({ url: v1, ...posted }, small.key),
     { url: `${bare.url}/projects`, ...posted },
-    { ...length, signal },
+    length,
   )
 
   const rate = ([one, other]: Pair) => one.perSecond / other.perSecond
@@ -114,11 +117,12 @@ function sides(pairs: readonly Pair[], other: string): string {
   return `${describe(summary(pairs.map(([one]) => one)))}; ${other}: ${describe(summary(pairs.map(([, one]) => one)))}`
 }
 
-type Length = typeof full & { readonly signal: AbortSignal }
+type Turns = typeof full & Run
 
-async function alternate(one: Target, other: Target, { signal, ...length }: Length): Promise<Pair[]> {
-  const { connections, rounds, roundSeconds, warmUpSeconds } = length
-  const measure = (target: Target, seconds: number) => load(target, { connections, seconds, signal })
+async function alternate(one: Target, other: Target, { signal, short, ...length }: Turns): Promise<Pair[]> {
+  const { connections, rounds, warmUpSeconds } = length
+  const measure = (target: Target, seconds: number) =>
+    load(target, { connections, signal, ...(short ? { requests: briefRequests } : { seconds }) })
   for (const target of [one, other]) if (warmUpSeconds > 0) await measure(target, warmUpSeconds)
   const pairs: Pair[] = []
   for (let round = 0; round < rounds; round++) {

@@ -50,7 +50,7 @@ export const benchEdge: Bench = async ({ signal, short }) => {
   const { hostname } = new URL(made.url)
   const hosts = join(directory.path, 'hosts')
   await writeFile(hosts, `127.0.0.1 ${hostname} localhost\n`)
-  const load = cleanup.use(await createLoad({ connections, hosts }))
+  const load = cleanup.use(await createLoad({ connections, hosts, short }))
 
   const pem = await (await testAuthority()).issue(hostname)
   const certificate = pem.slice(pem.indexOf('-----BEGIN CERTIFICATE-----'))

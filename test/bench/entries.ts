@@ -24,16 +24,18 @@ export interface Entry {
   readonly minutes: number
   /** Without these it is left out. */
   readonly needs: readonly Tool[]
+  /** Without these its whole run is left out, too. */
+  readonly needsInFull: readonly Tool[]
   /** Without these it measures less. */
   readonly uses: readonly Tool[]
 }
 
-const entry = (bench: Bench, minutes: number, needs: readonly Tool[] = [], uses: readonly Tool[] = []): Entry => ({
-  bench,
-  minutes,
-  needs,
-  uses,
-})
+const entry = (
+  bench: Bench,
+  minutes: number,
+  needs: readonly Tool[] = [],
+  { uses = [], inFull: needsInFull = [] }: { uses?: readonly Tool[]; inFull?: readonly Tool[] } = {},
+): Entry => ({ bench, minutes, needs, needsInFull, uses })
 
 /** All benchmarks, in the order in which they run. */
 export const entries: Readonly<Record<string, Entry>> = {
@@ -42,9 +44,9 @@ export const entries: Readonly<Record<string, Entry>> = {
   deploy: entry(benchDeploy, 20, [git]),
   first: entry(benchFirstDeploy, 15, [git]),
   idle: entry(benchIdle, 60, [git]),
-  gateway: entry(benchGateway, 20, [git], [wrk, nginx, caddy]),
-  edge: entry(benchEdge, 15, [git, caddy, wrk, bubblewrap]),
-  isolation: entry(benchIsolation, 10, [git], [bubblewrap, wrk]),
+  gateway: entry(benchGateway, 20, [git], { uses: [wrk, nginx, caddy] }),
+  edge: entry(benchEdge, 15, [git, caddy], { inFull: [wrk, bubblewrap] }),
+  isolation: entry(benchIsolation, 10, [git], { uses: [bubblewrap, wrk] }),
   'beside-build': entry(benchBesideBuild, 45, [git, docker]),
   api: entry(benchApi, 15),
   releases: entry(benchReleases, 20, [git]),

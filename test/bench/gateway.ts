@@ -52,7 +52,7 @@ export const benchGateway: Bench = async ({ signal, short }) => {
     else targets.push({ name: `${program.name} ${proxy.version}`, address: proxy.address, measured: [], ...aim })
   }
 
-  await using load = await createLoad({ connections })
+  await using load = await createLoad({ connections, short })
   for (const { address } of targets) if (warmUpSeconds > 0) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
     // Rotates the order, so that no target always follows the same one.

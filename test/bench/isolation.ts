@@ -33,7 +33,7 @@ export const benchIsolation: Bench = async ({ signal, short }) => {
   const inside = await startTarget(cleanup.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0' }, signal)))
   const plain = { FAIRLEAD_STABLE_TIME: '0', FAIRLEAD_APP_NETWORK: 'none', PATH: directory.path }
   const outside = await startTarget(cleanup.use(await startPlatform(plain, signal)))
-  const load = cleanup.use(await createLoad({ connections }))
+  const load = cleanup.use(await createLoad({ connections, short }))
   for (let round = 0; round < rounds; round++) {
     for (const target of round % 2 === 0 ? [inside, outside] : [outside, inside]) {
       target.startMs.push(await restartMs(target, signal))

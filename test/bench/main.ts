@@ -31,11 +31,12 @@ async function main(args: readonly string[]): Promise<number> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort())
 
   const chosen = Object.entries(entries).filter(([name]) => names.length === 0 || names.includes(name))
-  const missing = await namedMissing(chosen)
+  const needsOf = ({ needs, needsInFull }: Entry) => (short ? needs : [...needs, ...needsInFull])
+  const missing = await namedMissing(chosen.map(([name, entry]) => ({ name, needs: needsOf(entry), uses: entry.uses })))
   const results: BenchResult[] = []
   let failed = 0
   for (const [name, entry] of chosen) {
-    const lacking = entry.needs.filter((tool) => missing.has(tool)).map((tool) => tool.name)
+    const lacking = needsOf(entry).filter((tool) => missing.has(tool)).map((tool) => tool.name)
     if (lacking.length > 0) {
       console.log(`LEFT OUT  ${name}: there is no ${lacking.join(', ')}`)
       continue
@@ -62,14 +63,16 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 /** Names the programs that are missing, before anything is measured. */
-async function namedMissing(chosen: readonly (readonly [string, Entry])[]): Promise<ReadonlySet<Tool>> {
+async function namedMissing(
+  chosen: readonly (Pick<Entry, 'needs' | 'uses'> & { readonly name: string })[],
+): Promise<ReadonlySet<Tool>> {
   const missing = new Set<Tool>()
-  for (const tool of new Set(chosen.flatMap(([, { needs, uses }]) => [...needs, ...uses]))) {
+  for (const tool of new Set(chosen.flatMap(({ needs, uses }) => [...needs, ...uses]))) {
     const why = await tool.missing()
     if (why === null) continue
     missing.add(tool)
     const without = (of: 'needs' | 'uses') =>
-      chosen.filter(([, entry]) => entry[of].includes(tool)).map(([name]) => name)
+      chosen.filter((row) => row[of].includes(tool)).map(({ name }) => name)
     const left = without('needs')
     const poorer = without('uses')
     console.log(
