@@ -1,5 +1,5 @@
 /** Long enough for every single wait here on a busy machine. */
-const usualSeconds = 180
+const usualSeconds = 300
 
 /**
  * Waits for a promise. Rejects when it is not settled in time, with what was waited for, and when the signal aborts.

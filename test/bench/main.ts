@@ -13,7 +13,7 @@ import type { Tool } from './tools.ts'
  */
 
 /** The deadline of a short round, on a busy machine. */
-const shortMinutes = 5
+const shortMinutes = 15
 /** How long a benchmark may take to clean up after its deadline, before its processes are ended. */
 const graceMs = 60_000
 
