@@ -14,7 +14,7 @@ export async function inTime<Result>(
 ): Promise<Result> {
   const { promise: over, reject } = Promise.withResolvers<never>()
   const late = setTimeout(() => reject(new Error(`after ${seconds} s there is still no ${what}`)), seconds * 1000)
-  const abort = () => reject(signal.reason)
+  const abort = () => reject(new Error(`it was stopped while it waited for the ${what}`, { cause: signal.reason }))
   signal.addEventListener('abort', abort, { once: true })
   if (signal.aborted) abort()
   try {
