@@ -1,4 +1,3 @@
-import { chromiumPath } from '../harness/chromium.ts'
 import {
   countRows,
   deployAppWithLongLog,
