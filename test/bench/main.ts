@@ -36,7 +36,9 @@ async function main(args: readonly string[]): Promise<number> {
   const results: BenchResult[] = []
   let failed = 0
   for (const [name, entry] of chosen) {
-    const lacking = needsOf(entry).filter((tool) => missing.has(tool)).map((tool) => tool.name)
+    const lacking = needsOf(entry)
+      .filter((tool) => missing.has(tool))
+      .map((tool) => tool.name)
     if (lacking.length > 0) {
       console.log(`LEFT OUT  ${name}: there is no ${lacking.join(', ')}`)
       continue
@@ -71,8 +73,7 @@ async function namedMissing(
     const why = await tool.missing()
     if (why === null) continue
     missing.add(tool)
-    const without = (of: 'needs' | 'uses') =>
-      chosen.filter((row) => row[of].includes(tool)).map(({ name }) => name)
+    const without = (of: 'needs' | 'uses') => chosen.filter((row) => row[of].includes(tool)).map(({ name }) => name)
     const left = without('needs')
     const poorer = without('uses')
     console.log(
