@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile } from 'node:fs/promises'
+import { open, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,19 +12,22 @@ import { createKeys } from '../../server/src/accounts/keys.ts'
 import { presets } from '../../server/src/accounts/scopes.ts'
 import { loadConfig } from '../../server/src/platform/config.ts'
 import { newId } from '../../server/src/platform/ids.ts'
+import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { openState, type State } from '../../server/src/platform/startup/state.ts'
+import { freePort, portSettings } from '../harness/ports.ts'
 import { command } from '../harness/process.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
+import { end } from './children.ts'
+import { inTime } from './deadline.ts'
 import { describe, load, type Round, summary, type Target } from './load.ts'
-import type { Bench, Row } from './row.ts'
+import type { Bench, Row, Run } from './row.ts'
 import { median } from './statistics.ts'
 
-const connections = 32
-const rounds = 9
 const roundSeconds = 2
-
-const few = 1_000
-const many = 100_000
+const full = { connections: 32, rounds: 9, warmUpSeconds: 1, few: 1_000, many: 100_000 }
+const brief: typeof full = { connections: 4, rounds: 1, warmUpSeconds: 0, few: 100, many: 1_000 }
+/** A short round has so many requests, however long they take. */
+const briefRequests = 20
 
 const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
 
@@ -32,7 +35,9 @@ const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
  * Measures three operations with everything that a request passes (key, rate limit, log, audit), compared with bare Koa
  * routes that execute the same queries, and a long list compared with a short one.
  */
-export const benchApi: Bench = async (signal) => {
+export const benchApi: Bench = async ({ signal, short }) => {
+  const length = { ...(short ? brief : full), short, signal }
+  const { connections, rounds, few, many } = length
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
@@ -47,8 +52,8 @@ export const benchApi: Bench = async (signal) => {
   const large = await account(state, many)
   await state.pool.query('vacuum analyze projects')
 
-  const platform = cleanup.use(await platformServer(dataDirectory, join(directory.path, 'log')))
-  const bare = cleanup.use(await bareServer(state, small.id))
+  const platform = cleanup.use(await platformServer(dataDirectory, join(directory.path, 'log'), signal))
+  const bare = cleanup.use(await bareServer(state, small.id, signal))
   const authorized = (target: Target, key: string): Target => ({
     ...target,
     headers: { ...target.headers, authorization: `Bearer ${key}` },
@@ -62,17 +67,17 @@ export const benchApi: Bench = async (signal) => {
   const get = await alternate(
     authorized({ url: `${v1}/${small.projectId}` }, small.key),
     { url: `${bare.url}/projects/${small.projectId}` },
-    signal,
+    length,
   )
   const list = await alternate(
     authorized({ url: `${v1}?limit=100` }, large.key),
     authorized({ url: `${v1}?limit=100` }, small.key),
-    signal,
+    length,
   )
   const post = await alternate(
     authorized({ url: v1, ...posted }, small.key),
     { url: `${bare.url}/projects`, ...posted },
-    signal,
+    length,
   )
 
   const rate = ([one, other]: Pair) => one.perSecond / other.perSecond
@@ -112,10 +117,13 @@ function sides(pairs: readonly Pair[], other: string): string {
   return `${describe(summary(pairs.map(([one]) => one)))}; ${other}: ${describe(summary(pairs.map(([, one]) => one)))}`
 }
 
-async function alternate(one: Target, other: Target, signal: AbortSignal): Promise<Pair[]> {
-  const measure = (target: Target, seconds: number) => load(target, { connections, seconds, signal })
-  await measure(one, 1)
-  await measure(other, 1)
+type Turns = typeof full & Run
+
+async function alternate(one: Target, other: Target, { signal, short, ...length }: Turns): Promise<Pair[]> {
+  const { connections, rounds, warmUpSeconds } = length
+  const measure = (target: Target, seconds: number) =>
+    load(target, { connections, signal, ...(short ? { requests: briefRequests } : { seconds }) })
+  for (const target of [one, other]) if (warmUpSeconds > 0) await measure(target, warmUpSeconds)
   const pairs: Pair[] = []
   for (let round = 0; round < rounds; round++) {
     pairs.push([await measure(one, roundSeconds), await measure(other, roundSeconds)])
@@ -149,39 +157,62 @@ interface Process extends AsyncDisposable {
   readonly url: string
 }
 
-/** Starts the server as users run it. Its log goes to a file, because reading a pipe would slow down the measurement. */
-async function platformServer(dataDirectory: string, logPath: string): Promise<Process> {
-  const log = await open(logPath, 'w')
-  const child = spawn(process.execPath, [command, 'serve', '--port', '0', '--data-dir', dataDirectory], {
-    env: { PATH: process.env['PATH'] },
+/**
+ * Starts the server as users run it, with plans that limit no round. Its log goes to a file, because reading a pipe would slow
+ * down the measurement.
+ */
+async function platformServer(dataDirectory: string, logPath: string, signal: AbortSignal): Promise<Process> {
+  const { enterprise } = shippedPlans
+  const account = { projects: 100_000_000 }
+  const plansPath = `${logPath}-plans.json`
+  await writeFile(plansPath, JSON.stringify({ ...shippedPlans, enterprise: { ...enterprise, account } }))
+  await using log = await open(logPath, 'w')
+  const child = spawn(process.execPath, [command, 'serve', '--data-dir', dataDirectory], {
+    env: {
+      PATH: process.env['PATH'],
+      FAIRLEAD_PORT: String(await freePort()),
+      ...portSettings,
+      FAIRLEAD_PLANS_FILE: plansPath,
+    },
     stdio: ['ignore', log.fd, 'inherit'],
   })
-  await log.close()
-  for (;;) {
-    const url = /"url":"([^"]+)","msg":"ready"/.exec(await readFile(logPath, 'utf8'))?.[1]
-    if (url !== undefined) return running(child, url)
-    if (child.exitCode !== null) throw new Error(`the server ended: ${await readFile(logPath, 'utf8')}`)
-    await sleep(50)
+  const ready = async () => {
+    for (;;) {
+      const url = urlOf(await readFile(logPath, 'utf8'))
+      if (url !== undefined) return url
+      if (child.exitCode !== null) throw new Error(`the server ended: ${await readFile(logPath, 'utf8')}`)
+      await sleep(50, undefined, { signal })
+    }
   }
+  return started(child, inTime('server that is ready', signal, ready()))
 }
 
-async function bareServer(state: State, accountId: string): Promise<Process> {
+/** Returns the address in a log whose last line may be incomplete, when the server is ready. */
+function urlOf(log: string): string | undefined {
+  const lines = log.split('\n').slice(0, -1)
+  return lines.map((line): { msg?: string; url?: string } => JSON.parse(line)).find(({ msg }) => msg === 'ready')?.url
+}
+
+async function bareServer(state: State, accountId: string, signal: AbortSignal): Promise<Process> {
   const script = fileURLToPath(new URL('bare-koa.ts', import.meta.url))
   const child = spawn(process.execPath, [script, JSON.stringify(state.connection), accountId], {
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [url] = await once(createInterface({ input: child.stdout }), 'line')
-  return running(child, String(url))
+  const line = once(createInterface({ input: child.stdout }), 'line').then(([url]) => String(url))
+  return started(child, inTime('address of bare Koa', signal, line))
+}
+
+/** Ends the child, too, when it gets no address. */
+async function started(child: ChildProcess, address: Promise<string>): Promise<Process> {
+  try {
+    return running(child, await address)
+  } catch (error) {
+    await end(child, 'SIGTERM')
+    throw error
+  }
 }
 
 function running(child: ChildProcess, url: string): Process {
-  return {
-    url,
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      child.kill('SIGTERM')
-      await once(child, 'exit')
-    },
-  }
+  return { url, [Symbol.asyncDispose]: () => end(child, 'SIGTERM') }
 }

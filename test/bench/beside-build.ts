@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deployAndSettle, settled } from '../harness/deployments.ts'
-import { baseImage, importBaseImage, noDocker, startDockerd } from '../harness/docker.ts'
+import { baseImage, importBaseImage, startDockerd } from '../harness/docker.ts'
 import { type Repository, repository } from '../harness/repository.ts'
+import { inTime } from './deadline.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import type { Bench, BenchResult, Row } from './row.ts'
 import { quantile } from './statistics.ts'
@@ -13,8 +14,8 @@ import { timesAtPace } from './steady.ts'
  * build of a Dockerfile. The build keeps all cores busy; a further one takes all memory that it gets.
  */
 
-const rounds = 15
-const roundSeconds = 10
+const full = { rounds: 15, roundSeconds: 10 }
+const brief: typeof full = { rounds: 1, roundSeconds: 1 }
 /** Few enough that the app itself is far from busy. */
 const perSecond = 100
 const mostRatio = 1.5
@@ -60,19 +61,19 @@ interface Measured {
   readonly greedy: { readonly code: string; readonly fellMb: number; readonly p99Ms: number }
 }
 
-export const benchBesideBuild: Bench = async (signal) => {
-  const why = await noDocker()
-  if (why !== null) return { rows: [], notes: [`apps beside builds: not measured, ${why}`] }
+export const benchBesideBuild: Bench = async ({ signal, short }) => {
+  const { rounds, roundSeconds } = short ? brief : full
   await using dockerd = await startDockerd()
-  await importBaseImage(dockerd.engine)
-  await using platform = await startPlatform({
+  await inTime('base image', signal, importBaseImage(dockerd.engine))
+  const settings = {
     DOCKER_HOST: dockerd.host,
     FAIRLEAD_BASE_IMAGES: baseImage,
     FAIRLEAD_BUILD_MEMORY_MB: String(buildMemoryMb),
-  })
+  }
+  await using platform = await startPlatform(settings, signal)
   await using sources = new AsyncDisposableStack()
   const apps: App[] = []
-  for (const name of runtimes) apps.push(await deployApp(platform, name, sources, signal))
+  for (const name of runtimes) apps.push(await deployApp(platform, name, sources, { roundSeconds, signal }))
   for (let each = 0; each < rounds; each++) {
     // All in turns, so that other load on the machine, and programs that become faster as they run, affect all alike.
     const turns = apps.flatMap((app) => {
@@ -87,9 +88,9 @@ export const benchBesideBuild: Bench = async (signal) => {
   }
   const measured: Measured[] = []
   for (const { name, idle, beside, round } of apps) {
-    measured.push({ name, idle, beside, greedy: await greedyBuild(platform, name, round) })
+    measured.push({ name, idle, beside, greedy: await greedyBuild(platform, name, round, signal) })
   }
-  return result(measured)
+  return result(measured, { rounds, roundSeconds })
 }
 
 /** An app that runs and has answered for a while. */
@@ -101,14 +102,13 @@ interface App extends Omit<Measured, 'greedy'> {
 }
 
 async function deployApp(
-  { client, projectId }: Platform,
+  platform: Platform,
   name: RuntimeName,
   sources: AsyncDisposableStack,
-  signal: AbortSignal,
+  { roundSeconds, signal }: { readonly roundSeconds: number; readonly signal: AbortSignal },
 ): Promise<App> {
   const source = sources.use(await repository(files(name, null)))
-  const made = await deployAndSettle(client, projectId, { name: `${name}-app`, git_url: source.url })
-  if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
+  const made = await platform.deploy({ name: `${name}-app`, git_url: source.url })
   const round = () => timesAtPace(made.url, { perSecond, seconds: roundSeconds, signal })
   await round()
   return { name, idle: [], beside: [], busy: sources.use(await repository(files(name, busy))), round }
@@ -126,17 +126,20 @@ async function busyBuild(
     body: { name: `${name}-built`, git_url: source.url },
   })
   const params = { project_id: projectId, id }
-  for (;;) {
-    const log = await (await client.deployments.logs({ params, query: { stream: 'build' } })).text()
-    if (log.includes('the build is busy')) break
-    const { status, failure } = await client.deployments.get({ params })
-    if (status !== 'building') throw new Error(`the build is ${status}: ${failure?.message}`)
-    await sleep(100, undefined, { signal })
+  const busy = async () => {
+    for (;;) {
+      const log = await (await client.deployments.logs({ params, query: { stream: 'build' } })).text()
+      if (log.includes('the build is busy')) return
+      const { status, failure } = await client.deployments.get({ params })
+      if (status !== 'building') throw new Error(`the build is ${status}: ${failure?.message}`)
+      await sleep(100, undefined, { signal })
+    }
   }
+  await inTime('build that is busy', signal, busy())
   return {
     async [Symbol.asyncDispose]() {
       await client.deployments.cancel({ params })
-      await settled(client, projectId, id)
+      await inTime('end of a build that was canceled', signal, settled(client, projectId, id))
       // Its files and its engine are still being removed.
       await sleep(1_000)
     },
@@ -148,11 +151,13 @@ async function greedyBuild(
   { client, projectId }: Platform,
   name: RuntimeName,
   round: () => Promise<number[]>,
+  signal: AbortSignal,
 ): Promise<Measured['greedy']> {
   await using source = await repository(files(name, greedy))
   const before = await availableMb()
   let least = before
-  const ended = deployAndSettle(client, projectId, { name: `${name}-greedy`, git_url: source.url })
+  const build = deployAndSettle(client, projectId, { name: `${name}-greedy`, git_url: source.url })
+  const ended = inTime('end of a build that takes all memory', signal, build)
   const over = new AbortController()
   const watching = (async () => {
     while (!over.signal.aborted) {
@@ -160,8 +165,7 @@ async function greedyBuild(
       await sleep(20)
     }
   })()
-  const [{ failure }, times] = await Promise.all([ended, round()])
-  over.abort()
+  const [{ failure }, times] = await Promise.all([ended, round()]).finally(() => over.abort())
   await watching
   return { code: failure?.code ?? 'none', fellMb: Math.max(0, before - least), p99Ms: p99(times) }
 }
@@ -173,7 +177,7 @@ async function availableMb(): Promise<number> {
 
 const p99 = (times: readonly number[]) => quantile(times, 0.99)
 
-function result(measured: readonly Measured[]): BenchResult {
+function result(measured: readonly Measured[], { rounds, roundSeconds }: typeof full): BenchResult {
   const rows = measured.flatMap(({ name, idle, beside, greedy }): Row[] => {
     const ratio = p99(beside.flat()) / p99(idle.flat())
     return [

@@ -4,6 +4,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { end, freePort, untilAnswering } from './children.ts'
+import { inTime } from './deadline.ts'
 
 const npm = fileURLToPath(new URL('../../node_modules/npm/bin/npm-cli.js', import.meta.url))
 
@@ -53,7 +54,7 @@ export async function deployByHand(options: {
     stdio: 'ignore',
   })
   try {
-    await untilAnswering(`http://127.0.0.1:${port}/`, app, signal)
+    await inTime('answer of the app', signal, untilAnswering(`http://127.0.0.1:${port}/`, app, signal))
     const answering = performance.now()
     return {
       clone: cloned - begin,

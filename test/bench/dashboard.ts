@@ -1,27 +1,27 @@
 import type { Page } from 'playwright-core'
-import { chromiumPath } from '../harness/chromium.ts'
 import { type Dashboard, openDashboard } from '../harness/dashboard.ts'
+import { inTime } from './deadline.ts'
 import { benchLogPage } from './log-page.ts'
-import type { Bench, BenchResult } from './row.ts'
+import type { Bench, BenchResult, Run } from './row.ts'
 import { median } from './statistics.ts'
 
-const projects = 303
+const full = { projects: 303, turns: 5, slowTurns: 3 }
+const brief: typeof full = { projects: 2, turns: 1, slowTurns: 1 }
 const aim = { blockingMs: 150, headingMs: 3_000 }
 /** A connection of a phone. */
 const slow = { offline: false, latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 }
-const turns = 5
 
 /** Measures Projects with 303 of them in Chromium, over a fast and a slow connection; then a log of 100,000 lines. */
-export const benchDashboard: Bench = async (signal) => {
-  const log = await benchLogPage(signal)
-  if (chromiumPath === undefined) return log
-  const loads = await benchLoads(signal)
+export const benchDashboard: Bench = async (run) => {
+  const log = await benchLogPage(run)
+  const loads = await benchLoads(run)
   return { rows: [...loads.rows, ...log.rows], notes: [...loads.notes, ...log.notes] }
 }
 
-async function benchLoads(signal: AbortSignal): Promise<BenchResult> {
-  await using dashboard = await openDashboard()
-  const { client } = await dashboard.makeUser()
+async function benchLoads({ signal, short }: Run): Promise<BenchResult> {
+  const { projects, turns, slowTurns } = short ? brief : full
+  await using dashboard = await inTime('dashboard', signal, openDashboard())
+  const { client } = await inTime('user', signal, dashboard.makeUser())
   for (let count = 0; count < projects; count += 1) {
     signal.throwIfAborted()
     await client.projects.create({ body: { name: `Project ${count + 1}` } })
@@ -30,8 +30,8 @@ async function benchLoads(signal: AbortSignal): Promise<BenchResult> {
   const loads: { skeleton: number; heading: number; rows: number }[] = []
   for (let turn = 0; turn < turns; turn += 1) {
     signal.throwIfAborted()
-    blocking.push(await blockingOf(dashboard))
-    if (turn < 3) loads.push(await slowLoad(dashboard))
+    blocking.push(await inTime('page of projects', signal, blockingOf(dashboard)))
+    if (turn < slowTurns) loads.push(await inTime('page over a slow connection', signal, slowLoad(dashboard)))
   }
   const of = (name: keyof (typeof loads)[number]) => Math.round(median(loads.map((load) => load[name])))
   return {

@@ -1,12 +1,10 @@
-import { once } from 'node:events'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { deployAndSettle } from '../harness/deployments.ts'
 import { buildEnvironment } from '../harness/environment.ts'
 import { untilAlone } from '../harness/releases.ts'
-import { nodeApp, repository } from '../harness/repository.ts'
+import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { type ByHandTimes, deployByHand } from './by-hand.ts'
 import { filesIn } from './files-in.ts'
@@ -15,30 +13,46 @@ import { type Bench, columns } from './row.ts'
 import { median } from './statistics.ts'
 
 const aim = 1.3
-const pairs = 7
-const rollbacks = 6
+const full = {
+  pairs: 7,
+  rollbacks: 6,
+  idleApps: 10,
+  /** Idle time before the memory is read. */
+  idleSeconds: 15,
+}
+const brief: typeof full = { pairs: 1, rollbacks: 1, idleApps: 2, idleSeconds: 0 }
 const rollbackAimMs = 2_000
-const idleApps = 10
 const idleAimMb = 150
-/** Idle time before the memory is read. */
-const idleSeconds = 15
 /** The default of FAIRLEAD_STABLE_TIME in seconds. Subtracted, because the deployment by hand has no such check. */
 const stableSeconds = 1
 
+/** An app without packages, which no registry is needed for. */
+const plainApp = {
+  'package.json': JSON.stringify({ name: 'plain', version: '1.0.0', scripts: { start: 'node server.js' } }),
+  'package-lock.json': JSON.stringify({
+    name: 'plain',
+    version: '1.0.0',
+    lockfileVersion: 3,
+    packages: { '': { name: 'plain', version: '1.0.0' } },
+  }),
+  'server.js': `require('node:http').createServer((request, response) => response.end('Hello'))
+  .listen(process.env.PORT, () => console.log('listening'))
+`,
+}
 const appFolder = fileURLToPath(new URL('../fixtures/apps/express', import.meta.url))
 
 /** Measures deployments of an Express app with a lock file until its first answer, by Fairlead and by hand in turns. */
-export const benchDeploy: Bench = async (signal) => {
-  await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: String(stableSeconds) })
-  signal.throwIfAborted()
-  await using source = await repository(await filesIn(appFolder))
+export const benchDeploy: Bench = async ({ signal, short }) => {
+  const { pairs, rollbacks, idleApps, idleSeconds } = short ? brief : full
+  await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: String(stableSeconds) }, signal)
+  await using source = await repository(short ? plainApp : await filesIn(appFolder))
   await using home = await temporaryDirectory()
   const environment = buildEnvironment()
   const byHand = () => deployByHand({ url: source.url, home: home.path, environment, signal })
-  const byFairlead = () => deployByFairlead(platform, source.url, signal)
+  const byFairlead = () => deployByFairlead(platform, source.url)
 
-  // Fills both npm caches and those of the system.
-  await byHand()
+  // Fills both npm caches and those of the system. The rollbacks need two releases.
+  if (!short) await byHand()
   await byFairlead()
   const hand: ByHandTimes[] = []
   const fairlead: FairleadTimes[] = []
@@ -47,9 +61,9 @@ export const benchDeploy: Bench = async (signal) => {
     fairlead.push(await byFairlead())
   }
 
-  const rollback = await timeRollbacks(platform, signal)
-  await using small = await repository(nodeApp('idle'))
-  const idleMb = await measureIdleMemory(platform, small.url, signal)
+  const rollback = await timeRollbacks(platform, rollbacks, signal)
+  await using small = await repository(plainApp)
+  const idleMb = await measureIdleMemory(platform, small.url, { apps: idleApps, seconds: idleSeconds, signal })
 
   const ratios = hand.map(({ total }, pair) => (fairlead[pair]?.total ?? Number.NaN) / total)
   const ratio = median(ratios)
@@ -103,7 +117,7 @@ const settledMessages: ReadonlySet<unknown> = new Set([
   'deployment failed by an error of the server',
 ])
 
-async function deployByFairlead(platform: Platform, url: string, signal: AbortSignal): Promise<FairleadTimes> {
+async function deployByFairlead(platform: Platform, url: string): Promise<FairleadTimes> {
   const { client, projectId, server, dataDirectory } = platform
   const params = { project_id: projectId }
   // The wall clock, like the times in the log and of the files.
@@ -111,15 +125,7 @@ async function deployByFairlead(platform: Platform, url: string, signal: AbortSi
   const begin = performance.now()
   const { id } = await client.deployments.create({ params, body: { name: 'express', git_url: url } })
   // Watches the server's log, because polling the API would slow down the deployment on a small machine.
-  const settled = server.waitForLog((line) => settledMessages.has(line['msg']) && line['deployment'] === id)
-  signal.throwIfAborted()
-  const waiting = new AbortController()
-  try {
-    await Promise.race([settled, once(signal, 'abort', { signal: waiting.signal })])
-  } finally {
-    waiting.abort()
-  }
-  signal.throwIfAborted()
+  await server.waitForLog((line) => settledMessages.has(line['msg']) && line['deployment'] === id)
   const { status, failure } = await client.deployments.get({ params: { ...params, id } })
   if (status !== 'running') throw new Error(`the deployment is ${status}: ${failure?.message}`)
   const elapsed = performance.now() - begin
@@ -153,7 +159,7 @@ async function logFolderOf(dataDirectory: string, id: string): Promise<string> {
 }
 
 /** Measures rollbacks from the request to `running`, back and forth between two releases. */
-async function timeRollbacks(platform: Platform, signal: AbortSignal): Promise<number[]> {
+async function timeRollbacks(platform: Platform, rollbacks: number, signal: AbortSignal): Promise<number[]> {
   const { client, projectId, server, dataDirectory } = platform
   const params = { project_id: projectId }
   const { deployments } = await client.deployments.list({ params })
@@ -179,16 +185,16 @@ async function timeRollbacks(platform: Platform, signal: AbortSignal): Promise<n
   return times
 }
 
-/** Resolves to the server's resident memory in MB when it is idle with ten running apps. */
-async function measureIdleMemory(platform: Platform, url: string, signal: AbortSignal): Promise<number> {
+/** Resolves to the server's resident memory in MB when it was idle for some seconds with so many running apps. */
+async function measureIdleMemory(
+  platform: Platform,
+  url: string,
+  { apps, seconds, signal }: { readonly apps: number; readonly seconds: number; readonly signal: AbortSignal },
+): Promise<number> {
   const { client, server } = platform
   const project = await client.projects.create({ body: { name: 'Idle', plan: 'enterprise' } })
-  for (let app = 0; app < idleApps - 1; app++) {
-    signal.throwIfAborted()
-    const made = await deployAndSettle(client, project.id, { name: `idle ${app}`, git_url: url })
-    if (made.status !== 'running') throw new Error(`an app is ${made.status}: ${made.failure?.message}`)
-  }
-  await sleep(idleSeconds * 1000, undefined, { signal })
+  for (let app = 0; app < apps - 1; app++) await platform.deploy({ name: `idle ${app}`, git_url: url }, project.id)
+  await sleep(seconds * 1000, undefined, { signal })
   const status = await readFile(`/proc/${server.child.pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
 }

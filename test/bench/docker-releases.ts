@@ -1,26 +1,22 @@
 import { pushShop, startAsking } from '../harness/container-app.ts'
-import { deployAndSettle } from '../harness/deployments.ts'
-import { noDocker, startDockerd } from '../harness/docker.ts'
-import { noRegistry, startRegistry } from '../harness/registry.ts'
+import { startDockerd } from '../harness/docker.ts'
+import { startRegistry } from '../harness/registry.ts'
+import { inTime } from './deadline.ts'
 import { startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
 
-const releases = 50
+const full = { releases: 50 }
+const brief: typeof full = { releases: 1 }
 
 /** Measures fifty releases of an app of an image under load, on a Docker engine of its own. */
-export const benchDockerReleases: Bench = async (signal) => {
-  const why = (await noDocker()) ?? (await noRegistry())
-  if (why !== null) return { rows: [], notes: [`releases of images: not measured, ${why}`] }
+export const benchDockerReleases: Bench = async ({ signal, short }) => {
+  const { releases } = short ? brief : full
   await using dockerd = await startDockerd()
-  await using registry = await startRegistry()
-  await pushShop(dockerd, registry)
-  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: '2', DOCKER_HOST: dockerd.host })
-  const release = async (number: number) => {
-    const image = `${registry.host}/shop:${1 + (number % 2)}`
-    const made = await deployAndSettle(platform.client, platform.projectId, { name: 'shop', image })
-    if (made.status !== 'running') throw new Error(`release ${number} is ${made.status}: ${made.failure?.message}`)
-    return made
-  }
+  await using registry = await inTime('registry', signal, startRegistry())
+  await inTime('image in the registry', signal, pushShop(dockerd, registry))
+  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: '2', DOCKER_HOST: dockerd.host }, signal)
+  const release = (number: number) =>
+    platform.deploy({ name: 'shop', image: `${registry.host}/shop:${1 + (number % 2)}` })
   const { url } = await release(0)
   const asking = startAsking(url)
   const startedAt = performance.now()
@@ -30,7 +26,7 @@ export const benchDockerReleases: Bench = async (signal) => {
       await release(number)
     }
   } finally {
-    await asking.stop()
+    await inTime('end of the load', signal, asking.stop())
   }
   const seconds = (performance.now() - startedAt) / 1000
   const all = asking.answered + asking.failed.length

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { deployAndSettle } from '../harness/deployments.ts'
-import { noCaddy, testAuthority, visit } from '../harness/edge.ts'
+import { testAuthority, visit } from '../harness/edge.ts'
 import { freePort } from '../harness/ports.ts'
 import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
+import { inTime } from './deadline.ts'
 import { startPlatform } from './platform.ts'
 import { type ProxyProgram, secureCaddy, startProxy } from './proxies.ts'
 import { createLoad, type ProxyRound } from './proxy-load.ts'
@@ -14,9 +14,9 @@ import { median } from './statistics.ts'
 
 const domain = 'fairlead-bench.net'
 const connections = 16
-const warmUpSeconds = 3
-const rounds = 31
 const roundSeconds = 1
+const full = { warmUpSeconds: 3, rounds: 31 }
+const brief: typeof full = { warmUpSeconds: 1, rounds: 1 }
 const leastRequests = 0.5
 const mostP99 = 2
 
@@ -24,32 +24,33 @@ const mostP99 = 2
  * Measures one app over HTTPS under the same load in turns: behind the edge and the gateway, and behind Caddy alone. Both end
  * TLS with a certificate of the same kind.
  */
-export const benchEdge: Bench = async (signal) => {
-  const why = await noCaddy()
-  if (why !== null) return { rows: [], notes: [`edge: not measured, ${why}`] }
+export const benchEdge: Bench = async ({ signal, short }) => {
+  const { warmUpSeconds, rounds } = short ? brief : full
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const [httpPort, httpsPort] = [await freePort(), await freePort()]
   const platform = cleanup.use(
-    await startPlatform({
-      FAIRLEAD_DOMAIN: domain,
-      FAIRLEAD_ACME_EMAIL: `bench@${domain}`,
-      // No authority is asked: the certificate is uploaded.
-      FAIRLEAD_ACME_URL: 'https://127.0.0.1:1/directory',
-      FAIRLEAD_EDGE_HTTP_PORT: String(httpPort),
-      FAIRLEAD_EDGE_HTTPS_PORT: String(httpsPort),
-      FAIRLEAD_GATEWAY_PORT: String(await freePort()),
-      FAIRLEAD_APP_NETWORK: 'none',
-      FAIRLEAD_FILE_SOURCES: tmpdir(),
-    }),
+    await startPlatform(
+      {
+        FAIRLEAD_DOMAIN: domain,
+        FAIRLEAD_ACME_EMAIL: `bench@${domain}`,
+        // No authority is asked: the certificate is uploaded.
+        FAIRLEAD_ACME_URL: 'https://127.0.0.1:1/directory',
+        FAIRLEAD_EDGE_HTTP_PORT: String(httpPort),
+        FAIRLEAD_EDGE_HTTPS_PORT: String(httpsPort),
+        FAIRLEAD_GATEWAY_PORT: String(await freePort()),
+        FAIRLEAD_APP_NETWORK: 'none',
+        FAIRLEAD_FILE_SOURCES: tmpdir(),
+      },
+      signal,
+    ),
   )
   const source = cleanup.use(await repository(app))
-  const made = await deployAndSettle(platform.client, platform.projectId, { name: 'web', git_url: source.url })
-  if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
+  const made = await platform.deploy({ name: 'web', git_url: source.url })
   const { hostname } = new URL(made.url)
   const hosts = join(directory.path, 'hosts')
   await writeFile(hosts, `127.0.0.1 ${hostname} localhost\n`)
-  const load = cleanup.use(await createLoad({ connections, hosts }))
+  const load = cleanup.use(await createLoad({ connections, hosts, short }))
 
   const pem = await (await testAuthority()).issue(hostname)
   const certificate = pem.slice(pem.indexOf('-----BEGIN CERTIFICATE-----'))
@@ -57,7 +58,11 @@ export const benchEdge: Bench = async (signal) => {
     body: { certificate, private_key: pem.slice(0, pem.indexOf('-----BEGIN CERTIFICATE-----')) },
   })
   const edge = new URL(made.url).href
-  const port = Number((await visit({ host: hostname, port: httpsPort, path: '/port' })).text)
+  const port = await inTime(
+    'answer of the app over HTTPS',
+    signal,
+    visit({ host: hostname, port: httpsPort, path: '/port' }).then(({ text }) => Number(text)),
+  )
   await load.run(edge, warmUpSeconds, signal)
   const alone: ProxyProgram = secureCaddy(pem)
   const proxy = cleanup.use(await startProxy(alone, { app: port, signal, hostname }))
@@ -108,7 +113,7 @@ function result(
       },
     ],
     notes: [
-      `HTTPS: medians of the ratios in ${rounds} rounds of ${roundSeconds} s in turns; ${connections} connections, HTTP/1.1; ${programs}.`,
+      `HTTPS: medians of the ratios in ${measured.length} rounds of ${roundSeconds} s in turns; ${connections} connections, HTTP/1.1; ${programs}.`,
       ...(['edge', 'alone'] as const).map(
         (target) =>
           `${target}: ${Math.round(of(target, 'perSecond'))} requests/s, p99 ${of(target, 'p99Ms').toFixed(1)} ms.`,

@@ -6,13 +6,12 @@ import { familyOf, readStat, ticksPerSecond } from '../../server/src/platform/pr
 import { readHierarchy } from '../../server/src/runtimes/process/confinement/groups.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { freePort } from './children.ts'
+import { inTime } from './deadline.ts'
 import { nginxAnswering, startProxy } from './proxies.ts'
 import type { Load } from './proxy-load.ts'
 import type { BenchResult } from './row.ts'
 import { median } from './statistics.ts'
 
-const warmUpSeconds = 3
-const rounds = 21
 const roundSeconds = 1
 const aim = 1.3
 /** The part of a core that a worker has where it is limited: the load generator needs far more than a gateway. */
@@ -38,6 +37,13 @@ interface Target {
   readonly measured: Round[]
 }
 
+/** How often is measured. */
+interface Length {
+  readonly warmUpSeconds: number
+  readonly rounds: number
+  readonly signal: AbortSignal
+}
+
 /** Limits the processes of a gateway: each of these to a part of a core. */
 type Limit = (pids: readonly number[]) => Promise<void>
 
@@ -49,18 +55,18 @@ type Limit = (pids: readonly number[]) => Promise<void>
  *
  * @param app the port that answers where nginx is not installed
  */
-export async function measureWorkers(load: Load, app: number, signal: AbortSignal): Promise<BenchResult> {
+export async function measureWorkers(load: Load, app: number, length: Length): Promise<BenchResult> {
   const cores = availableParallelism()
   if (cores < 2) return { rows: [], notes: ['One worker is not compared with two: there is a single core.'] }
   await using cleanup = new AsyncDisposableStack()
-  const answering = cleanup.use(await startProxy(nginxAnswering, { app, signal }))
+  const answering = cleanup.use(await startProxy(nginxAnswering, { app, signal: length.signal }))
   const behind =
     answering === null
       ? { port: app, pids: [] }
       : { port: Number(new URL(answering.address).port), pids: await familyOf(answering.pid) }
   const limit = await limitWith(cleanup)
-  const limited = limit === null ? [] : [await compareWorkers(load, behind, limit, signal)]
-  const free = await compareWorkers(load, behind, null, signal)
+  const limited = limit === null ? [] : [await compareWorkers(load, behind, limit, length)]
+  const free = await compareWorkers(load, behind, null, length)
   const [{ factor }] = [...limited, free]
   return {
     rows: [
@@ -97,14 +103,14 @@ async function compareWorkers(
   load: Load,
   behind: Behind,
   limit: Limit | null,
-  signal: AbortSignal,
+  { warmUpSeconds, rounds, signal }: Length,
 ): Promise<{ readonly factor: number; readonly most: number; readonly notes: readonly string[] }> {
   await using cleanup = new AsyncDisposableStack()
-  const one = cleanup.use(await startWorkers(1, behind, 'a gateway with one worker')).target
-  const two = cleanup.use(await startWorkers(2, behind, 'a gateway with two workers')).target
+  const one = cleanup.use(await startWorkers(1, behind, 'a gateway with one worker', signal)).target
+  const two = cleanup.use(await startWorkers(2, behind, 'a gateway with two workers', signal)).target
   for (const { gateway } of [one, two]) await limit?.(gateway)
 
-  for (const { address } of [one, two]) await load.run(address, warmUpSeconds, signal)
+  for (const { address } of [one, two]) if (warmUpSeconds > 0) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
     for (const target of round % 2 === 0 ? [one, two] : [two, one]) {
       target.measured.push(await measure(target, load, signal))
@@ -166,6 +172,7 @@ async function startWorkers(
   workers: number,
   behind: Behind,
   name: string,
+  signal: AbortSignal,
 ): Promise<{ readonly target: Target } & AsyncDisposable> {
   const built: typeof import('../../server/src/gateway/gateway.ts') = await import(
     new URL('../../server/dist/gateway/gateway.js', import.meta.url).href
@@ -175,7 +182,7 @@ async function startWorkers(
   const log = { info() {}, warn: console.warn, error: console.error }
   const host = '127.0.0.1'
   const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers, edge: null } as const
-  const gateway = await built.connectGateway({
+  const connected = built.connectGateway({
     dataDirectory: directory.path,
     options,
     runAs: null,
@@ -183,6 +190,7 @@ async function startWorkers(
     retireMs: 0,
     log,
   })
+  const gateway = await inTime('gateway', signal, connected)
   cleanup.defer(() => gateway.stop({ timeoutMs: 0 }))
   const own = await freePort()
   await gateway.open('app', { port: own })

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
 import { measureWorkers } from './gateway-workers.ts'
 import { startPlatform } from './platform.ts'
@@ -11,10 +10,13 @@ import type { Bench, Row } from './row.ts'
 import { median, quantile } from './statistics.ts'
 
 const connections = 16
-const warmUpSeconds = 3
-/** Many short rounds, so that other load on the machine affects all targets alike. */
-const rounds = 21
 const roundSeconds = 1
+const full = {
+  warmUpSeconds: 3,
+  /** Many short rounds, so that other load on the machine affects all targets alike. */
+  rounds: 21,
+}
+const brief: typeof full = { warmUpSeconds: 0, rounds: 1 }
 const mostResidentBytes = 70_000_000
 const others = [{ program: nginx }, { program: caddy, aim: 0.8 }] as const
 
@@ -31,13 +33,12 @@ interface Target {
  * Measures one app under the same load at several addresses in turns: the gateway, the app's own port, and nginx and Caddy if
  * they are installed. Then a gateway of one process and one of two.
  */
-export const benchGateway: Bench = async (signal) => {
+export const benchGateway: Bench = async ({ signal, short }) => {
+  const { warmUpSeconds, rounds } = short ? brief : full
   // The app's own port is measured, too.
-  await using platform = await startPlatform({ FAIRLEAD_APP_NETWORK: 'none' })
-  signal.throwIfAborted()
+  await using platform = await startPlatform({ FAIRLEAD_APP_NETWORK: 'none' }, signal)
   await using source = await repository(app)
-  const made = await deployAndSettle(platform.client, platform.projectId, { name: 'web', git_url: source.url })
-  if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
+  const made = await platform.deploy({ name: 'web', git_url: source.url })
   const port = Number(await (await fetch(new URL('/port', made.url), { signal })).text())
 
   const resident = await residentBytes(platform.dataDirectory)
@@ -51,8 +52,8 @@ export const benchGateway: Bench = async (signal) => {
     else targets.push({ name: `${program.name} ${proxy.version}`, address: proxy.address, measured: [], ...aim })
   }
 
-  await using load = await createLoad({ connections })
-  for (const { address } of targets) await load.run(address, warmUpSeconds, signal)
+  await using load = await createLoad({ connections, short })
+  for (const { address } of targets) if (warmUpSeconds > 0) await load.run(address, warmUpSeconds, signal)
   for (let round = 0; round < rounds; round++) {
     // Rotates the order, so that no target always follows the same one.
     const first = round % targets.length
@@ -61,7 +62,7 @@ export const benchGateway: Bench = async (signal) => {
     }
   }
 
-  const workers = await measureWorkers(load, port, signal)
+  const workers = await measureWorkers(load, port, { warmUpSeconds, rounds, signal })
   return {
     rows: [
       ...targets.slice(1).flatMap((other) => comparison(gateway, other)),

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { deployAndSettle } from '../harness/deployments.ts'
-import { noDocker, startDockerd } from '../harness/docker.ts'
+import { startDockerd } from '../harness/docker.ts'
 import { importSystem, systemBase } from '../harness/docker-system.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
+import { inTime } from './deadline.ts'
 import { type Platform, startPlatform } from './platform.ts'
+import { restartMs } from './restart.ts'
 import type { Bench } from './row.ts'
 import { median } from './statistics.ts'
 
-const rounds = 7
+const full = { rounds: 7 }
+const brief: typeof full = { rounds: 1 }
 
 /** An app on a platform of its own. */
 interface Target {
@@ -20,16 +22,15 @@ interface Target {
 }
 
 /** Measures the same app in turns: as a process, and in a container of an image that the server has made of it. */
-export const benchGenerated: Bench = async (signal) => {
-  const why = await noDocker()
-  if (why !== null) return { rows: [], notes: [`all apps in containers: not measured, ${why}`] }
+export const benchGenerated: Bench = async ({ signal, short }) => {
+  const { rounds } = short ? brief : full
   await using stack = new AsyncDisposableStack()
   const dockerd = stack.use(await startDockerd())
-  await importSystem(dockerd)
+  await inTime('image of the system', signal, importSystem(dockerd))
   const source = stack.use(await repository(nodeApp('Hello')))
   const docker = { FAIRLEAD_RUNTIME: 'docker', DOCKER_HOST: dockerd.host, FAIRLEAD_DOCKER_BASE: systemBase }
   const start = async (name: string, environment: Record<string, string>): Promise<Target> => {
-    const platform = stack.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0', ...environment }))
+    const platform = stack.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0', ...environment }, signal))
     return { platform, name, ...(await deploy(platform, source.url)), restartMs: [], deployMs: [] }
   }
   const targets = [await start('process', {}), await start('container', docker)]
@@ -39,10 +40,14 @@ export const benchGenerated: Bench = async (signal) => {
       const begun = performance.now()
       Object.assign(target, await deploy(target.platform, source.url))
       target.deployMs.push(performance.now() - begun)
-      target.restartMs.push(await restart(target, signal))
+      target.restartMs.push(await restartMs(target, signal))
     }
   }
-  const memory = await Promise.all(targets.map((target) => memoryOf(target, signal)))
+  const memory = await inTime(
+    'measurement of the memory',
+    signal,
+    Promise.all(targets.map((target) => memoryOf(target, signal))),
+  )
   const both = (of: (target: Target, at: number) => string) => targets.map(of).join(' and ')
   return {
     rows: [
@@ -61,19 +66,9 @@ export const benchGenerated: Bench = async (signal) => {
 
 const milliseconds = (all: readonly number[]): string => `${Math.round(median(all))} ms`
 
-async function deploy({ client, projectId }: Platform, url: string): Promise<{ id: string; url: string }> {
-  const made = await deployAndSettle(client, projectId, { name: 'web', git_url: url })
-  if (made.status !== 'running') throw new Error(`the app is ${made.status}: ${made.failure?.message}`)
+async function deploy(platform: Platform, url: string): Promise<{ id: string; url: string }> {
+  const made = await platform.deploy({ name: 'web', git_url: url })
   return { id: made.id, url: made.url }
-}
-
-/** Restarts the app; returns the milliseconds until it runs. */
-async function restart({ platform: { client, projectId }, id }: Target, signal: AbortSignal): Promise<number> {
-  const params = { project_id: projectId, id }
-  const begun = performance.now()
-  await client.deployments.restart({ params })
-  while ((await client.deployments.get({ params })).status === 'building') await sleep(5, undefined, { signal })
-  return performance.now() - begun
 }
 
 /** Returns the bytes of the instance, when they are measured next. */

@@ -2,24 +2,27 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ticksPerSecond } from '../../server/src/platform/processes.ts'
-import { deployAndSettle } from '../harness/deployments.ts'
 import { repository } from '../harness/repository.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
 
-const apps = Number(process.env['BENCH_IDLE_APPS'] ?? 200)
+const full = {
+  apps: Number(process.env['BENCH_IDLE_APPS'] ?? 200),
+  /** Time after the last deployment until everything that follows it is over. */
+  settlingSeconds: 60,
+  /** Long enough for each periodic look, of which that at the disk usage of 200 apps comes every minute or less often. */
+  measuredSeconds: 180,
+}
+const brief: typeof full = { apps: 2, settlingSeconds: 0, measuredSeconds: 1 }
 const aimPercent = 3
-/** Time after the last deployment until everything that follows it is over. */
-const settlingSeconds = 60
-/** Long enough for each periodic look, of which that at the disk usage of 200 apps comes every minute or less often. */
-const measuredSeconds = 180
 /** Deployments at the same time. */
 const lanes = 4
 
 /** Measures the CPU time of a server and its gateway while the apps have nothing to do, from /proc/PID/stat. */
-export const benchIdle: Bench = async (signal) => {
-  await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: '0.1' })
-  await deployApps(platform, signal)
+export const benchIdle: Bench = async ({ signal, short }) => {
+  const { apps, settlingSeconds, measuredSeconds } = short ? brief : full
+  await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: '0.1' }, signal)
+  await deployApps(platform, apps, signal)
   await sleep(settlingSeconds * 1000, undefined, { signal })
   const before = await cpuSecondsOf(platform)
   const startedAt = performance.now()
@@ -40,7 +43,7 @@ export const benchIdle: Bench = async (signal) => {
   }
 }
 
-async function deployApps({ client }: Platform, signal: AbortSignal): Promise<void> {
+async function deployApps({ client, deploy }: Platform, apps: number, signal: AbortSignal): Promise<void> {
   await using source = await repository({ 'index.html': 'idle' })
   const appsOfProject = 100
   for (let first = 0; first < apps; first += appsOfProject) {
@@ -50,8 +53,7 @@ async function deployApps({ client }: Platform, signal: AbortSignal): Promise<vo
       while (next < Math.min(apps, first + appsOfProject)) {
         signal.throwIfAborted()
         const name = `idle ${next++}`
-        const made = await deployAndSettle(client, project.id, { name, git_url: source.url })
-        if (made.status !== 'running') throw new Error(`an app is ${made.status}: ${made.failure?.message}`)
+        await deploy({ name, git_url: source.url }, project.id)
       }
     }
     await Promise.all(Array.from({ length: lanes }, deployNext))

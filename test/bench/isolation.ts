@@ -1,15 +1,15 @@
 import { readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { deployAndSettle } from '../harness/deployments.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import { createLoad } from './proxy-load.ts'
+import { restartMs } from './restart.ts'
 import type { Bench } from './row.ts'
 import { median } from './statistics.ts'
 
-const rounds = 9
+const full = { rounds: 9 }
+const brief: typeof full = { rounds: 1 }
 const roundSeconds = 1
 const connections = 16
 const mostDearerMs = 60
@@ -25,17 +25,18 @@ interface Target {
 }
 
 /** Measures the same app in turns: with all isolation that this machine offers, and outside a sandbox and a network of its own. */
-export const benchIsolation: Bench = async (signal) => {
+export const benchIsolation: Bench = async ({ signal, short }) => {
+  const { rounds } = short ? brief : full
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   await linkWithoutSandbox(directory.path)
-  const inside = await startTarget(cleanup.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0' })))
+  const inside = await startTarget(cleanup.use(await startPlatform({ FAIRLEAD_STABLE_TIME: '0' }, signal)))
   const plain = { FAIRLEAD_STABLE_TIME: '0', FAIRLEAD_APP_NETWORK: 'none', PATH: directory.path }
-  const outside = await startTarget(cleanup.use(await startPlatform(plain)))
-  const load = cleanup.use(await createLoad({ connections }))
+  const outside = await startTarget(cleanup.use(await startPlatform(plain, signal)))
+  const load = cleanup.use(await createLoad({ connections, short }))
   for (let round = 0; round < rounds; round++) {
     for (const target of round % 2 === 0 ? [inside, outside] : [outside, inside]) {
-      target.startMs.push(await restart(target, signal))
+      target.startMs.push(await restartMs(target, signal))
       target.perSecond.push((await load.run(target.url, roundSeconds, signal)).perSecond)
     }
   }
@@ -74,17 +75,6 @@ async function linkWithoutSandbox(folder: string): Promise<void> {
 
 async function startTarget(platform: Platform): Promise<Target> {
   await using source = await repository(nodeApp('Hello'))
-  const { client, projectId } = platform
-  const { id, url, status, failure } = await deployAndSettle(client, projectId, { name: 'web', git_url: source.url })
-  if (status !== 'running') throw new Error(`the app is ${status}: ${failure?.message}`)
+  const { id, url } = await platform.deploy({ name: 'web', git_url: source.url })
   return { platform, id, url, startMs: [], perSecond: [] }
-}
-
-/** Restarts the app; returns the milliseconds until it runs. */
-async function restart({ platform: { client, projectId }, id }: Target, signal: AbortSignal): Promise<number> {
-  const params = { project_id: projectId, id }
-  const startedAt = performance.now()
-  await client.deployments.restart({ params })
-  while ((await client.deployments.get({ params })).status === 'building') await sleep(5, undefined, { signal })
-  return performance.now() - startedAt
 }

@@ -14,16 +14,20 @@ export interface Target {
   readonly body?: string
 }
 
+/** How long a round is. */
+export type Length = { readonly seconds: number } | { readonly requests: number }
+
 /** Runs one round with as many requests as the connections handle. Rejects when any request fails. */
 export async function load(
   target: Target,
-  { connections, seconds, signal }: { connections: number; seconds: number; signal: AbortSignal },
+  { connections, signal, ...length }: Length & { readonly connections: number; readonly signal: AbortSignal },
 ): Promise<Round> {
   signal.throwIfAborted()
   const times: number[] = []
   const result = await new Promise<autocannon.Result>((done, fail) => {
     const { headers = {}, ...rest } = target
-    const instance = autocannon({ ...rest, headers, connections, duration: seconds }, (error, outcome) => {
+    const duration = 'requests' in length ? { amount: length.requests } : { duration: length.seconds }
+    const instance = autocannon({ ...rest, headers, connections, ...duration }, (error, outcome) => {
       if (error) fail(error)
       else done(outcome)
     })

@@ -1,10 +1,15 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { get as getByHttp } from 'node:http'
+import { get as getByHttps } from 'node:https'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { programEnvironment, versionOf } from './children.ts'
 import { load, type Round } from './load.ts'
+import { quantile } from './statistics.ts'
 
 /** Time after the end of a round in which `wrk` has to exit. */
 const graceMs = 10_000
@@ -26,11 +31,15 @@ export interface Load extends AsyncDisposable {
 export async function createLoad({
   connections,
   hosts,
+  short,
 }: {
   readonly connections: number
+  /** True for a few requests in each round, however long they take, by this process. */
+  readonly short: boolean
   /** A file that the clients see in place of `/etc/hosts`. */
   readonly hosts?: string
 }): Promise<Load> {
+  if (short) return fewRequests
   const version = await versionOf('wrk', ['-v'])
   if (version !== null) return wrkLoad(connections, version, hosts)
   if (hosts !== undefined) throw new Error('names of a test are looked up by wrk alone: apt-get install wrk')
@@ -79,6 +88,36 @@ function autocannonLoad(connections: number): Load {
     run: (url, seconds, signal) => load({ url }, { connections, seconds, signal }),
     async [Symbol.asyncDispose]() {},
   }
+}
+
+const requestsOfFew = 20
+
+const fewRequests: Load = {
+  name: `${requestsOfFew} requests`,
+  async run(url, _, signal) {
+    const begun = performance.now()
+    const times: number[] = []
+    for (let sent = 0; sent < requestsOfFew; sent++) {
+      const sentAt = performance.now()
+      await requestHere(url, signal)
+      times.push(performance.now() - sentAt)
+    }
+    return { perSecond: (requestsOfFew / (performance.now() - begun)) * 1000, p99Ms: quantile(times, 0.99) }
+  },
+  async [Symbol.asyncDispose]() {},
+}
+
+/** Sends a request to an address whose name leads to this machine. */
+async function requestHere(url: string, signal: AbortSignal): Promise<void> {
+  const { hostname, port, protocol, pathname, host } = new URL(url)
+  const options = { host: '127.0.0.1', port, path: pathname, headers: { host }, signal, agent: false } as const
+  const outgoing =
+    protocol === 'https:'
+      ? getByHttps({ ...options, servername: hostname, rejectUnauthorized: false })
+      : getByHttp(options)
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  await response.toArray()
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}`)
 }
 
 function assertAnswered(url: string, count: { requests: number; failed: number; refused: number }): void {

@@ -1,37 +1,43 @@
 import { startConversation } from '../harness/conversation.ts'
 import { startReleasing } from '../harness/releases.ts'
+import { inTime } from './deadline.ts'
 import { startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
 
-const releases = 50
+const full = { releases: 50 }
+const brief: typeof full = { releases: 2 }
 const drainSeconds = 2
 /** Timers may fire slightly early. */
 const toleranceMs = 10
 
 /** Measures fifty releases of one app under constant load, with a WebSocket to each release that is used until it ends. */
-export const benchReleases: Bench = async (signal) => {
-  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) })
-  signal.throwIfAborted()
-  await using releasing = await startReleasing(platform)
+export const benchReleases: Bench = async ({ signal, short }) => {
+  const { releases } = short ? brief : full
+  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) }, signal)
+  await using releasing = await inTime('first release', signal, startReleasing(platform))
   const { load, url } = releasing
   const startedAt = performance.now()
   const conversations: { release: number; end: Promise<number> }[] = []
   for (let made = 0; made < releases; made++) {
     signal.throwIfAborted()
-    const conversation = await startConversation(url)
+    const conversation = await inTime('WebSocket', signal, startConversation(url))
     const end = conversation.goOn()
     // Awaited below; until then a rejection must not be unhandled.
     end.catch(() => undefined)
     conversations.push({ release: conversation.release, end })
-    await releasing.release()
+    await inTime('next release', signal, releasing.release())
   }
   await releasing.settled()
   let early = 0
   for (const { release, end } of conversations) {
     // Requests that a release answered were sent before the switch, which starts its drain time.
-    if ((await end) - load.lastSentTo(release) < drainSeconds * 1000 - toleranceMs) early += 1
+    if (
+      (await inTime('end of a WebSocket', signal, end)) - load.lastSentTo(release) <
+      drainSeconds * 1000 - toleranceMs
+    )
+      early += 1
   }
-  const report = await load.stop()
+  const report = await inTime('end of the load', signal, load.stop())
   const seconds = (performance.now() - startedAt) / 1000
   const seen = report.answers.size
 

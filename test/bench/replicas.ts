@@ -1,21 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { deployAndSettle } from '../harness/deployments.ts'
 import { startLoad } from '../harness/load.ts'
 import { instancesAt, replicatedApp } from '../harness/replicas.ts'
+import { inTime } from './deadline.ts'
 import { startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
 
-const changes = 20
+const full = { changes: 20 }
+const brief: typeof full = { changes: 2 }
 const most = 4
 const pauseMs = 100
-const longestMs = 120_000
 
 /** Changes the number of an app's instances twenty times between one and four under constant load. */
-export const benchReplicas: Bench = async (signal) => {
-  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: '5' })
+export const benchReplicas: Bench = async ({ signal, short }) => {
+  const { changes } = short ? brief : full
+  await using platform = await startPlatform({ FAIRLEAD_DRAIN_TIMEOUT: '5' }, signal)
   await using source = await replicatedApp()
   const { client, projectId: project_id } = platform
-  const { url } = await deployAndSettle(client, project_id, { name: 'replicas', git_url: source.url })
+  const { url } = await platform.deploy({ name: 'replicas', git_url: source.url })
   const { apps } = await client.apps.list({ params: { project_id } })
   const params = { project_id, app_id: apps[0]?.id ?? '' }
   await using load = startLoad({ url, release: 1 })
@@ -26,13 +27,13 @@ export const benchReplicas: Bench = async (signal) => {
     const instances = change % 2 === 0 ? most : 1
     const begun = performance.now()
     await client.processes.update({ params, body: { processes: { web: { instances } } } })
-    while ((await instancesAt(url)).size !== instances) {
-      if (performance.now() - begun > longestMs) throw new Error(`there are not ${instances} instances`)
-      await sleep(pauseMs)
+    const changed = async () => {
+      while ((await instancesAt(url)).size !== instances) await sleep(pauseMs, undefined, { signal })
     }
+    await inTime(`answer by ${instances} instances`, signal, changed())
     longest = Math.max(longest, performance.now() - begun)
   }
-  const report = await load.stop()
+  const report = await inTime('end of the load', signal, load.stop())
   return {
     rows: [
       {

@@ -12,8 +12,16 @@ export interface BenchResult {
   readonly notes: readonly string[]
 }
 
+/** One run of a benchmark. */
+export interface Run {
+  /** Aborts at the deadline of the benchmark, and when the user interrupts it. */
+  readonly signal: AbortSignal
+  /** True for one short round, which shows that the benchmark works; its figures mean nothing. */
+  readonly short: boolean
+}
+
 /** Runs a benchmark and cleans up. Rejects after an error, and with the signal's reason when that aborts. */
-export type Bench = (signal: AbortSignal) => Promise<BenchResult>
+export type Bench = (run: Run) => Promise<BenchResult>
 
 /** Formats the rows as a table with a heading. */
 export function table(rows: readonly Row[]): string {

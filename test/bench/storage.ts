@@ -8,21 +8,21 @@ import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from '../harness/temporary.ts'
+import { inTime } from './deadline.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import type { Bench } from './row.ts'
 import { median } from './statistics.ts'
 
 const mebibyte = 1024 * 1024
-const fileBytes = 1024 * mebibyte
-const rounds = 3
-const parallel = 8
-const parallelBytes = 256 * mebibyte
+const full = { fileBytes: 1024 * mebibyte, rounds: 3, parallel: 8, parallelBytes: 256 * mebibyte }
+const brief: typeof full = { fileBytes: mebibyte, rounds: 1, parallel: 2, parallelBytes: mebibyte }
 const sampleMs = 20
 
 /** Measures the upload and download of a file in turns with a bare server, and the memory during parallel uploads. */
-export const benchStorage: Bench = async (signal) => {
-  await using platform = await startPlatform({})
-  await using floor = await startFloor()
+export const benchStorage: Bench = async ({ signal, short }) => {
+  const { fileBytes, rounds, parallel, parallelBytes } = short ? brief : full
+  await using platform = await startPlatform({}, signal)
+  await using floor = await startFloor(signal)
   const { id: project_id } = await platform.client.projects.create({ body: { name: 'Files', plan: 'enterprise' } })
   const uploading = { ...platform, project_id }
 
@@ -31,14 +31,14 @@ export const benchStorage: Bench = async (signal) => {
   for (let round = 0; round < rounds; round++) {
     signal.throwIfAborted()
     const bare = await timed(() => send(floor.url, {}, { bytes: fileBytes, before: '', after: '' }, signal))
-    const bareDown = await timed(() => fetchAll(floor.url, signal))
+    const bareDown = await timed(() => fetchAll(floor.url, fileBytes, signal))
     let made: { id: string; url: string } | undefined
     const ours = await timed(async () => {
       made = await upload(uploading, fileBytes, signal)
     })
     if (made === undefined) throw new Error('nothing was uploaded')
     const { id, url } = made
-    const oursDown = await timed(() => fetchAll(url, signal))
+    const oursDown = await timed(() => fetchAll(url, fileBytes, signal))
     await platform.client.storage.delete({ params: { project_id, id } })
     ups.push({ ours, floor: bare })
     downs.push({ ours: oursDown, floor: bareDown })
@@ -66,9 +66,9 @@ export const benchStorage: Bench = async (signal) => {
       },
     ],
     notes: [
-      `Medians of ${rounds} rounds in turns with a file of 1 GiB. The floor is a bare Node server that pipes the request to a ` +
+      `Medians of ${rounds} rounds in turns with a file of ${fileBytes / mebibyte} MiB. The floor is a bare Node server that pipes the request to a ` +
         'file with the same hash and fsync, without form, API and database, in a process of its own.',
-      `Upload: ${describe(ups)}. Download: ${describe(downs)}.`,
+      `Upload: ${describe(ups, fileBytes)}. Download: ${describe(downs, fileBytes)}.`,
       `Memory: the peak of the server's resident set in ${parallel} uploads at once of ${parallelBytes / mebibyte} MiB each, above what it was before them.`,
     ],
   }
@@ -85,7 +85,7 @@ function ratio(pairs: readonly Pair[]): number {
   return median(pairs.map(({ ours, floor }) => floor / ours))
 }
 
-function describe(pairs: readonly Pair[]): string {
+function describe(pairs: readonly Pair[], fileBytes: number): string {
   const speed = (seconds: readonly number[]) => `${Math.round(fileBytes / mebibyte / median(seconds))} MiB/s`
   return `${speed(pairs.map(({ ours }) => ours))}, floor ${speed(pairs.map(({ floor }) => floor))}`
 }
@@ -96,7 +96,7 @@ async function timed(task: () => Promise<unknown>): Promise<number> {
   return (performance.now() - start) / 1000
 }
 
-async function startFloor(): Promise<{ url: string } & AsyncDisposable> {
+async function startFloor(signal: AbortSignal): Promise<{ url: string } & AsyncDisposable> {
   await using cleanup = new AsyncDisposableStack()
   const folder = cleanup.use(await temporaryDirectory())
   const program = fileURLToPath(new URL('storage-floor.ts', import.meta.url))
@@ -106,10 +106,11 @@ async function startFloor(): Promise<{ url: string } & AsyncDisposable> {
     child.kill()
     await exited
   })
-  const [port] = await Promise.race([
+  const started = Promise.race([
     once(createInterface({ input: child.stdout }), 'line'),
     exited.then(() => Promise.reject(new Error('the floor did not start'))),
   ])
+  const [port] = await inTime('bare server', signal, started)
   const owned = cleanup.move()
   return { url: `http://127.0.0.1:${port}/`, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
@@ -167,7 +168,7 @@ async function send(
   return text
 }
 
-async function fetchAll(url: string, signal: AbortSignal): Promise<void> {
+async function fetchAll(url: string, fileBytes: number, signal: AbortSignal): Promise<void> {
   const outgoing = request(url, { agent: false, signal })
   outgoing.end()
   const [response] = await once(outgoing, 'response')

@@ -11,10 +11,11 @@ import Stripe from 'stripe'
 import { Webhook as SvixWebhook } from 'svix'
 import { build } from 'vite'
 import { temporaryDirectory } from '../harness/temporary.ts'
-import type { BenchResult, Row } from './row.ts'
+import type { BenchResult, Row, Run } from './row.ts'
 import { median } from './statistics.ts'
 
-const rounds = 150
+const full = { warmUps: 5, rounds: 150 }
+const brief: typeof full = { warmUps: 0, rounds: 1 }
 /** Bytes of bodies that each contender handles in a round. */
 const roundBytes = 2_000_000
 const aim = 0.8
@@ -26,7 +27,8 @@ type Contender = () => unknown
 type Times = ReadonlyMap<string, readonly number[]>
 
 /** Compares the receiver with a bare minimum and with other libraries: the same body, in turns, in one process. */
-export async function measureReceiver(signal: AbortSignal): Promise<BenchResult> {
+export async function measureReceiver(run: Run): Promise<BenchResult> {
+  const { rounds } = run.short ? brief : full
   const rows: Row[] = []
   const notes = [
     `receiver: medians of ${rounds} rounds of ${roundBytes / 1e6} MB in turns, processor time, Node ${process.version}. The body is a ` +
@@ -44,7 +46,7 @@ export async function measureReceiver(signal: AbortSignal): Promise<BenchResult>
       receiver: own.of(webhook),
       ...(await others(secret, webhook)),
     }
-    const times = await race(contenders, Math.round(roundBytes / size), signal)
+    const times = await race(contenders, Math.round(roundBytes / size), run)
     const kb = `${size / 1024} KB`
     const relative = ratio(times, 'floor', 'receiver')
     rows.push({
@@ -66,16 +68,16 @@ export async function measureReceiver(signal: AbortSignal): Promise<BenchResult>
   }
   own.check()
   notes.push(
-    `receiver: with an async handler, which has a deadline, ${(await measureAsync(secret, signal)).toFixed(2)} of the floor at 1 KB.`,
+    `receiver: with an async handler, which has a deadline, ${(await measureAsync(secret, run)).toFixed(2)} of the floor at 1 KB.`,
   )
   notes.push(`receiver: its bundle with zod's part, minified: ${await bundleSize()}.`)
   return { rows, notes }
 }
 
-async function measureAsync(secret: string, signal: AbortSignal): Promise<number> {
+async function measureAsync(secret: string, run: Run): Promise<number> {
   const webhook = signWebhook({ event: 'deployment.failed', data: dataOf(1024), secret })
   const own = ownContender(secret, async () => {})
-  const times = await race({ floor: floorOf(secret, webhook), receiver: own.of(webhook) }, roundBytes / 1000, signal)
+  const times = await race({ floor: floorOf(secret, webhook), receiver: own.of(webhook) }, roundBytes / 1000, run)
   own.check()
   return ratio(times, 'floor', 'receiver')
 }
@@ -87,11 +89,12 @@ const ratio = (times: Times, one: string, another: string): number =>
 async function race(
   contenders: Readonly<Record<string, Contender>>,
   roundSize: number,
-  signal: AbortSignal,
+  { signal, short }: Run,
 ): Promise<Times> {
+  const { warmUps, rounds } = short ? brief : full
   const entries = Object.entries(contenders)
   const times = new Map<string, number[]>(entries.map(([name]) => [name, []]))
-  for (let round = -5; round < rounds; round++) {
+  for (let round = -warmUps; round < rounds; round++) {
     // The order alternates, because each contender also pays for the garbage of the one before.
     for (const [name, contender] of round % 2 === 0 ? entries : entries.toReversed()) {
       signal.throwIfAborted()

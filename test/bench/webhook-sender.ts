@@ -10,24 +10,24 @@ import { pino } from 'pino'
 import { loadConfig } from '../../server/src/platform/config.ts'
 import { openState } from '../../server/src/platform/startup/state.ts'
 import { announce } from '../../server/src/webhooks/outbox.ts'
+import { inTime } from './deadline.ts'
 import { type Platform, startPlatform } from './platform.ts'
 import type { Bench, Row } from './row.ts'
 import { median, quantile } from './statistics.ts'
 
-const warmUp = 50
-const single = 300
-const deliveries = 5_000
-const manyEndpoints = 100
-const rounds = 3
+const full = { warmUp: 50, single: 300, deliveries: 5_000, manyEndpoints: 100, rounds: 3 }
+const brief: typeof full = { warmUp: 0, single: 3, deliveries: 20, manyEndpoints: 5, rounds: 1 }
 const aimMs = 20
 
 /** Measures the time from a committed event to its handler, and the deliveries per second. */
-export const measureSender: Bench = async (signal) => {
-  await using platform = await startPlatform({})
+export const measureSender: Bench = async ({ signal, short }) => {
+  const length = short ? brief : full
+  const { single, deliveries, manyEndpoints, rounds } = length
+  await using platform = await startPlatform({}, signal)
   await using outbox = await openOutbox(platform, signal)
-  const latencies = await latency(platform, outbox, signal)
-  const [one, bareOne] = await throughput(platform, outbox, 1, signal)
-  const [many, bareMany] = await throughput(platform, outbox, manyEndpoints, signal)
+  const latencies = await latency(platform, outbox, length, signal)
+  const [one, bareOne] = await throughput(platform, outbox, { ...length, endpoints: 1 }, signal)
+  const [many, bareMany] = await throughput(platform, outbox, { ...length, endpoints: manyEndpoints }, signal)
   const middle = median(latencies)
   return {
     rows: [
@@ -77,7 +77,12 @@ async function openOutbox(platform: Platform, signal: AbortSignal): Promise<Outb
   }
 }
 
-async function latency(platform: Platform, outbox: Outbox, signal: AbortSignal): Promise<number[]> {
+async function latency(
+  platform: Platform,
+  outbox: Outbox,
+  { warmUp, single }: typeof full,
+  signal: AbortSignal,
+): Promise<number[]> {
   let called = Promise.withResolvers<number>()
   let app = new Koa()
   await using server = await listening(createServer((request, response) => void app.callback()(request, response)))
@@ -91,7 +96,7 @@ async function latency(platform: Platform, outbox: Outbox, signal: AbortSignal):
     called = Promise.withResolvers<number>()
     await outbox.announce(1)
     const committedAt = performance.now()
-    latencies.push((await called.promise) - committedAt)
+    latencies.push((await inTime('call of the handler', signal, called.promise)) - committedAt)
   }
   await platform.client.webhooks.delete({ params: { id: hook.id } })
   return latencies.slice(warmUp)
@@ -101,7 +106,7 @@ async function latency(platform: Platform, outbox: Outbox, signal: AbortSignal):
 async function throughput(
   platform: Platform,
   outbox: Outbox,
-  endpoints: number,
+  { deliveries, rounds, endpoints }: typeof full & { readonly endpoints: number },
   signal: AbortSignal,
 ): Promise<[number, number]> {
   let received = 0
@@ -125,7 +130,9 @@ async function throughput(
     expected = Number.POSITIVE_INFINITY
     const program = fileURLToPath(new URL('webhooks-bare.ts', import.meta.url))
     const parallel = String(Math.max(10, endpoints))
-    const { stdout } = await promisify(execFile)(process.execPath, [program, String(deliveries), parallel, ...urls])
+    const { stdout } = await promisify(execFile)(process.execPath, [program, String(deliveries), parallel, ...urls], {
+      signal,
+    })
     return Number(stdout)
   }
   const sent = async () => {
@@ -134,7 +141,7 @@ async function throughput(
     done = Promise.withResolvers()
     await outbox.announce(deliveries / endpoints)
     const startedAt = performance.now()
-    await done.promise
+    await inTime('delivery to every receiver', signal, done.promise)
     return deliveries / ((performance.now() - startedAt) / 1000)
   }
   const hooks = await Promise.all(urls.map((url) => platform.client.webhooks.create({ body: { url } })))

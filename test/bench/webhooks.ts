@@ -3,8 +3,8 @@ import { measureReceiver } from './webhook-receiver.ts'
 import { measureSender } from './webhook-sender.ts'
 
 /** Measures the cost of receiving a webhook, and the latency and throughput of sending them. */
-export const benchWebhooks: Bench = async (signal) => {
-  const receiver = await measureReceiver(signal)
-  const sender = await measureSender(signal)
+export const benchWebhooks: Bench = async (run) => {
+  const receiver = await measureReceiver(run)
+  const sender = await measureSender(run)
   return { rows: [...receiver.rows, ...sender.rows], notes: [...(receiver.notes ?? []), ...(sender.notes ?? [])] }
 }

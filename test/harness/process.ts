@@ -20,12 +20,16 @@ export interface CommandResult {
 export function fairlead(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
-  { input = '', user = null }: { readonly input?: string; readonly user?: OsUser | null } = {},
+  {
+    input = '',
+    user = null,
+    timeoutMs = 60_000,
+  }: { readonly input?: string; readonly user?: OsUser | null; readonly timeoutMs?: number } = {},
 ): Promise<CommandResult> {
   return new Promise((done) => {
     // A login of the user who runs the tests is not found.
     const env = { PATH: process.env['PATH'], XDG_CONFIG_HOME: '/nonexistent', ...environment }
-    const options = { env, timeout: 60_000, ...user }
+    const options = { env, timeout: timeoutMs, ...user }
     const child = execFile(process.execPath, [command, ...args], options, (error, stdout, stderr) => {
       done({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })

@@ -15,7 +15,7 @@ async function inCluster(dataDirectory: string): Promise<{ databases: string[]; 
   await client.connect()
   try {
     const databases = await client.query<{ name: string }>(
-      "select datname as name from pg_database where datname not in ('postgres', 'template0', 'template1') order by 1",
+      "select datname as name from pg_database where datname <> 'postgres' and not datistemplate order by 1",
     )
     const roles = await client.query<{ name: string }>(
       "select rolname as name from pg_roles where rolname !~ '^pg_' and rolname <> 'fairlead' order by 1",

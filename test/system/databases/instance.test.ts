@@ -152,6 +152,39 @@ describe.each([
   })
 })
 
+it('a new database of a cluster of the server is a copy of one whose catalogue is closed', async () => {
+  await using operator = await postgresByHand()
+  const instance = createInstance({ connectionString: operator.url }, () => undefined, { sessionPlaces: 10 })
+  await using _ = { [Symbol.asyncDispose]: () => instance.close() }
+  const templates = () => operator.query("select datname from pg_database where datname ~ '^fairlead_' order by 1")
+  const isClosed = (name: string) => {
+    const address = new URL(operator.url)
+    address.pathname = `/${name}`
+    return query(address.href, "select not has_function_privilege('public', 'pg_lock_status()', 'execute')")
+  }
+  const made = async (name: string) => {
+    await instance.roles.ensure({ name, verifier: 'password', limits }, signal)
+    const isNew = await instance.databases.ensure(name, null, signal)
+    await instance.roles.admit(name, signal)
+    return isNew
+  }
+
+  await operator.query('create database fairlead_empty_00000000')
+  expect(await made(own)).toBe(true)
+  expect(await isClosed(own)).toEqual([[true]])
+  const [[template]] = (await templates()) as [[string]]
+  expect(await templates()).toEqual([[expect.not.stringMatching('00000000')]])
+  expect(await instance.databases.ensure(own, null, signal)).toBe(false)
+
+  // As a server leaves it that died before the template was ready.
+  await operator.query(`alter database ${template} is_template false`)
+  expect(await made(foreign)).toBe(true)
+  expect(await isClosed(foreign)).toEqual([[true]])
+  expect(await operator.query("select datname from pg_database where datistemplate and datname ~ '^fairlead_'")).toEqual(
+    [[template]],
+  )
+})
+
 it('closing a catalogue needs a superuser', async () => {
   await using given = await olderInstance()
   const client = new pg.Client(given.addressOf(own))

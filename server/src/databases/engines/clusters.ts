@@ -142,7 +142,7 @@ async function startCluster(
   // One that kept running may have an older certificate.
   if (usesTls) await readCertificate(directory, version)
   const onLost = (error: Error) => logger.debug({ err: error, version }, 'an administrative connection was lost')
-  return { cluster, instance: createInstance({ ...cluster.connection }, onLost, sessionPlaces) }
+  return { cluster, instance: createInstance({ ...cluster.connection }, onLost, { sessionPlaces }) }
 }
 
 /** Databases are more important than TLS: without a certificate they are reached without it. */

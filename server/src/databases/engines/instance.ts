@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { createAdminConnection } from './admin-connection.ts'
 import { closeCatalogue } from './catalogue.ts'
+import { createEmptyTemplate } from './empty-template.ts'
 import { createRoles, type Roles } from './roles.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createStatistics, type Statistics } from './statistics.ts'
@@ -23,20 +24,25 @@ export interface Instance {
   close(): Promise<void>
 }
 
+export interface OwnInstance {
+  /** See `createStatistics`. */
+  readonly sessionPlaces: number
+}
+
 /**
  * @param connection of an administrator, to a database that users cannot enter
- * @param sessionPlaces see `createStatistics`
+ * @param own the options of an instance that no other server uses; `null` for one that its operator administers
  */
 export function createInstance(
   connection: pg.PoolConfig,
   onLost: (error: Error) => void,
-  sessionPlaces: number | null = null,
+  own: OwnInstance | null = null,
 ): Instance {
   const admin = createAdminConnection(connection, onLost)
   return {
     roles: createRoles(admin),
-    databases: createStoredDatabases(admin),
-    statistics: createStatistics(admin, sessionPlaces),
+    databases: createStoredDatabases(admin, own === null ? null : createEmptyTemplate(admin)),
+    statistics: createStatistics(admin, own?.sessionPlaces ?? null),
     sessions: createSessions(admin),
     async closeCatalogue(name, signal) {
       if (await admin.isSuperuser()) await admin.runInside(name, closeCatalogue, signal)

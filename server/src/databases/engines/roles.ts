@@ -26,8 +26,8 @@ export interface Roles {
   limitConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
   /** Lets the database of a role accept connections, of no other role. */
   allowConnections(name: string, signal: AbortSignal): Promise<void>
-  /** Lets the role log in. */
-  allowLogin(name: string, signal: AbortSignal): Promise<void>
+  /** Lets the role log in, and its database accept connections. */
+  admit(name: string, signal: AbortSignal): Promise<void>
   /** Gives the role everything that `former` owns inside the database of its name. */
   takeOwnership(name: string, former: string, signal: AbortSignal): Promise<void>
   /** Applies a restriction to the role and ends the sessions of its database. */
@@ -67,7 +67,7 @@ export function createRoles(admin: AdminConnection): Roles {
     limitConnections: (name, connections, signal) => run(connectionLimit(name, connections), signal),
 
     allowConnections: (name, signal) => run(allowConnections(name), signal),
-    allowLogin: (name, signal) => run(`alter role ${id(name)} login`, signal),
+    admit: (name, signal) => run(`${allowConnections(name)}; alter role ${id(name)} login`, signal),
 
     async takeOwnership(name, former, signal) {
       await run(allowConnections(name), signal)

@@ -6,8 +6,11 @@ const { escapeIdentifier: id, escapeLiteral: literal } = pg
 
 /** Administers the databases and snapshots of an instance. A snapshot is a database that nobody can connect to. */
 export interface StoredDatabases {
-  /** Creates the database, empty or as a copy of `template`, or restores the deleted one of this name. */
-  ensure(name: string, template: string | null, signal: AbortSignal): Promise<void>
+  /**
+   * Creates the database, empty or as a copy of `template`, or restores the deleted one of this name. Resolves to true when it
+   * is new and its catalogue is closed.
+   */
+  ensure(name: string, template: string | null, signal: AbortSignal): Promise<boolean>
   /** Forbids logins, ends all sessions and renames the database, so that it can be restored later. */
   archive(name: string, signal: AbortSignal): Promise<void>
   /** Removes databases for good, archived and half-restored ones included. */
@@ -29,20 +32,28 @@ const replaced = (name: string) => `replaced_${name}`
  * until its grants are set: by default every role may connect.
  */
 const copyOf = (template: string) => `template ${id(template)} strategy file_copy allow_connections false`
-const emptyDatabase = 'template template0 allow_connections false'
+const emptyCopyOf = (template: string) => `template ${id(template)} allow_connections false`
 const dropNow = (name: string) => `drop database if exists ${id(name)} with (force)`
 const rename = (from: string, to: string) => `alter database ${id(from)} rename to ${id(to)}`
 
-export function createStoredDatabases(admin: AdminConnection): StoredDatabases {
+/** @param emptyTemplate resolves to the name of an empty database with a closed catalogue; `null` where there is none */
+export function createStoredDatabases(
+  admin: AdminConnection,
+  emptyTemplate: ((signal: AbortSignal) => Promise<string>) | null,
+): StoredDatabases {
   const { run, runLong, runWithoutSessions, databaseExists } = admin
   return {
     async ensure(name, template, signal) {
-      if (await databaseExists(name)) return
+      if (await databaseExists(name)) return false
       if (await databaseExists(archived(name))) {
-        return runWithoutSessions(archived(name), rename(archived(name), name), signal)
+        await runWithoutSessions(archived(name), rename(archived(name), name), signal)
+        return false
       }
-      const content = template === null ? emptyDatabase : copyOf(template)
-      await unlessCreated(runLong(`create database ${id(name)} owner ${id(name)} ${content}`, signal))
+      const create = (content: string) =>
+        unlessCreated(runLong(`create database ${id(name)} owner ${id(name)} ${content}`, signal))
+      if (template === null && emptyTemplate !== null) return create(emptyCopyOf(await emptyTemplate(signal)))
+      await create(template === null ? emptyCopyOf('template0') : copyOf(template))
+      return false
     },
 
     async archive(name, signal) {
@@ -78,11 +89,18 @@ export function createStoredDatabases(admin: AdminConnection): StoredDatabases {
   }
 }
 
-/** An earlier attempt, whose server died, may still be creating the database: then the later one finds it there. */
-async function unlessCreated(creation: Promise<void>): Promise<void> {
-  await creation.catch((error: unknown) => {
+/**
+ * An earlier attempt, whose server died, may still be creating the database: then the later one finds it there, and this
+ * resolves to false.
+ */
+async function unlessCreated(creation: Promise<void>): Promise<boolean> {
+  try {
+    await creation
+    return true
+  } catch (error) {
     if (!isDuplicate(error)) throw error
-  })
+    return false
+  }
 }
 
 /**

@@ -23,27 +23,31 @@ export async function provision(
   const { database, engine, logger } = dependencies
   const instance = await openInstanceOf(engine, row, signal)
   await ensureRole(dependencies, instance, row, signal)
-  await ensureContent(database, instance, row, signal)
-  await instance.roles.allowConnections(row.id, signal)
-  await instance.closeCatalogue(row.id, signal)
-  await instance.roles.allowLogin(row.id, signal)
+  const isClosed = await ensureContent(database, instance, row, signal)
+  if (!isClosed) {
+    await instance.roles.allowConnections(row.id, signal)
+    await instance.closeCatalogue(row.id, signal)
+  }
+  await instance.roles.admit(row.id, signal)
   if (row.restriction !== 'none') await instance.roles.restrict(row.id, 'none', signal)
   await makeAvailable(dependencies, row)
   logger.info({ database: row.id, version: row.version }, 'database is available')
 }
 
+/** Resolves to true when the database is new and its catalogue is closed. */
 async function ensureContent(
   database: Database,
   instance: Instance,
   row: DatabaseRow,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const source = row.source_snapshot_id
   if (row.restore_id !== null && source !== null) {
-    return instance.databases.replaceContent(row.id, source, row.restore_id, signal)
+    await instance.databases.replaceContent(row.id, source, row.restore_id, signal)
+    return false
   }
-  await instance.databases.ensure(row.id, source, signal)
-  if (source === null) return
+  const isClosed = await instance.databases.ensure(row.id, source, signal)
+  if (source === null) return isClosed
   const snapshot = await database
     .withTables<DatabasesTables>()
     .selectFrom('snapshots')
@@ -51,6 +55,7 @@ async function ensureContent(
     .where('id', '=', source)
     .executeTakeFirstOrThrow()
   await instance.roles.takeOwnership(row.id, snapshot.database_id, signal)
+  return isClosed
 }
 
 async function makeAvailable(

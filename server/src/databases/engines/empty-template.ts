@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import type { AdminConnection } from './admin-connection.ts'
+import { closeCatalogue } from './catalogue.ts'
+
+const { escapeIdentifier: id } = pg
+
+const prefix = 'fairlead_empty_'
+/** Another statement makes another template. */
+const name = `${prefix}${createHash('sha256').update(closeCatalogue).digest('hex').slice(0, 8)}`
+
+/**
+ * Returns a function for the name of an empty database with a closed catalogue, which it makes when there is none. To close the
+ * catalogue of a database takes a connection and nearly as long as to create it; a copy of the template needs neither.
+ */
+export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSignal) => Promise<string> {
+  const { run, runLong, runInside, query } = admin
+  let making: Promise<void> | undefined
+
+  const isReady = async () =>
+    (await query('select from pg_database where datname = $1 and datistemplate', [name])).length > 0
+
+  const make = async (signal: AbortSignal): Promise<void> => {
+    // Those of other versions of the server, and one that was not finished.
+    const others = await query<{ name: string }>(
+      'select datname as name from pg_database where starts_with(datname, $1)',
+      [prefix],
+    )
+    for (const other of others) {
+      await run(`alter database ${id(other.name)} is_template false`, signal)
+      await runLong(`drop database if exists ${id(other.name)} with (force)`, signal)
+    }
+    await runLong(`create database ${id(name)} template template0`, signal)
+    await run(`revoke all on database ${id(name)} from public`, signal)
+    await runInside(name, closeCatalogue, signal)
+    // Last, because it says that the template is ready.
+    await run(`alter database ${id(name)} allow_connections false is_template true`, signal)
+  }
+
+  return async (signal) => {
+    if (!(await isReady())) {
+      // Databases that are created at the same time share one template.
+      making ??= make(signal).finally(() => {
+        making = undefined
+      })
+      await making
+    }
+    return name
+  }
+}
