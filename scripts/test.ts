@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { missingPackages } from './system-packages.js'
 
@@ -10,7 +11,7 @@ import { missingPackages } from './system-packages.js'
 const [level = 'quick', ...rest] = process.argv.slice(2)
 
 /** Longer runs are given up: something hangs. */
-const deadlineMinutes: Readonly<Record<string, number>> = { quick: 40, system: 80, long: 24 * 60 }
+const deadlineMinutes: Readonly<Record<string, number>> = { quick: 20, system: 60, long: 24 * 60 }
 
 /** The programs of the level `long` besides the tests of its folder. */
 const longPrograms: Readonly<Record<string, readonly string[]>> = {
@@ -79,7 +80,12 @@ function vitest(args: readonly string[], passed: () => void): void {
   const started = performance.now()
   const minutes = deadlineMinutes[level] ?? 60
   // A group of processes, which ends together.
-  const child = spawn('vitest', ['run', ...args], { stdio: 'inherit', detached: true })
+  const run = randomBytes(3).toString('hex')
+  const env = { ...process.env, FAIRLEAD_TEST_RUN: run }
+  const child = spawn('vitest', ['run', ...args], { stdio: 'inherit', detached: true, env })
+  // It outlives this process, and ends what the tests left when this process is killed.
+  const leftovers = ['scripts/end-leftovers.ts', run, String(child.pid)]
+  const watch = spawn('node', leftovers, { stdio: ['pipe', 'ignore', 'inherit'], detached: true })
   const end = (signal: NodeJS.Signals) => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, signal)
   }
@@ -90,6 +96,7 @@ function vitest(args: readonly string[], passed: () => void): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(signal))
   child.on('exit', (code) => {
     clearTimeout(deadline)
+    watch.stdin.end()
     process.stdout.write(`${((performance.now() - started) / 60_000).toFixed(1)} minutes\n`)
     if (code === 0) passed()
     process.exitCode = code ?? 1

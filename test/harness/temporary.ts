@@ -4,13 +4,16 @@ import { join } from 'node:path'
 
 export const isRoot = process.getuid?.() === 0
 
+/** By this name, `scripts/end-leftovers.ts` finds what a run has left. */
+const prefix = `flt-${process.env['FAIRLEAD_TEST_RUN'] ?? 'manual'}-`
+
 /**
  * Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it.
  *
  * @param parent the folder in which it is made
  */
 export async function temporaryDirectory(parent = tmpdir()): Promise<{ path: string } & AsyncDisposable> {
-  const path = await mkdtemp(join(parent, 'fairlead-test-'))
+  const path = await mkdtemp(join(parent, prefix))
   if (isRoot) await chmod(path, 0o711)
   return {
     path,
