@@ -69,6 +69,12 @@ if [ -n "$online" ]; then
     install -m 644 "$NODE_EXTRA_CA_CERTS" "$root/etc/ssl/extra.pem"
     environment+=(NODE_EXTRA_CA_CERTS=/etc/ssl/extra.pem)
   fi
+  # npm believes the authorities of this file alone, and has its path from any of its files of configuration.
+  authorities=$(npm config get cafile)
+  if [ -f "$authorities" ]; then
+    install -m 644 "$authorities" "$root/etc/ssl/npm.pem"
+    environment+=(npm_config_cafile=/etc/ssl/npm.pem)
+  fi
 fi
 
 mount -t proc proc "$root/proc"
