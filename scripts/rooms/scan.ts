@@ -56,7 +56,7 @@ export function scan(path: string, text: string): SourceFile {
   const imports: Import[] = []
   const code: string[] = []
   let done = 0
-  /** Where the clause of the last `import` or `export` begins, as a position in `code`. */
+  /** The position in `code` at which the clause of the last `import` or `export` begins. */
   let clauseStart: number | undefined
   let line = 1
   let counted = 0

@@ -254,7 +254,7 @@ function insides(): string[] {
 /** A package of this repository, or a program beside the packages. */
 export interface Package {
   readonly folder: string
-  /** What it may import outside its folder: files and folders, the latter with a slash at the end. */
+  /** Files and folders outside its folder that it may import; a folder ends with a slash. */
   readonly files: readonly string[]
   /** The packages of this repository that it may import; a name that ends with `*` stands for all that begin so. */
   readonly ours: readonly string[]

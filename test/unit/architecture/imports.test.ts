@@ -174,15 +174,19 @@ describe('the table of rooms', () => {
     ["type A = typeof import('../deployments/a.ts')"],
     ["const a = createRequire(import.meta.url)('../deployments/a.ts')"],
     ["import {\n  a, // '\n} from\n'../deployments/a.ts'"],
-    ['const a = `${/`/.test(b) ? `${await import(/* later */ "../deployments/a.ts")}` : 1}`'],
+    [`const a = \`\${/\`/.test(b) ? \`\${await import(/* later */ "../deployments/a.ts")}\` : 1}\``],
   ])('forbids each form of import: %s', (text) => {
     expect(forbiddenImports(scan('server/src/apps/a.ts', text))).toEqual([
-      expect.stringMatching(/^server\/src\/apps\/a\.ts:\d imports \.\.\/deployments\/a\.ts: apps may import only sources, /),
+      expect.stringMatching(
+        /^server\/src\/apps\/a\.ts:\d imports \.\.\/deployments\/a\.ts: apps may import only sources, /,
+      ),
     ])
   })
 
   it('ignores what only looks like an import', () => {
-    const text = "// import '../deployments/a.ts'\n/* import '../deployments/a.ts' */\n" + 'const a = `import "../deployments/a.ts"`'
+    const text =
+      "// import '../deployments/a.ts'\n/* import '../deployments/a.ts' */\n" +
+      'const a = `import "../deployments/a.ts"`'
     expect(scan('server/src/apps/a.ts', `${text}\nArray.from('../deployments/a.ts')`).imports).toEqual([])
   })
 
@@ -229,7 +233,7 @@ describe('the server', () => {
     [reading],
     ["export const port = process['env'].PORT"],
     ['const { env } = process'],
-    ['const a = `${process.env.PORT}`'],
+    [`const a = \`\${process.env.PORT}\``],
     ["import { env } from 'node:process'"],
   ])('reads the environment in its configuration alone: %s', (text) => {
     expect(readsOfEnvironment(scan('server/src/http/a.ts', text))).toEqual([
