@@ -57,10 +57,14 @@ it('the server has everything that it starts or serves, and the receiver', () =>
   expect(filesOf(packages.server)).toEqual(
     expect.arrayContaining([
       'package/bin/fairlead.js',
-      'package/dist/cli.js',
+      'package/dist/programs/cli.mjs',
       'package/dist/cli.tgz',
       'package/dist/dashboard/index.html',
-      'package/dist/runtimes/process/launch/enter.js',
+      'package/dist/programs/enter.mjs',
+      'package/dist/programs/gateway.mjs',
+      'package/dist/programs/planner.mjs',
+      'package/dist/programs/terminal.mjs',
+      'package/dist/programs/licenses.txt',
       'package/node_modules/@fairlead/receiver/dist/index.js',
     ]),
   )
