@@ -33,11 +33,11 @@ if (!serverOnly) {
 
 /** Bundles the programs of the server, which its command starts. */
 async function buildPrograms(): Promise<void> {
-  const inputs = ['server/src', 'receiver/dist', 'scripts/programs.ts', 'package-lock.json']
+  const inputs = ['server/src', 'receiver/dist', 'scripts/programs', 'package-lock.json']
   const folder = 'server/dist/programs'
   // Written last.
   if (isFresh(join(folder, 'licenses.txt'), inputs)) return
-  const { bundlePrograms } = await import('./programs.ts')
+  const { bundlePrograms } = await import('./programs/bundle.ts')
   await bundlePrograms(folder)
 }
 

