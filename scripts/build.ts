@@ -14,11 +14,12 @@ const maximumScriptBytes = 200_000
 const serverOnly = process.argv[2] === 'server'
 
 // Nothing else is printed meanwhile.
-const isFirst = !existsSync('server/dist/cli.js')
+const isFirst = !existsSync('server/dist/programs/cli.mjs')
 process.stdout.write(
   isFirst ? 'Building, which takes a minute or two the first time …\n' : 'Building what has changed …\n',
 )
 run('tsc', ['-b', ...(serverOnly ? ['server', 'cli'] : ['receiver', 'server', 'action', 'cli'])])
+await buildPrograms()
 buildDashboard()
 await buildCommand()
 if (!serverOnly) {
@@ -28,6 +29,16 @@ if (!serverOnly) {
     directory: 'action/dist',
     options: ['--license', '[name].licenses.txt'],
   })
+}
+
+/** Bundles the programs of the server, which its command starts. */
+async function buildPrograms(): Promise<void> {
+  const inputs = ['server/src', 'receiver/dist', 'scripts/programs', 'package-lock.json']
+  const folder = 'server/dist/programs'
+  // Written last.
+  if (isFresh(join(folder, 'licenses.txt'), inputs)) return
+  const { bundlePrograms } = await import('./programs/bundle.ts')
+  await bundlePrograms(folder)
 }
 
 /** Bundles the command of users and the typed client, and packs their package into the server, which serves it. */
@@ -45,15 +56,14 @@ async function buildCommand(): Promise<void> {
     writeClientTypes(client)
   }
   const output = 'server/dist/cli.tgz'
-  const packed = ['cli/dist', 'cli/bin', 'cli/commonjs', 'cli/package.json', 'cli/README.md'].map(newest)
-  if (existsSync(output) && statSync(output).mtimeMs >= Math.max(...packed)) return
+  if (isFresh(output, ['cli/dist', 'cli/bin', 'cli/commonjs', 'cli/package.json', 'cli/README.md'])) return
   packCommand(output)
 }
 
 /** Returns false when the bundle was fresh. */
 function bundle(request: { entry: string; inputs: string[]; directory: string; options?: string[] }): boolean {
   const output = join(request.directory, 'index.js')
-  if (existsSync(output) && statSync(output).mtimeMs >= Math.max(...request.inputs.map(newest))) return false
+  if (isFresh(output, request.inputs)) return false
   // The names of chunks change with their content, and the bundler leaves old ones there.
   rmSync(request.directory, { recursive: true, force: true })
   run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])])
@@ -65,8 +75,7 @@ function buildDashboard(): void {
   const directory = 'server/dist/dashboard'
   const inputs = ['server/dashboard/src', 'server/dashboard/index.html', 'server/dashboard/vite.config.ts']
   const output = join(directory, 'index.html')
-  const newestInput = Math.max(...[...inputs, 'server/dist/contract', 'package-lock.json'].map(newest))
-  if (existsSync(output) && statSync(output).mtimeMs >= newestInput) return
+  if (isFresh(output, [...inputs, 'server/dist/contract', 'package-lock.json'])) return
   run('vite', ['build', '--logLevel', 'warn', 'server/dashboard'])
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
     if (!/\.(js|css|svg)$/.test(name)) continue
@@ -102,6 +111,11 @@ function checkSize(directory: string): void {
     process.stderr.write(`${page} needs ${bytes} bytes of scripts, compressed; ${maximumScriptBytes} are allowed.\n`)
     process.exit(1)
   }
+}
+
+/** True when an output is at least as new as its inputs. */
+function isFresh(output: string, inputs: readonly string[]): boolean {
+  return existsSync(output) && statSync(output).mtimeMs >= Math.max(...inputs.map(newest))
 }
 
 /** Returns the modification time of the newest file at or below a path. */

@@ -19,7 +19,7 @@ const target = resolve(destination)
 mkdirSync(target, { recursive: true })
 for (const file of [
   'receiver/dist/index.js',
-  'server/dist/cli.js',
+  'server/dist/programs/cli.mjs',
   'server/dist/dashboard/index.html',
   'server/dist/cli.tgz',
   'cli/dist/index.js',

@@ -10,8 +10,8 @@ if (version[0] < 24 || (version[0] === 24 && version[1] < 9)) {
   )
   process.exit(1)
 }
-import('../dist/cli.js').catch((error) => {
-  if (error.code !== 'ERR_MODULE_NOT_FOUND' || !String(error.url).endsWith('/dist/cli.js')) throw error
+import('../dist/programs/cli.mjs').catch((error) => {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND' || !String(error.url).endsWith('/dist/programs/cli.mjs')) throw error
   // It looks at the machine before anything is built; Node 24 runs the sources of a checkout.
   if (process.argv[2] === 'doctor') {
     return import('../src/commands/unbuilt.ts')

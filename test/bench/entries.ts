@@ -14,6 +14,7 @@ import { benchIsolation } from './isolation.ts'
 import { benchReleases } from './releases.ts'
 import { benchReplicas } from './replicas.ts'
 import type { Bench } from './row.ts'
+import { benchStart } from './start.ts'
 import { benchStorage } from './storage.ts'
 import { bubblewrap, caddy, chromium, docker, git, nginx, registry, type Tool, wrk } from './tools.ts'
 import { benchWebhooks } from './webhooks.ts'
@@ -44,6 +45,7 @@ export const entries: Readonly<Record<string, Entry>> = {
   deploy: entry(benchDeploy, 20, [git]),
   first: entry(benchFirstDeploy, 15, [git]),
   idle: entry(benchIdle, 60, [git]),
+  start: entry(benchStart, 10, [git]),
   gateway: entry(benchGateway, 20, [git], { uses: [wrk, nginx, caddy] }),
   edge: entry(benchEdge, 15, [git, caddy], { inFull: [wrk, bubblewrap] }),
   isolation: entry(benchIsolation, 10, [git], { uses: [bubblewrap, wrk] }),

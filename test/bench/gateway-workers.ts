@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
 import { join } from 'node:path'
+import { connectGateway } from '../../server/src/gateway/gateway.ts'
 import { openCgroups } from '../../server/src/platform/cgroups.ts'
 import { familyOf, readStat, ticksPerSecond } from '../../server/src/platform/processes.ts'
 import { readHierarchy } from '../../server/src/runtimes/process/confinement/groups.ts'
@@ -174,15 +175,12 @@ async function startWorkers(
   name: string,
   signal: AbortSignal,
 ): Promise<{ readonly target: Target } & AsyncDisposable> {
-  const built: typeof import('../../server/src/gateway/gateway.ts') = await import(
-    new URL('../../server/dist/gateway/gateway.js', import.meta.url).href
-  )
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const log = { info() {}, warn: console.warn, error: console.error }
   const host = '127.0.0.1'
   const options = { version: 'bench', host, apps: { mode: 'ports' }, trustedProxies: [], workers, edge: null } as const
-  const connected = built.connectGateway({
+  const connected = connectGateway({
     dataDirectory: directory.path,
     options,
     runAs: null,

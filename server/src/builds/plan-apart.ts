@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { endedOrAborted } from '../platform/abort.ts'
 import { SYSTEM_FOLDERS } from '../platform/disk/folders.ts'
+import { programFile } from '../platform/machine/own-files.ts'
 import { killGroup, startProcess } from '../platform/processes.ts'
 import { createSlots } from '../platform/slots.ts'
 import type { PlanRequest } from './plan-request.ts'
@@ -43,9 +43,6 @@ const outOfMemoryScore = 700
 const prlimit = '/usr/bin/prlimit'
 /** The words that limit the time of the processor, where the machine has the program. */
 const cpuLimit = existsSync(prlimit) ? [prlimit, `--cpu=${mostCpuSeconds}`, '--'] : []
-
-/** The compiled `plan-program.ts`, whether this module itself is compiled or not. */
-const program = fileURLToPath(new URL('../../dist/builds/plan-program.js', import.meta.url))
 
 /**
  * Makes the plans of repositories. Their texts are chosen by others, and what reads them can be made to take hours or all
@@ -94,7 +91,7 @@ function startPlanner(seconds: number): Planner {
   const limits = ['-s', 'KILL', String(waitingSeconds + seconds), ...cpuLimit]
   const child = startProcess(
     'timeout',
-    [...limits, process.execPath, `--max-old-space-size=${mostHeapMb}`, program],
+    [...limits, process.execPath, `--max-old-space-size=${mostHeapMb}`, programFile('planner')],
     // A group of its own, so that both processes can be ended.
     { cwd: '/', env: { PATH: SYSTEM_FOLDERS.join(':') }, stdio: 'pipe', detached: true, outOfMemoryScore },
   )

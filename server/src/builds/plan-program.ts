@@ -1,4 +1,5 @@
 import { text } from 'node:stream/consumers'
+import { nameSourceLines } from '../platform/machine/source-lines.ts'
 import type { PlanRequest } from './plan-request.ts'
 import { planSource } from './plan-source.ts'
 
@@ -8,6 +9,7 @@ import { planSource } from './plan-source.ts'
  * started ahead and is not needed, or whose server has ended, gets an empty input.
  */
 
+nameSourceLines()
 const input = await text(process.stdin)
 if (input !== '') {
   const [directory, request] = JSON.parse(input) as [string, PlanRequest]

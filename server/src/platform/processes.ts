@@ -50,4 +50,5 @@ export {
   type Marker,
   usersOfProcesses,
   variableOf,
+  variablesOf,
 } from './processes/walk.ts'

@@ -34,7 +34,7 @@ async function main(): Promise<number> {
   const next = await packVersion(directory.path, { version: '0.1.1-next.1' })
   const nextGateway = await packVersion(directory.path, {
     version: '0.1.1-next.2',
-    edits: { 'dist/gateway/program/main.js': (text) => `${text}// Another program.\n` },
+    edits: { 'dist/programs/gateway.mjs': (text) => `${text}// Another program.\n` },
   })
   const port = await freePort()
   const served = createServed(directory.path, port)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
+import { connectGateway } from '../../../server/src/gateway/gateway.ts'
 import { ask, createScope, HOST, rawClient, silent, startApp, upstreamAt } from '../../harness/gateway/harness.ts'
 import {
   connectTo,
@@ -294,12 +295,8 @@ it('tells apart apps by host name, from its start on', async () => {
 })
 
 it('needs at most 70 MB of memory', async () => {
-  // As it is installed: stripping types takes memory of its own.
-  const built: typeof import('../../../server/src/gateway/gateway.ts') = await import(
-    new URL('../../../server/dist/gateway/gateway.js', import.meta.url).href
-  )
   const dataDirectory = await makeDataDirectory(scope)
-  const gateway = await built.connectGateway({
+  const gateway = await connectGateway({
     dataDirectory,
     options: defaults,
     runAs: null,

@@ -22,8 +22,8 @@ describe.each(['receiver', 'server', 'cli'] as const)('the package of the %s', (
     expect(messages).toEqual([])
   })
 
-  it('has no sources, tests, maps and notes of the compiler', () => {
-    const unexpected = /\.map$|\.tsbuildinfo$|(^|[/.])test\b|\/src\/|(?<!\.d)\.[cm]?tsx?$/
+  it('has no sources, tests and notes of the compiler, and maps of the programs alone', () => {
+    const unexpected = /(?<!\/programs\/.*)\.map$|\.tsbuildinfo$|(^|[/.])test\b|\/src\/|(?<!\.d)\.[cm]?tsx?$/
     expect(filesOf(packages[name]).filter((file) => unexpected.test(file))).toEqual([])
   })
 
@@ -57,13 +57,27 @@ it('the server has everything that it starts or serves, and the receiver', () =>
   expect(filesOf(packages.server)).toEqual(
     expect.arrayContaining([
       'package/bin/fairlead.js',
-      'package/dist/cli.js',
+      'package/dist/programs/cli.mjs',
       'package/dist/cli.tgz',
       'package/dist/dashboard/index.html',
-      'package/dist/runtimes/process/launch/enter.js',
+      'package/dist/programs/enter.mjs',
+      'package/dist/programs/gateway.mjs',
+      'package/dist/programs/planner.mjs',
+      'package/dist/programs/terminal.mjs',
+      'package/dist/programs/licenses.txt',
       'package/node_modules/@fairlead/receiver/dist/index.js',
     ]),
   )
+})
+
+it('the server needs no package that its programs contain', async () => {
+  const { dependencies } = JSON.parse(await readFile(join(root, 'server/package.json'), 'utf8')) as {
+    dependencies: object
+  }
+  const contained = await readFile(join(root, 'server/dist/programs/licenses.txt'), 'utf8')
+  const names = Object.keys(dependencies).filter((name) => new RegExp(`^${name} \\d`, 'm').test(contained))
+  // The typed client of the package imports it as well.
+  expect(names).toEqual(['zod'])
 })
 
 it('the receiver in the package of the server names no dependencies, which npm 9 would take for bundled ones', () => {

@@ -51,7 +51,7 @@ it('a plan ends when its deployment is canceled, and a folder that is missing is
 it('processes that wait for a repository are few, and end when it does not come', async () => {
   await using directory = await app()
   const plans = createPlanApart()
-  const waiting = () => childrenOf(process.pid).filter(({ title }) => title.includes('plan-program.js')).length
+  const waiting = () => childrenOf(process.pid).filter(({ title }) => title.includes('planner.mjs')).length
   const begun = Array.from({ length: 5 }, () => plans.begin('acc'))
   expect(waiting()).toBe(2)
   const made = await Promise.all(begun.slice(0, 4).map((plan) => plan.finish(directory.path, request, signal)))

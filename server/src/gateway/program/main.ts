@@ -2,12 +2,14 @@
  * The gateway as a program of its own: `node main.js <folder>`. The process that starts it says over an IPC channel what
  * it is to do, so that nothing of it stands in the list of processes. It imports little, to stay small.
  */
+import { nameSourceLines } from '../../platform/machine/source-lines.ts'
 import type { Assignment, Notice } from '../control/program.ts'
 import { errorOf } from '../control/serve-calls.ts'
 import { runGateway } from './gateway.ts'
 import { createPeer } from './peer.ts'
 import { runWorker, type Worker } from './worker.ts'
 
+nameSourceLines()
 if (process.send === undefined) {
   process.stderr.write('This program is started by the server of Fairlead.\n')
   process.exit(2)

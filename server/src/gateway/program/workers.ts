@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import type { Log } from '../control/log.ts'
 import type { ProgramOptions } from '../control/program.ts'
 import type { Fleet, Member } from './fleet.ts'
@@ -8,6 +7,8 @@ import type { Receiver, Sharing } from './sharing.ts'
 
 /** A worker that lived for less time than this is replaced only after it. */
 const RESTART_MS = 500
+/** The gateway is one file, which is this process's program, too. */
+const program = process.argv[1] ?? ''
 
 export interface Workers {
   /** Resolves when all of the first workers answer, or have failed once. */
@@ -38,7 +39,7 @@ export function startWorkers(
 
   const start = async (): Promise<void> => {
     const startedAt = performance.now()
-    const child = fork(program(), ['worker'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = fork(program, ['worker'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     let receiver: Receiver | null = null
     const peer = createPeer(child, {
       refused: fleet.refused,
@@ -84,9 +85,4 @@ function memberOf(child: ChildProcess, peer: Peer, log: Log): Member {
       child.kill('SIGKILL')
     },
   }
-}
-
-/** The file of the program: this version's main.ts, or what the compiler made of it. */
-function program(): string {
-  return fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './main.ts' : './main.js', import.meta.url))
 }

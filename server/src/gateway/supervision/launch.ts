@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { programFile } from '../../platform/machine/own-files.ts'
 import { giveUpRights } from '../../platform/machine/rights.ts'
 import { tryStartLock } from '../../platform/machine/start-lock.ts'
 import type { Assignment, GatewayHome, Notice, ProgramOptions } from '../control/program.ts'
@@ -23,8 +23,7 @@ export function gatewayCommand(
   runAs: RunAs | null,
   isPrivileged: boolean,
 ): readonly [string, ...string[]] {
-  const file = import.meta.url.endsWith('.ts') ? '../program/main.ts' : '../program/main.js'
-  if (runAs === null) return [process.execPath, fileURLToPath(new URL(file, import.meta.url)), folder]
+  if (runAs === null) return [process.execPath, programFile('gateway'), folder]
   const [first = runAs.node, ...rest] = [
     ...(isPrivileged ? giveUpRights(runAs) : []),
     ...[runAs.node, runAs.program, folder],

@@ -3,9 +3,10 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { Middleware } from 'koa'
 import { lookup } from 'mrmime'
+import { builtFile } from '../../platform/machine/own-files.ts'
 
-/** The folder that the build writes the dashboard to. The path is the same from `src` and from `dist`. */
-export const dashboardDirectory = join(import.meta.dirname, '../../../dist/dashboard')
+/** The folder that the build writes the dashboard to. */
+export const dashboardDirectory = builtFile('dashboard')
 
 interface StaticFile {
   readonly type: string

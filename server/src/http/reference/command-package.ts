@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Middleware } from 'koa'
+import { builtFile } from '../../platform/machine/own-files.ts'
 
-/** The build packs the command of users into this file. The path is the same from `src` and from `dist`. */
-const packed = new URL('../../../dist/cli.tgz', import.meta.url)
+/** The build packs the command of users into this file. */
+const packed = builtFile('cli.tgz')
 
 interface Package {
   readonly content: Buffer

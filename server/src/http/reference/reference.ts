@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Middleware } from 'koa'
+import { assetFile } from '../../platform/machine/own-files.ts'
 import { clientOrigin, type IsTrustedProxy } from '../client-address.ts'
 import { originMark } from './origin.ts'
-
-/** Beside `src` and `dist`: the path is the same from either. */
-const assets = new URL('../../../assets/', import.meta.url)
 
 /** Allows nothing from other hosts, nothing inline, and no framing. */
 const pagePolicy =
@@ -12,7 +10,7 @@ const pagePolicy =
 
 const makeDocument = async () => (await import('./openapi.ts')).openApiDocument()
 
-const asset = (name: string) => async () => readFile(new URL(name, assets), 'utf8')
+const asset = (name: string) => async () => readFile(assetFile(name), 'utf8')
 
 interface ReferenceFile {
   readonly type: string

@@ -65,10 +65,18 @@ export async function findProcesses(marker: Marker): Promise<number[]> {
 
 /** Returns the value of a variable in the environment of a process; `null` when it has none, or cannot be read. */
 export function variableOf(pid: number, name: string): string | null {
-  const entry = read(`/proc/${pid}/environ`)
-    ?.split('\0')
-    .find((each) => each.startsWith(`${name}=`))
-  return entry === undefined ? null : entry.slice(name.length + 1)
+  return variablesOf(pid, [name])[0] ?? null
+}
+
+/** Returns the values of several variables, as `variableOf` does. */
+export function variablesOf(pid: number, names: readonly string[]): (string | null)[] {
+  const environment = read(`/proc/${pid}/environ`)
+  return names.map((name) => {
+    // Nearly all processes of a machine have none of them.
+    if (environment === null || !environment.includes(`${name}=`)) return null
+    const entry = environment.split('\0').find((each) => each.startsWith(`${name}=`))
+    return entry === undefined ? null : entry.slice(name.length + 1)
+  })
 }
 
 /** Returns the paths of the control groups that a process is in. */

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { ownRoot } from '../machine/own-files.ts'
 
-/** The folder of this package. */
-export const ownRoot = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
+export { ownRoot }
 
 /** The version of this package. */
 export const { version: ownVersion } = JSON.parse(readFileSync(`${ownRoot}/package.json`, 'utf8')) as {

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { assetFile } from '../own-files.ts'
 
 /**
  * Returns the file with the filter of system calls for this architecture; `null` when there is none. The filter is compiled
  * by `scripts/seccomp/compile.py`, and denies what Docker's default profile denies.
  */
 export function filterFile(): string | null {
-  const file = fileURLToPath(new URL(`../../../../assets/seccomp/${process.arch}.bpf`, import.meta.url))
+  const file = assetFile(`seccomp/${process.arch}.bpf`)
   return process.platform === 'linux' && existsSync(file) ? file : null
 }

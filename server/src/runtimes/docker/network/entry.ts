@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { exists } from '../../../platform/files.ts'
+import { assetFile } from '../../../platform/machine/own-files.ts'
 import { copyOnce } from '../../../platform/machine/reach.ts'
 
 /** The path of the program in containers. */
@@ -13,7 +13,7 @@ export const entryInside = '/.fairlead-enter'
  * Returns its path; null on a machine that it was not made for.
  */
 export async function prepareEntry(folder: string): Promise<string | null> {
-  const source = fileURLToPath(new URL(`../../../../assets/enter/${process.arch}`, import.meta.url))
+  const source = assetFile(`enter/${process.arch}`)
   if (!(await exists(source))) return null
   const hash = createHash('sha256')
     .update(await readFile(source))

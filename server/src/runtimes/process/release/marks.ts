@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { readOptional } from '../../../platform/files.ts'
-import { bootId, type Marker, startTimeOf, ticksSinceBoot, variableOf } from '../../../platform/processes.ts'
+import { bootId, type Marker, startTimeOf, ticksSinceBoot, variablesOf } from '../../../platform/processes.ts'
 import { RELEASE_MARKER } from '../../environment.ts'
 
 /** Every process of a release carries its mark in this variable. */
@@ -76,10 +76,11 @@ function createMarks(stored: Stored | null): ProcessMarks {
     }),
     instanceMarkerOf: (unit, uid) => ({ name: instanceMarkVariable, value: markOf(unit), uid }),
     releaseOf(pid) {
-      const mark = variableOf(pid, markVariable)
+      const [mark = null, plain = null] = variablesOf(pid, [markVariable, RELEASE_MARKER])
       const id = mark?.slice(0, mark.lastIndexOf('.')) ?? null
       if (mark !== null && id !== null && isEqual(mark, markOf(id))) return id
-      return Number(startTimeOf(pid) ?? Number.NaN) < before ? variableOf(pid, RELEASE_MARKER) : null
+      // Read last: each of all processes of the machine is asked.
+      return plain !== null && Number(startTimeOf(pid) ?? Number.NaN) < before ? plain : null
     },
   }
 }

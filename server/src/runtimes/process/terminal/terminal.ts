@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, existsSync, openSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
+import { programFile } from '../../../platform/machine/own-files.ts'
 import { startProcess } from '../../../platform/processes.ts'
 import { hasPseudoterminals } from './native.ts'
 
@@ -34,15 +34,12 @@ export const takingTerminal = (argv: readonly [string, ...string[]]): [string, .
 /** True where commands can have terminals. */
 export const hasTerminals = (): boolean => process.platform === 'linux' && existsSync(setsid) && hasPseudoterminals()
 
-/** The compiled `host.ts`, whether this module itself is compiled or not. */
-const program = fileURLToPath(new URL('../../../../dist/runtimes/process/terminal/host.js', import.meta.url))
-
 /**
  * Opens a terminal in a process of its own, which ends with this one. A terminal that was opened here would be open in
  * every process that is started meanwhile, those of other apps among them.
  */
 export async function openTerminal(size: { readonly columns: number; readonly rows: number }): Promise<Terminal> {
-  const host = startProcess(process.execPath, [program, String(size.columns), String(size.rows)], {
+  const host = startProcess(process.execPath, [programFile('terminal'), String(size.columns), String(size.rows)], {
     env: {},
     stdio: ['pipe', 'pipe', 'ignore', 'ipc'],
   })

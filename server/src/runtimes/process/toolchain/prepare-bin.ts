@@ -1,6 +1,6 @@
 import { chmod, copyFile, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { assetFile } from '../../../platform/machine/own-files.ts'
 import { folderRunnerName, phpServerName, pythonLockName, type ToolName } from '../../../platform/toolchain.ts'
 import { CACHE_VARIABLE } from '../../environment.ts'
 
@@ -49,10 +49,9 @@ export async function prepareBin(options: PrepareBinOptions): Promise<void> {
 
 const phpRouter = 'fairlead-php-router.php'
 const pythonLock = 'fairlead-python-lock.py'
-const asset = (path: string): string => fileURLToPath(new URL(`../../../../assets/${path}`, import.meta.url))
 
 /** Programs for interpreters of the machine, beside the scripts that run them. */
-const assets = { [phpRouter]: asset('php/router.php'), [pythonLock]: asset('python/install-lock.py') }
+const assets = { [phpRouter]: assetFile('php/router.php'), [pythonLock]: assetFile('python/install-lock.py') }
 
 /** Returns the lines of each script by the name of its file. */
 function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { programFile } from '../../../platform/machine/own-files.ts'
 import { copyOnce, makePassableDirectory, reachableCopy } from '../../../platform/machine/reach.ts'
 import type { OsUser } from '../../../platform/users.ts'
 import { type OwnTools, prepareBin } from './prepare-bin.ts'
@@ -25,7 +25,7 @@ export interface Programs {
 }
 
 /** The compiled `launch/enter.ts`, a single file without dependencies. */
-export const enterProgram = compiled('runtimes/process/launch/enter.js')
+export const enterProgram = programFile('enter')
 
 /**
  * Prepares the server's own Node and the package managers that are installed with it. Copies them to `runtime` where `user`
@@ -74,11 +74,6 @@ export async function preparePrograms(options: {
   const packages = [npm, pnpm, yarn, modernYarn].map(({ path }) => path)
   const shared = [bin, node, ...packages]
   return { node, bin, enter, own, tools, shared, paths: [...shared, tools, enter] }
-}
-
-/** Returns the path of a compiled program, whether this module itself is compiled or not. */
-function compiled(path: string): string {
-  return fileURLToPath(new URL(`../../../../dist/${path}`, import.meta.url))
 }
 
 async function nameByContent(name: string, file: string): Promise<string> {

