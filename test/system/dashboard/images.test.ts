@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { chromiumPath, launchChromium, noChromium, signInOn } from '../../harness/chromium.ts'
+import { chromiumPath, noChromium, signInOn } from '../../harness/chromium.ts'
+import { chromiumOfRun } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
 import { serverWithImages } from '../../harness/image-server.ts'
 import { digestOf } from '../../harness/runtimes/example-images.ts'
@@ -14,7 +15,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', { timeout: 120_000 
     const given = cleanup.use(await serverWithImages())
     given.registry.commands.set(digestOf('1'), ['node', 'app.js', 'listens'])
     given.registry.tags.set(image, digestOf('1'))
-    const chromium = await launchChromium()
+    const chromium = await chromiumOfRun()
     cleanup.defer(() => chromium.close())
     const page = await (await chromium.newContext({ reducedMotion: 'reduce' })).newPage()
     page.setDefaultTimeout(60_000)

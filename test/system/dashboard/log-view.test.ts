@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
 
@@ -26,14 +26,14 @@ require('node:http').createServer((request, response) => {
 }
 
 describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let source: Repository
   let url: string
   let page: Page
   beforeAll(async () => {
-    dashboard = await openDashboard()
+    dashboard = await sharedDashboard()
     source = await repository(app)
-    const { client } = await dashboard.makeUser()
+    const { client } = dashboard
     const { id } = await client.projects.create({ body: { name: 'Shop' } })
     const deployment = await deployAndSettle(client, id, { name: 'shop', git_url: source.url })
     url = `${dashboard.server.url}/projects/${id}/deployments/${deployment.id}`
@@ -142,7 +142,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     await page.getByRole('link', { name: 'shop', exact: true }).click()
     await page.getByRole('link', { name: 'Logs' }).click()
     await line('no basket').waitFor()
-    const { client } = (await dashboard.signedIn()).api
+    const { client } = dashboard
     const [projectId = ''] = /proj_\w+/.exec(url) ?? []
     const commit = await source.commit({ 'build.js': "console.log('the second build')" })
     const second = await deployAndSettle(client, projectId, { name: 'shop', git_url: source.url })

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage, pagesOf } from '../../harness/dashboard/pages.ts'
 import { type Seeded, seed } from '../../harness/dashboard/seed.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
 import { problemsOfDialog, problemsOfPage, seriousViolations } from './accessibility.ts'
@@ -12,15 +12,15 @@ import { hostileApp } from './hostile-app.ts'
 if (chromiumPath === undefined) noChromium('the accessibility of every page, both themes, phones; a hostile app')
 
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let seeded: Seeded
   beforeAll(async () => {
-    dashboard = await openDashboard()
-    seeded = await seed(dashboard)
+    dashboard = await sharedDashboard()
+    seeded = await seed(dashboard.client, dashboard.server)
   })
   afterAll(async () => {
-    await seeded[Symbol.asyncDispose]()
-    await dashboard[Symbol.asyncDispose]()
+    await seeded?.[Symbol.asyncDispose]()
+    await dashboard?.[Symbol.asyncDispose]()
   })
 
   const open = (page: Page, path: string) => openPage(page, dashboard.server.url + path)

@@ -1,17 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { openDashboard } from '../../harness/dashboard.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
-import { replicatedApp } from '../../harness/replicas.ts'
+import { nodeApp, repository } from '../../harness/repository.ts'
 
 if (chromiumPath === undefined) noChromium('the processes of an app')
 
+const app = {
+  ...nodeApp('shop'),
+  'worker.js': "console.log('working'); setInterval(() => {}, 1000)",
+  Procfile: 'web: node server.js\nworker: node worker.js',
+}
+
 describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
   it('are listed with their instances, and scaled within the plan', async () => {
-    await using dashboard = await openDashboard()
-    await using source = await replicatedApp()
-    const { client } = await dashboard.makeUser()
+    await using dashboard = await sharedDashboard()
+    await using source = await repository(app)
+    const { client } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'starter' } })
     await deployAndSettle(client, project_id, { name: 'shop', git_url: source.url })
     const { apps } = await client.apps.list({ params: { project_id } })

@@ -2,9 +2,10 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Client } from '../../../server/src/contract/client.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { ownDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { Dashboard } from '../../harness/dashboard.ts'
+import type { TestDatabase } from '../../harness/database.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { serverProcess } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
@@ -28,8 +29,9 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
   let params: { readonly project_id: string; readonly app_id: string }
   const cleanup = new AsyncDisposableStack()
   beforeAll(async () => {
-    database = cleanup.use(await testDatabase())
-    dashboard = cleanup.use(await openDashboard({ DATABASE_URL: database.url }))
+    const own = cleanup.use(await ownDashboard())
+    dashboard = own
+    database = own.database
     const source = cleanup.use(await repository({ ...nodeApp('shop'), ...file }))
     client = (await dashboard.makeUser()).client
     const { id } = await client.projects.create({ body: { name: 'Shop' } })

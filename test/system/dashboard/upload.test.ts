@@ -2,7 +2,8 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Browser } from '../../harness/browser.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
+import { ownDashboard } from '../../harness/dashboard/of-run.ts'
+import type { Dashboard } from '../../harness/dashboard.ts'
 import { freePort } from '../../harness/ports.ts'
 import { type Relay, relay } from '../../harness/relay.ts'
 import { filesOnDisk } from '../../harness/storage.ts'
@@ -25,15 +26,15 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
   let network: (conditions: typeof slow) => Promise<void>
 
   beforeAll(async () => {
-    dashboard = await openDashboard()
+    dashboard = await ownDashboard()
     api = await dashboard.makeUser()
     projectId = (await api.client.projects.create({ body: { name: 'Films' } })).id
     const { hostname, port } = new URL(dashboard.server.url)
     connection = await relay({ host: hostname, port: Number(port) }, { host: hostname, port: await freePort() })
   })
   afterAll(async () => {
-    await connection[Symbol.asyncDispose]()
-    await dashboard[Symbol.asyncDispose]()
+    await connection?.[Symbol.asyncDispose]()
+    await dashboard?.[Symbol.asyncDispose]()
   })
 
   beforeEach(async () => {
