@@ -9,6 +9,7 @@ import type { TestDatabase } from '../../harness/database.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { serverProcess } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
+import { problemsOfDialog } from './accessibility.ts'
 
 if (chromiumPath === undefined) noChromium('schedules, one-off commands and terminals of an app')
 
@@ -200,6 +201,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await page.getByRole('button', { name: 'Ctrl+C' }).waitFor()
     await page.getByRole('row', { name: /sh running/ }).waitFor()
     expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+    expect(await problemsOfDialog(page)).toEqual([])
     await dashboard.server.kill()
     await page.getByText('The connection to the server was lost').waitFor()
     const port = new URL(dashboard.server.url).port
