@@ -88,7 +88,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     await dialog.getByRole('button', { name: 'Upload certificate' }).click()
     await page.getByRole('row', { name: /^www\.example\.org, \*\.example\.org / }).waitFor()
     await page.getByText('89 days left').last().waitFor()
-    expect(await dialog.count()).toBe(0)
+    await dialog.waitFor({ state: 'detached' })
     expect(await page.content()).not.toContain('PRIVATE KEY')
     await page.getByRole('button', { name: 'Actions for www.example.org' }).click()
     await page.getByRole('menuitem', { name: 'Remove' }).click()

@@ -29,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', { timeout: 120_000 
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('App').fill('shop')
     await dialog.getByLabel('From').selectOption('image')
-    expect(await dialog.getByLabel('Git repository').count()).toBe(0)
+    await dialog.getByLabel('Git repository').waitFor({ state: 'detached' })
     await dialog.getByLabel('Image', { exact: true }).fill('Registry.example/Shop')
     await dialog.getByRole('button', { name: 'Deploy' }).click()
     await dialog.getByText('must be in lower case').waitFor()

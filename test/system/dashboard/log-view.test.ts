@@ -116,14 +116,15 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     const before = await rows()
     await page.getByRole('button', { name: 'Wrap' }).click()
     await expect.poll(overflows).toBe(false)
-    expect(await rows()).toBeGreaterThan(before + 3)
+    await expect.poll(rows).toBeGreaterThan(before + 3)
     await expect.poll(scrollTop).toBeGreaterThan(100)
     // No row covers the next one.
-    const covered = await page.evaluate<number>(`(() => {
+    const covered = () =>
+      page.evaluate<number>(`(() => {
   const rows = [...document.querySelectorAll('[aria-label="Lines of the log"] > div > div')].map((row) => row.getBoundingClientRect())
   return rows.filter((row, index) => index > 0 && row.top < rows[index - 1].bottom - 1).length
 })()`)
-    expect(covered).toBe(0)
+    await expect.poll(covered).toBe(0)
   })
 
   it('takes the height of the window when asked', async () => {

@@ -87,10 +87,10 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await open(page, '/projects')
     await page.getByTitle('Dark').click()
     const scheme = () => page.evaluate<string>('getComputedStyle(document.documentElement).colorScheme')
-    expect(await scheme()).toBe('dark')
+    await expect.poll(scheme).toBe('dark')
     await page.reload()
     await page.getByRole('heading', { level: 1 }).waitFor()
-    expect(await scheme()).toBe('dark')
+    await expect.poll(scheme).toBe('dark')
     await context.close()
   })
 

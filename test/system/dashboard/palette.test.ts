@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
     await expect.poll(() => recipes.getAttribute('aria-selected')).toBe('true')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'recipes' }).waitFor()
-    expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
+    await expect.poll(() => page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
 
     await page.keyboard.press('Control+k')
     await page.keyboard.type('bakery stor')

@@ -76,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
 
     await page.getByRole('link', { name: 'nightly' }).click()
     await page.getByRole('heading', { level: 2, name: 'nightly' }).waitFor()
-    expect(await page.getByText(/^Jan 1, 20\d\d, 4:05/).count()).toBe(5)
+    await expect.poll(() => page.getByText(/^Jan 1, 20\d\d, 4:05/).count()).toBe(5)
     await database.query(
       `update schedules set next_at = date_trunc('milliseconds', clock_timestamp()) where name = 'nightly'`,
     )
@@ -162,7 +162,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await expect.poll(() => page.evaluate(colourOfGreen)).toBe('rgb(10, 200, 30)')
 
     await page.keyboard.press('Shift+Escape')
-    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('End the command')
+    await expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toBe('End the command')
     await page.getByRole('link', { name: 'Processes' }).click()
     await page.getByText('The command ends when you leave this page.').waitFor()
     await page.getByRole('button', { name: 'Cancel' }).click()

@@ -68,8 +68,8 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     await page.getByRole('button', { name: 'Cancel film.bin' }).waitFor({ state: 'detached' })
     await expect.poll(onDisk).toEqual([])
     expect(await files()).toEqual([])
-    expect(await page.getByText('film.bin').count()).toBe(0)
-    expect(await page.getByText('No file yet').isVisible()).toBe(true)
+    await expect.poll(() => page.getByText('film.bin').count()).toBe(0)
+    await page.getByText('No file yet').waitFor()
   })
 
   it('leaves nothing on the server when the connection is lost, reports it, and can be retried', async () => {
@@ -82,7 +82,7 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     await network(fast)
     await alert.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('link', { name: 'film.bin' }).waitFor()
-    expect(await alert.count()).toBe(0)
+    await alert.waitFor({ state: 'detached' })
     expect(await files()).toMatchObject([{ name: 'film.bin', size: file.buffer.length }])
     // The browser itself logs to the console that the server cannot be reached.
     expect(dashboard.pageErrors.filter(({ text }) => !text.includes('net::ERR_'))).toEqual([])
