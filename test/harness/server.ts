@@ -73,7 +73,8 @@ declare module 'vitest' {
  * Returns a new account on the server that all API tests of a run share; apps run in its memory. At other levels it starts a server.
  * A test that needs settings, the log, a restart, the operator's account or a server without other accounts calls `ownServer`.
  */
-export async function testServer(shared = inject('sharedServer')): Promise<TestServer> {
+export async function testServer(): Promise<TestServer> {
+  const shared = inject('sharedServer')
   if (shared === null) return ownServer()
   const database = await openTestDatabase(shared.databaseUrl)
   return account({ ...shared, database }, async (accounts) => {

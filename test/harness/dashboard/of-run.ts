@@ -1,10 +1,15 @@
-import type { Client } from '@fairlead/server/client'
+import { randomUUID } from 'node:crypto'
+import { type Client, createClient } from '@fairlead/server/client'
+import { pino } from 'pino'
 import { inject } from 'vitest'
-import type { Browser as SignedInBrowser } from '../browser.ts'
+import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createUsers } from '../../../server/src/accounts/users.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
+import { browser as fetchBrowser, type Browser as SignedInBrowser } from '../browser.ts'
 import { connectChromium } from '../chromium.ts'
 import { type Dashboard, openDashboard, type User, type Windows, windows } from '../dashboard.ts'
-import { type TestDatabase, testDatabase } from '../database.ts'
-import { type SharedServer, type TestServer, testServer } from '../server.ts'
+import { openTestDatabase, type TestDatabase, testDatabase } from '../database.ts'
+import type { SharedServer, TestServer } from '../server.ts'
 
 /** What a test of the dashboard needs: a server, a user, and windows of a browser. */
 export interface SharedDashboard extends Windows, AsyncDisposable {
@@ -24,23 +29,37 @@ export interface SharedDashboard extends Windows, AsyncDisposable {
  */
 export async function sharedDashboard(): Promise<SharedDashboard> {
   await using cleanup = new AsyncDisposableStack()
-  const shared = await part<SharedServer>('server')
-  const server = cleanup.use(await testServer(shared))
+  const { url, databaseUrl, dataDirectory } = await part<SharedServer>('server')
+  const database = cleanup.use(await openTestDatabase(databaseUrl))
   const chromium = await chromiumOfRun()
   cleanup.defer(() => chromium.close())
-  const { email, password, ...api } = await server.signIn()
-  const user = { email, password }
+  const { accountId, token } = await newAccount(databaseUrl)
+  const user = { email: `${randomUUID()}@example.com`, password: 'correct horse battery staple' }
+  const api = fetchBrowser(url)
+  await api.dashboard.setup.complete({ body: { token, ...user } })
   const owned = cleanup.move()
   return {
-    server,
-    dataDirectory: shared.dataDirectory,
-    database: server.database,
-    accountId: server.accountId,
+    server: { url, clientFor: (apiKey) => createClient({ baseUrl: `${url}/v1`, apiKey }) },
+    dataDirectory,
+    database,
+    accountId,
     user,
     api,
     client: api.client,
-    ...windows(chromium, server.url, user),
+    ...windows(chromium, url, user),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Creates an account, and the link by which its first user is made. The modules of a whole server take longer to load than a test. */
+async function newAccount(connectionString: string): Promise<{ accountId: string; token: string }> {
+  const handle = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
+  try {
+    const accounts = createAccounts({ database: handle.db })
+    const { id } = await accounts.create({ name: 'test', plan: 'enterprise' })
+    return { accountId: id, token: await createUsers({ database: handle.db }).createSetupLink(id) }
+  } finally {
+    await handle.close()
   }
 }
 
