@@ -19,7 +19,7 @@ const levels = [
   { name: 'api', isolate: false, globalSetup },
   { name: 'processes', globalSetup },
   // System tests wait for processes most of the time.
-  { name: 'system', globalSetup, maxWorkers: 3 },
+  { name: 'system', globalSetup: [...globalSetup, 'test/harness/dashboard/global-setup.ts'], maxWorkers: 3 },
   { name: 'long', globalSetup },
 ]
 

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 export const systemPackages = [
   { package: 'git', programs: ['git'], for: 'repositories' },
   { package: 'openssh-server', programs: ['sshd'], for: 'deploy keys' },
-  { package: 'chromium', programs: ['chromium'], for: 'the dashboard' },
+  { package: 'chromium-headless-shell', programs: ['chromium-headless-shell'], for: 'the dashboard' },
   { package: 'bubblewrap', programs: ['bwrap'], for: 'sandboxes' },
   { package: 'iproute2', programs: ['ip'], for: 'networks of apps' },
   { package: 'nftables', programs: ['nft'], for: 'networks of apps' },

@@ -21,7 +21,8 @@ const reportedFromMs = 50
 export const benchLogPage: Bench = async ({ signal, short }) => {
   const { steps } = short ? brief : full
   await using dashboard = await inTime('dashboard', signal, openDashboard())
-  const { path } = await inTime('app with a long log', signal, deployAppWithLongLog(dashboard))
+  const { client } = await inTime('user', signal, dashboard.makeUser())
+  const { path } = await inTime('app with a long log', signal, deployAppWithLongLog(client))
   signal.throwIfAborted()
   const { page } = await dashboard.signedIn()
   page.setDefaultTimeout(120_000)

@@ -1,10 +1,22 @@
 import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserServer, chromium, type Page } from 'playwright-core'
 
-/** The path of the installed Chromium; `undefined` when there is none. */
-export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-)
+/**
+ * The path of the installed Chromium; `undefined` when there is none. The headless shell comes first: a window of a whole Chromium
+ * costs three times its CPU time. `CHROMIUM` names another one.
+ */
+export const chromiumPath = [
+  process.env['CHROMIUM'] ?? '',
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+].find((path) => existsSync(path))
+
+const settings = (more: readonly string[]) => {
+  if (chromiumPath === undefined) throw new Error('no Chromium is installed: apt-get install chromium-headless-shell')
+  return { executablePath: chromiumPath, args: ['--no-sandbox', '--disable-dev-shm-usage', ...more] }
+}
 
 /**
  * Starts a headless Chromium, without its sandbox: that needs user namespaces, which containers often disallow.
@@ -12,9 +24,17 @@ export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '
  * @param more further arguments
  */
 export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
-  if (chromiumPath === undefined) throw new Error('no Chromium is installed: apt-get install chromium')
-  const args = ['--no-sandbox', '--disable-dev-shm-usage', ...more]
-  const browser = await chromium.launch({ executablePath: chromiumPath, args })
+  return patient(await chromium.launch(settings(more)))
+}
+
+/** Starts a Chromium for several processes, which connect to it. */
+export const launchChromiumServer = (): Promise<BrowserServer> =>
+  chromium.launchServer({ ...settings([]), host: '127.0.0.1' })
+
+/** Connects to that Chromium. It closes the windows of a process whose connection ends. */
+export const connectChromium = async (address: string): Promise<Browser> => patient(await chromium.connect(address))
+
+function patient(browser: Browser): Browser {
   const newContext = browser.newContext.bind(browser)
   browser.newContext = async (options) => (await newContext(options)).on('page', repeatGoto)
   return browser
@@ -57,5 +77,5 @@ export async function signInOn(page: Page, user: { readonly email: string; reado
 
 /** Reports which tests are skipped because there is no Chromium. */
 export function noChromium(skipped: string): void {
-  process.stderr.write(`SKIPPED, no Chromium is installed (apt-get install chromium): ${skipped}\n`)
+  process.stderr.write(`SKIPPED, no Chromium is installed (apt-get install chromium-headless-shell): ${skipped}\n`)
 }

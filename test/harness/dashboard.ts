@@ -5,7 +5,12 @@ import { launchChromium } from './chromium.ts'
 import { type ServerProcess, serverProcess } from './process.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-export const user = { email: 'operator@example.com', password: 'correct horse battery staple' }
+export const user: User = { email: 'operator@example.com', password: 'correct horse battery staple' }
+
+export interface User {
+  readonly email: string
+  readonly password: string
+}
 
 /** Something that a page must never do: log an error, break its content security policy, or contact another origin. */
 export interface PageError {
@@ -13,16 +18,11 @@ export interface PageError {
   readonly text: string
 }
 
-export interface Dashboard extends AsyncDisposable {
-  readonly server: ServerProcess
-  readonly dataDirectory: string
+/** The windows of a Chromium on the pages of a server. */
+export interface Windows {
   readonly chromium: Browser
   /** The errors of all pages so far. */
   readonly pageErrors: PageError[]
-  /** The setup link that the server logged at its first start. */
-  setupLink(): Promise<string>
-  /** Creates the first user by that link, through the API. */
-  makeUser(): Promise<SignedInBrowser>
   /** Opens a browser window without cookies. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>
   /** Opens a window in which the user is signed in, through the API, on pages of this origin; by default the server's. */
@@ -32,15 +32,30 @@ export interface Dashboard extends AsyncDisposable {
   ): Promise<{ context: BrowserContext; page: Page; api: SignedInBrowser }>
 }
 
-/** Starts a real server with a database of its own, and a Chromium. */
-export async function openDashboard(environment: Readonly<Record<string, string>> = {}): Promise<Dashboard> {
+export interface Dashboard extends Windows, AsyncDisposable {
+  readonly server: ServerProcess
+  readonly dataDirectory: string
+  /** The setup link that the server logged at its first start. */
+  setupLink(): Promise<string>
+  /** Creates the first user by that link, through the API. */
+  makeUser(): Promise<SignedInBrowser>
+}
+
+/**
+ * Starts a real server, with a database of its own unless the environment names one.
+ *
+ * @param open opens a Chromium, which is closed with the dashboard
+ */
+export async function openDashboard(
+  environment: Readonly<Record<string, string>> = {},
+  open: () => Promise<Browser> = launchChromium,
+): Promise<Dashboard> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const server = cleanup.use(await serverProcess(dataDirectory, environment))
-  const chromium = await launchChromium()
+  const chromium = await open()
   cleanup.defer(() => chromium.close())
-  const pageErrors: PageError[] = []
 
   const setupLink: Dashboard['setupLink'] = async () => {
     await server.waitForLog((line) => 'link' in line)
@@ -52,22 +67,31 @@ export async function openDashboard(environment: Readonly<Record<string, string>
     await browser.dashboard.setup.complete({ body: { token, ...user } })
     return browser
   }
-  const context: Dashboard['context'] = async (options) => {
-    const made = await chromium.newContext({ reducedMotion: 'reduce', ...options })
-    made.on('page', (page) => collectErrors(page, server.url, pageErrors))
-    return made
-  }
   const owned = cleanup.move()
   return {
     server,
     dataDirectory,
-    chromium,
-    pageErrors,
     setupLink,
     makeUser,
+    ...windows(chromium, server.url, user),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Opens windows of a Chromium on the pages of the server at this address, for this user. */
+export function windows(chromium: Browser, url: string, user: User): Windows {
+  const pageErrors: PageError[] = []
+  const context: Windows['context'] = async (options) => {
+    const made = await chromium.newContext({ reducedMotion: 'reduce', ...options })
+    made.on('page', (page) => collectErrors(page, url, pageErrors))
+    return made
+  }
+  return {
+    chromium,
+    pageErrors,
     context,
-    async signedIn(options, origin = server.url) {
-      const api = fetchBrowser(server.url)
+    async signedIn(options, origin = url) {
+      const api = fetchBrowser(url)
       await api.dashboard.session.create({ body: user })
       const [name = '', value = ''] = api.cookie().split('=')
       const { secret, device = '' } = api.kept()
@@ -83,7 +107,6 @@ export async function openDashboard(environment: Readonly<Record<string, string>
       const made = await context({ ...options, storageState })
       return { context: made, page: await made.newPage(), api }
     },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
 

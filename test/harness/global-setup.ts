@@ -89,12 +89,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
+export interface Shared {
+  readonly server: SharedServer
+  stop(): Promise<void>
+}
+
 /** Starts the server that all API tests share. */
-async function startShared(
+export async function startShared(
   cluster: { readonly host: string; readonly port: number; readonly user: string },
   directory: string,
   environment: Readonly<Record<string, string>>,
-): Promise<{ readonly server: SharedServer; stop(): Promise<void> }> {
+): Promise<Shared> {
   const name = 'fairlead_shared'
   const admin = new Client({ ...cluster, database: 'postgres' })
   await admin.connect()

@@ -1,5 +1,5 @@
+import type { Client } from '@fairlead/server/client'
 import type { Page } from 'playwright-core'
-import type { Dashboard } from '../dashboard.ts'
 import { deployAndSettle } from '../deployments.ts'
 import { repository } from '../repository.ts'
 
@@ -9,7 +9,9 @@ export const rowText = (number: number): string => `row ${number} of a long log`
 /** An app that writes 100,000 lines when it starts, and one more for each request to another path than `/`. */
 const loggingApp = {
   'package.json': JSON.stringify({ name: 'long-log', scripts: { start: 'node server.js' } }),
-  'server.js': `for (let n = 1; n <= ${longLog}; n += 1) console.log('row ' + n + ' of a long log')
+  'server.js': `const rows = []
+for (let n = 1; n <= ${longLog}; n += 1) rows.push('row ' + n + ' of a long log')
+console.log(rows.join('\\n'))
 require('node:http').createServer((request, response) => {
   if (request.url !== '/') console.log('request for ' + request.url)
   response.end()
@@ -17,10 +19,9 @@ require('node:http').createServer((request, response) => {
 `,
 }
 
-/** Creates the first user of the server and deploys an app whose log has 100,000 lines. */
-export async function deployAppWithLongLog(dashboard: Dashboard): Promise<{ url: string; path: string }> {
+/** Deploys an app whose log has 100,000 lines. */
+export async function deployAppWithLongLog(client: Client): Promise<{ url: string; path: string }> {
   await using source = await repository(loggingApp)
-  const { client } = await dashboard.makeUser()
   const project = await client.projects.create({ body: { name: 'Logs' } })
   const deployment = await deployAndSettle(client, project.id, { name: 'long-log', git_url: source.url })
   if (deployment.status !== 'running')

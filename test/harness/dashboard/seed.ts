@@ -1,8 +1,8 @@
 import type { Client } from '@fairlead/server/client'
-import type { Dashboard } from '../dashboard.ts'
 import { takenSnapshot, untilDatabase } from '../databases.ts'
 import { deployAndSettle } from '../deployments.ts'
 import { listening } from '../listening.ts'
+import type { ServerProcess } from '../process.ts'
 import { nodeApp, repository } from '../repository.ts'
 
 /** Data for every page, created through the API. */
@@ -17,10 +17,9 @@ export interface Seeded extends AsyncDisposable {
   readonly webhookId: string
 }
 
-export async function seed(dashboard: Dashboard): Promise<Seeded> {
+/** Makes it with this client of an account on this server. */
+export async function seed(client: Client, server: Pick<ServerProcess, 'clientFor'>): Promise<Seeded> {
   await using cleanup = new AsyncDisposableStack()
-  const { client } = await dashboard.makeUser()
-
   const shop = await client.projects.create({ body: { name: 'Shop', region: 'eu-north-1' } })
   await client.projects.create({ body: { name: 'Internal tools', region: 'eu-north-1' } })
   await client.projects.create({ body: { name: 'Website', region: 'eu-west-2' } })
@@ -58,7 +57,7 @@ export async function seed(dashboard: Dashboard): Promise<Seeded> {
   const failed = await deployAndSettle(client, project_id, { name: 'checkout', git_url: broken.url, branch: 'main' })
 
   await uploadFiles(client, project_id)
-  await createKeys(dashboard, client)
+  await createKeys(client, server)
   await untilDatabase(client, project_id, database.id)
   await takenSnapshot(client, project_id, database.id)
   await client.webhooks.test({ params: { id: webhook.id } })
@@ -89,14 +88,14 @@ async function uploadFiles(client: Client, project_id: string): Promise<void> {
 }
 
 /** Creates a key that has been used, one that has not, and one that is revoked. */
-async function createKeys(dashboard: Dashboard, client: Client): Promise<void> {
+async function createKeys(client: Client, server: Pick<ServerProcess, 'clientFor'>): Promise<void> {
   for (const [name, preset] of [
     ['GitHub Actions', 'deploy'],
     ['Status page', 'read'],
     ['Old laptop', 'full'],
   ] as const) {
     const { id, key } = await client.apiKeys.create({ body: { name, preset, expires_in_days: 90 } })
-    if (name === 'GitHub Actions') await dashboard.server.clientFor(key).projects.list({})
+    if (name === 'GitHub Actions') await server.clientFor(key).projects.list({})
     if (name === 'Old laptop') await client.apiKeys.delete({ params: { id } })
   }
 }

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { TestDatabase } from '../../harness/database.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { listening } from '../../harness/listening.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
@@ -22,7 +22,7 @@ require('node:http').createServer((request, response) => {
 
 describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', () => {
   let database: TestDatabase
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let source: Repository
   let projectId: string
   let running: { id: string; url: string }
@@ -33,10 +33,10 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
   let requests: string[]
 
   beforeAll(async () => {
-    database = await testDatabase()
-    dashboard = await openDashboard({ DATABASE_URL: database.url })
+    dashboard = await sharedDashboard()
+    database = dashboard.database
     source = await repository(app)
-    const { client } = await dashboard.makeUser()
+    const { client } = dashboard
     projectId = (await client.projects.create({ body: { name: 'Shop' } })).id
     running = await deployAndSettle(client, projectId, { name: 'old', git_url: source.url })
     failed = (await deployAndSettle(client, projectId, { name: 'old', git_url: source.url, branch: 'nowhere' })).id
@@ -48,9 +48,8 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     await addCopies(database, 'deployments', busy, copies)
   })
   afterAll(async () => {
-    await dashboard[Symbol.asyncDispose]()
-    await source[Symbol.asyncDispose]()
-    await database[Symbol.asyncDispose]()
+    await dashboard?.[Symbol.asyncDispose]()
+    await source?.[Symbol.asyncDispose]()
   })
   beforeEach(async () => {
     const opened = await dashboard.signedIn()
@@ -181,7 +180,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     await page.getByRole('button', { name: 'Delete app' }).click()
     await actions.waitFor({ state: 'detached' })
     await page.getByText('1 succeeded, 1 failed, 0 canceled or in progress').waitFor()
-    const rows = await database.query('select id from deployments')
+    const rows = await database.query('select id from deployments where project_id = $1', [projectId])
     expect(rows).toHaveLength(2)
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1')
   })
@@ -230,10 +229,10 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     const { context, page: webhook, api } = await dashboard.signedIn()
     const { id } = await api.client.webhooks.create({ body: { url: endpoint.url } })
     await api.client.webhooks.test({ params: { id } })
-    const [delivery] = await database.query<{ id: string }>('select id from deliveries')
-    await expect
-      .poll(() => database.query("select id from deliveries where status = 'succeeded'"), { timeout: 30_000 })
-      .toHaveLength(1)
+    const deliveries = () =>
+      database.query<{ id: string; status: string }>('select id, status from deliveries where webhook_id = $1', [id])
+    const [delivery] = await deliveries()
+    await expect.poll(async () => (await deliveries()).map(({ status }) => status)).toEqual(['succeeded'])
     await addCopies(
       database,
       'deliveries',

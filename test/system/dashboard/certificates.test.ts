@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { uploadOf } from '../../harness/certificates.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { TestDatabase } from '../../harness/database.ts'
 import { problemsOfDialog, problemsOfPage } from './accessibility.ts'
 
 if (chromiumPath === undefined) noChromium('the certificates of an account')
@@ -16,36 +16,42 @@ const failure = { code: 'caa', message: 'A CAA record of the name allows other c
 
 describe.skipIf(chromiumPath === undefined)('the certificates of an account', { timeout: 120_000 }, () => {
   let database: TestDatabase
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let client: Client
   let projectId: string
   let appId: string
   beforeAll(async () => {
-    database = await testDatabase()
-    dashboard = await openDashboard({ DATABASE_URL: database.url })
-    client = (await dashboard.makeUser()).client
+    dashboard = await sharedDashboard()
+    database = dashboard.database
+    client = dashboard.client
     projectId = (await client.projects.create({ body: { name: 'Shop' } })).id
     const git_url = 'https://git.example.com/team/shop.git'
     await client.deployments.create({ params: { project_id: projectId }, body: { name: 'shop', git_url } })
     appId = (await client.apps.list({ params: { project_id: projectId } })).apps[0]?.id ?? ''
   })
-  afterAll(async () => {
-    await dashboard?.[Symbol.asyncDispose]()
-    await database?.[Symbol.asyncDispose]()
-  })
+  afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
   /** Adds a certificate as one that the server has obtained a month ago; with failures, its renewals have failed. */
   const obtained = (name: string, { days = 60, failures = 0 } = {}) =>
     database.query(
       `insert into certificates (id, account_id, project_id, app_id, names, source, chain, private_key, issuer, serial,
          not_before, expires_at, attempted_at, next_attempt_at, attempts, failure, alerted_at)
-       select $1, id, $2, $3, array[$4], 'automatic', 'a chain', 'sealed', 'Test Authority', '01AB', now() - interval '30 days',
+       values ($1, $8, $2, $3, array[$4], 'automatic', 'a chain', 'sealed', 'Test Authority', '01AB', now() - interval '30 days',
          now() + make_interval(days => $5, hours => 1), now() - interval '2 hours', now() + interval '3 days', $6, $7,
-         case when $6 > 1 then now() end from accounts where operator`,
-      [newId('certificate'), projectId, appId, name, days, failures, failures > 0 ? JSON.stringify(failure) : null],
+         case when $6 > 1 then now() end)`,
+      [
+        newId('certificate'),
+        projectId,
+        appId,
+        name,
+        days,
+        failures,
+        failures > 0 ? JSON.stringify(failure) : null,
+        dashboard.accountId,
+      ],
     )
   const open = (page: Page, at: string) => openPage(page, dashboard.server.url + at)
-  const signedIn = async (options: Parameters<Dashboard['signedIn']>[0] = {}) => {
+  const signedIn = async (options: Parameters<SharedDashboard['signedIn']>[0] = {}) => {
     const { context, page } = await dashboard.signedIn(options)
     page.setDefaultTimeout(60_000)
     return { page, [Symbol.asyncDispose]: () => context.close() }
@@ -82,7 +88,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     await dialog.getByRole('button', { name: 'Upload certificate' }).click()
     await page.getByRole('row', { name: /^www\.example\.org, \*\.example\.org / }).waitFor()
     await page.getByText('89 days left').last().waitFor()
-    expect(await dialog.count()).toBe(0)
+    await dialog.waitFor({ state: 'detached' })
     expect(await page.content()).not.toContain('PRIVATE KEY')
     await page.getByRole('button', { name: 'Actions for www.example.org' }).click()
     await page.getByRole('menuitem', { name: 'Remove' }).click()

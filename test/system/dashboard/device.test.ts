@@ -2,15 +2,14 @@ import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium, signInOn } from '../../harness/chromium.ts'
-import { type Dashboard, openDashboard, user } from '../../harness/dashboard.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 
 if (chromiumPath === undefined) noChromium('the page that approves a login')
 
 describe.skipIf(chromiumPath === undefined)('the page that approves a login', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   beforeAll(async () => {
-    dashboard = await openDashboard()
-    await dashboard.makeUser()
+    dashboard = await sharedDashboard()
   })
   afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
@@ -28,7 +27,7 @@ describe.skipIf(chromiumPath === undefined)('the page that approves a login', ()
     const page = await context.newPage()
     const login = await begin('workbench')
     await page.goto(login['verification_uri_complete'] ?? '')
-    await signInOn(page, user)
+    await signInOn(page, dashboard.user)
     await heading(page, 'Approve a login?')
     await page.getByText(login['user_code'] ?? 'no code', { exact: true }).waitFor()
     await page.getByText('workbench', { exact: true }).waitFor()

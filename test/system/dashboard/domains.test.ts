@@ -3,9 +3,10 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { ownDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { Dashboard } from '../../harness/dashboard.ts'
+import type { TestDatabase } from '../../harness/database.ts'
 import { freePort } from '../../harness/ports.ts'
 import { problemsOfDialog, problemsOfPage } from './accessibility.ts'
 
@@ -20,12 +21,12 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
   let params: { readonly project_id: string; readonly app_id: string }
   let path: string
   beforeAll(async () => {
-    database = await testDatabase()
-    dashboard = await openDashboard({
-      DATABASE_URL: database.url,
+    const own = await ownDashboard({
       FAIRLEAD_APPS_DOMAIN: 'apps.example.net',
       FAIRLEAD_GATEWAY_PORT: String(await freePort()),
     })
+    dashboard = own
+    database = own.database
     client = (await dashboard.makeUser()).client
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'enterprise' } })
     await client.deployments.create({
@@ -36,10 +37,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     params = { project_id, app_id: app?.id ?? '' }
     path = `/projects/${project_id}/apps/${params.app_id}/domains`
   })
-  afterAll(async () => {
-    await dashboard?.[Symbol.asyncDispose]()
-    await database?.[Symbol.asyncDispose]()
-  })
+  afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
   const open = (page: Page, at: string) => openPage(page, dashboard.server.url + at)
   const signedIn = async (options: Parameters<Dashboard['signedIn']>[0] = {}) => {
@@ -222,8 +220,8 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
 })
 
 it.skipIf(chromiumPath === undefined)('a server without a domain says what its operator must set', async () => {
-  await using dashboard = await openDashboard()
-  const { client } = await dashboard.makeUser()
+  await using dashboard = await sharedDashboard()
+  const { client } = dashboard
   const { id: project_id } = await client.projects.create({ body: { name: 'Shop' } })
   const git_url = 'https://git.example.com/team/shop.git'
   await client.deployments.create({ params: { project_id }, body: { name: 'shop', git_url } })

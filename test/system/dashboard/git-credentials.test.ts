@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { openDashboard } from '../../harness/dashboard.ts'
 
 if (chromiumPath === undefined) noChromium('the settings of an app')
 
 describe.skipIf(chromiumPath === undefined)('the settings of an app', () => {
   it('are its name, and a deploy key, whose public part is shown, or a token, which is not', async () => {
-    await using dashboard = await openDashboard()
-    const { client } = await dashboard.makeUser()
+    await using dashboard = await sharedDashboard()
+    const { client } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop' } })
     const git_url = 'https://git.example.com/team/shop.git'
     await client.deployments.create({ params: { project_id }, body: { name: 'shop', git_url } })

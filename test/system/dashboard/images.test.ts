@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { chromiumPath, launchChromium, noChromium, signInOn } from '../../harness/chromium.ts'
+import { chromiumPath, noChromium, signInOn } from '../../harness/chromium.ts'
+import { chromiumOfRun } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
 import { serverWithImages } from '../../harness/image-server.ts'
 import { digestOf } from '../../harness/runtimes/example-images.ts'
@@ -14,7 +15,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', { timeout: 120_000 
     const given = cleanup.use(await serverWithImages())
     given.registry.commands.set(digestOf('1'), ['node', 'app.js', 'listens'])
     given.registry.tags.set(image, digestOf('1'))
-    const chromium = await launchChromium()
+    const chromium = await chromiumOfRun()
     cleanup.defer(() => chromium.close())
     const page = await (await chromium.newContext({ reducedMotion: 'reduce' })).newPage()
     page.setDefaultTimeout(60_000)
@@ -28,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', { timeout: 120_000 
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('App').fill('shop')
     await dialog.getByLabel('From').selectOption('image')
-    expect(await dialog.getByLabel('Git repository').count()).toBe(0)
+    await dialog.getByLabel('Git repository').waitFor({ state: 'detached' })
     await dialog.getByLabel('Image', { exact: true }).fill('Registry.example/Shop')
     await dialog.getByRole('button', { name: 'Deploy' }).click()
     await dialog.getByText('must be in lower case').waitFor()

@@ -1,20 +1,19 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard, user } from '../../harness/dashboard.ts'
 import { freePort } from '../../harness/ports.ts'
 import { relay } from '../../harness/relay.ts'
 
 if (chromiumPath === undefined) noChromium('what was typed, the focus, and a server that is away')
 
 describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let projectId: string
   beforeAll(async () => {
-    dashboard = await openDashboard()
-    const { client } = await dashboard.makeUser()
-    projectId = (await client.projects.create({ body: { name: 'Shop' } })).id
+    dashboard = await sharedDashboard()
+    projectId = (await dashboard.client.projects.create({ body: { name: 'Shop' } })).id
   })
   afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
@@ -43,13 +42,13 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
   it('keeps what was typed when the session ends, and goes on after a sign-in', async () => {
     const { context, page, api } = await dashboard.signedIn()
     await openPage(page, url('/projects'))
-    await page.getByText(user.email).waitFor()
+    await page.getByText(dashboard.user.email).waitFor()
     await page.getByRole('button', { name: 'New project' }).click()
     await page.getByLabel('Name').fill('Typed before')
     await api.dashboard.session.delete()
     const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
     await dialog.waitFor()
-    await dialog.getByLabel('Password').fill(user.password)
+    await dialog.getByLabel('Password').fill(dashboard.user.password)
     await dialog.getByRole('button', { name: 'Sign in' }).click()
     await dialog.waitFor({ state: 'detached' })
     expect(await page.getByLabel('Name').inputValue()).toBe('Typed before')

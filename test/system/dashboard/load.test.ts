@@ -1,10 +1,9 @@
 import type { Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage, pagesOf } from '../../harness/dashboard/pages.ts'
 import { type Seeded, seed } from '../../harness/dashboard/seed.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { addCopies } from './many.ts'
 
 if (chromiumPath === undefined) noChromium('the requests of pages with hundreds of projects')
@@ -12,19 +11,16 @@ if (chromiumPath === undefined) noChromium('the requests of pages with hundreds 
 const mostRequests = 6
 
 describe.skipIf(chromiumPath === undefined)('the dashboard of 303 projects and 520 deployments', () => {
-  let database: TestDatabase
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let seeded: Seeded
   beforeAll(async () => {
-    database = await testDatabase()
-    dashboard = await openDashboard({ DATABASE_URL: database.url })
-    seeded = await seed(dashboard)
-    await fill(database, seeded)
+    dashboard = await sharedDashboard()
+    seeded = await seed(dashboard.client, dashboard.server)
+    await fill(dashboard, seeded)
   })
   afterAll(async () => {
     await seeded?.[Symbol.asyncDispose]()
     await dashboard?.[Symbol.asyncDispose]()
-    await database?.[Symbol.asyncDispose]()
   })
 
   const url = (path: string) => dashboard.server.url + path
@@ -106,8 +102,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard of 303 projects and 5
 })
 
 /** Fills the account up to 303 projects, and a project of it up to 520 deployments. */
-async function fill(database: TestDatabase, { projectId, failedId }: Seeded): Promise<void> {
-  const count = async (table: 'projects' | 'deployments') => (await database.query(`select id from ${table}`)).length
+async function fill({ database, accountId }: SharedDashboard, { projectId, failedId }: Seeded): Promise<void> {
+  const count = async (table: 'projects' | 'deployments') =>
+    (await database.query(`select id from ${table} where account_id = $1`, [accountId])).length
   const projects = 303 - (await count('projects'))
   await addCopies(
     database,
@@ -117,7 +114,8 @@ async function fill(database: TestDatabase, { projectId, failedId }: Seeded): Pr
   )
   const deployments = 520 - (await count('deployments'))
   const [{ most } = { most: 0 }] = await database.query<{ most: number }>(
-    'select max(generation) as most from deployments',
+    'select max(generation) as most from deployments where account_id = $1',
+    [accountId],
   )
   const copies = Array.from({ length: deployments }, (_, index) => ({ generation: Number(most) + index + 1 }))
   await addCopies(database, 'deployments', failedId, copies)

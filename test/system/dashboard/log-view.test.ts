@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
 
@@ -26,14 +26,14 @@ require('node:http').createServer((request, response) => {
 }
 
 describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let source: Repository
   let url: string
   let page: Page
   beforeAll(async () => {
-    dashboard = await openDashboard()
+    dashboard = await sharedDashboard()
     source = await repository(app)
-    const { client } = await dashboard.makeUser()
+    const { client } = dashboard
     const { id } = await client.projects.create({ body: { name: 'Shop' } })
     const deployment = await deployAndSettle(client, id, { name: 'shop', git_url: source.url })
     url = `${dashboard.server.url}/projects/${id}/deployments/${deployment.id}`
@@ -116,14 +116,15 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     const before = await rows()
     await page.getByRole('button', { name: 'Wrap' }).click()
     await expect.poll(overflows).toBe(false)
-    expect(await rows()).toBeGreaterThan(before + 3)
+    await expect.poll(rows).toBeGreaterThan(before + 3)
     await expect.poll(scrollTop).toBeGreaterThan(100)
     // No row covers the next one.
-    const covered = await page.evaluate<number>(`(() => {
+    const covered = () =>
+      page.evaluate<number>(`(() => {
   const rows = [...document.querySelectorAll('[aria-label="Lines of the log"] > div > div')].map((row) => row.getBoundingClientRect())
   return rows.filter((row, index) => index > 0 && row.top < rows[index - 1].bottom - 1).length
 })()`)
-    expect(covered).toBe(0)
+    await expect.poll(covered).toBe(0)
   })
 
   it('takes the height of the window when asked', async () => {
@@ -142,7 +143,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     await page.getByRole('link', { name: 'shop', exact: true }).click()
     await page.getByRole('link', { name: 'Logs' }).click()
     await line('no basket').waitFor()
-    const { client } = (await dashboard.signedIn()).api
+    const { client } = dashboard
     const [projectId = ''] = /proj_\w+/.exec(url) ?? []
     const commit = await source.commit({ 'build.js': "console.log('the second build')" })
     const second = await deployAndSettle(client, projectId, { name: 'shop', git_url: source.url })

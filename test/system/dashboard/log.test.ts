@@ -11,7 +11,7 @@ import {
   scrollTo,
   watchTasks,
 } from '../../harness/dashboard/long-log.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 
 if (chromiumPath === undefined) noChromium('a log of 100,000 lines')
 
@@ -19,13 +19,13 @@ if (chromiumPath === undefined) noChromium('a log of 100,000 lines')
 const maxDrawn = 150
 
 describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let app: Awaited<ReturnType<typeof deployAppWithLongLog>>
   beforeAll(async () => {
-    dashboard = await openDashboard()
-    app = await deployAppWithLongLog(dashboard)
+    dashboard = await sharedDashboard()
+    app = await deployAppWithLongLog(dashboard.client)
   })
-  afterAll(() => dashboard[Symbol.asyncDispose]())
+  afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
   it('is scrolled, searched and followed with few rows in the document and no long task', async () => {
     const { context, page } = await dashboard.signedIn()

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { openDashboard } from '../../harness/dashboard.ts'
-import { testDatabase } from '../../harness/database.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 
@@ -22,10 +21,9 @@ const busy = `
 
 describe.skipIf(chromiumPath === undefined)('the metrics of an app', () => {
   it('are charts with their numbers in words, for an hour, a day and a week', async () => {
-    await using database = await testDatabase()
-    await using dashboard = await openDashboard({ DATABASE_URL: database.url })
+    await using dashboard = await sharedDashboard()
     await using source = await repository(nodeApp('here'))
-    const { client } = await dashboard.makeUser()
+    const { client, database } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'starter' } })
     await deployAndSettle(client, project_id, { name: 'shop', git_url: source.url })
     const { apps } = await client.apps.list({ params: { project_id } })

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage, pagesOf } from '../../harness/dashboard/pages.ts'
 import { type Seeded, seed } from '../../harness/dashboard/seed.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
 import { problemsOfDialog, problemsOfPage, seriousViolations } from './accessibility.ts'
@@ -12,15 +12,15 @@ import { hostileApp } from './hostile-app.ts'
 if (chromiumPath === undefined) noChromium('the accessibility of every page, both themes, phones; a hostile app')
 
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let seeded: Seeded
   beforeAll(async () => {
-    dashboard = await openDashboard()
-    seeded = await seed(dashboard)
+    dashboard = await sharedDashboard()
+    seeded = await seed(dashboard.client, dashboard.server)
   })
   afterAll(async () => {
-    await seeded[Symbol.asyncDispose]()
-    await dashboard[Symbol.asyncDispose]()
+    await seeded?.[Symbol.asyncDispose]()
+    await dashboard?.[Symbol.asyncDispose]()
   })
 
   const open = (page: Page, path: string) => openPage(page, dashboard.server.url + path)
@@ -69,13 +69,6 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await page.keyboard.press('Control+k')
     await page.getByRole('option', { name: /^storefront/ }).waitFor()
     await check('palette')
-    await open(page, `/projects/${seeded.projectId}/apps/${seeded.appId}/run`)
-    await page.getByLabel('Kind').selectOption('terminal')
-    await page.getByRole('button', { name: 'Run', exact: true }).click()
-    await page.getByRole('region', { name: 'Terminal' }).waitFor()
-    await check('terminal')
-    await page.getByRole('button', { name: 'End the command' }).click()
-    await page.getByText('You have ended it.').waitFor()
     await open(page, `/webhooks/${seeded.webhookId}`)
     await page.getByRole('button', { name: 'ping' }).click()
     await page.getByText('Attempt 1').waitFor()
@@ -94,10 +87,10 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await open(page, '/projects')
     await page.getByTitle('Dark').click()
     const scheme = () => page.evaluate<string>('getComputedStyle(document.documentElement).colorScheme')
-    expect(await scheme()).toBe('dark')
+    await expect.poll(scheme).toBe('dark')
     await page.reload()
     await page.getByRole('heading', { level: 1 }).waitFor()
-    expect(await scheme()).toBe('dark')
+    await expect.poll(scheme).toBe('dark')
     await context.close()
   })
 

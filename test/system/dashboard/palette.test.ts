@@ -2,33 +2,28 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { ownDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
-import { untilDatabase } from '../../harness/databases.ts'
+import type { Dashboard } from '../../harness/dashboard.ts'
 
 if (chromiumPath === undefined) noChromium('the palette, usage and plans')
 
 describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
-  let database: TestDatabase
   let dashboard: Dashboard
   let oldest = ''
   const cleanup = new AsyncDisposableStack()
   beforeAll(async () => {
-    database = cleanup.use(await testDatabase())
-    dashboard = cleanup.use(
-      await openDashboard({
-        DATABASE_URL: database.url,
-        FAIRLEAD_REGIONS: 'eu-1,us-2',
-        FAIRLEAD_DEFAULT_REGION: 'us-2',
-      }),
-    )
+    const own = cleanup.use(await ownDashboard({ FAIRLEAD_REGIONS: 'eu-1,us-2', FAIRLEAD_DEFAULT_REGION: 'us-2' }))
+    dashboard = own
+    const { database } = own
     const { client } = await dashboard.makeUser()
     oldest = (await client.projects.create({ body: { name: 'Bakery' } })).id
-    const recipes = { name: 'recipes', plan: 'free' }
-    const { id } = await client.databases.create({ params: { project_id: oldest }, body: recipes })
-    // A database that is provisioned may interrupt the browser's requests.
-    await untilDatabase(client, oldest, id)
+    // No test connects to it.
+    await database.query(
+      `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status, available_at)
+       values ($1, $2, 'recipes', 'free', 'external', '17', '127.0.0.1', 5432, '', 'available', now())`,
+      [newId('database'), oldest],
+    )
     // In place of hours of use.
     await database.query(
       `insert into projects (id, account_id, name, region, plan, status)
@@ -67,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
     await expect.poll(() => recipes.getAttribute('aria-selected')).toBe('true')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'recipes' }).waitFor()
-    expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
+    await expect.poll(() => page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
 
     await page.keyboard.press('Control+k')
     await page.keyboard.type('bakery stor')

@@ -1,17 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { openDashboard } from '../../harness/dashboard.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
-import { replicatedApp } from '../../harness/replicas.ts'
+import { nodeApp, repository } from '../../harness/repository.ts'
 
 if (chromiumPath === undefined) noChromium('the processes of an app')
 
+const app = {
+  ...nodeApp('shop'),
+  'worker.js': "console.log('working'); setInterval(() => {}, 1000)",
+  Procfile: 'web: node server.js\nworker: node worker.js',
+}
+
 describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
   it('are listed with their instances, and scaled within the plan', async () => {
-    await using dashboard = await openDashboard()
-    await using source = await replicatedApp()
-    const { client } = await dashboard.makeUser()
+    await using dashboard = await sharedDashboard()
+    await using source = await repository(app)
+    const { client } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'starter' } })
     await deployAndSettle(client, project_id, { name: 'shop', git_url: source.url })
     const { apps } = await client.apps.list({ params: { project_id } })
@@ -31,8 +37,7 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
 
     await page.getByRole('link', { name: 'Overview' }).last().click()
     const facts = page.getByRole('region', { name: 'Processes' })
-    await facts.getByText('1 of 1 running').first().waitFor()
-    expect(await facts.getByText('1 of 1 running').count()).toBe(2)
+    await expect.poll(() => facts.getByText('1 of 1 running').count()).toBe(2)
     await page
       .getByRole('region', { name: 'App', exact: true })
       .getByRole('link', { name: apps[0]?.url ?? '' })
@@ -45,11 +50,12 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     await lines.getByText('worker.1', { exact: true }).waitFor()
     expect(await page.getByLabel('Process').count()).toBe(0)
     await page.getByRole('tab', { name: 'Runtime' }).click()
-    expect(await page.getByLabel('Process').getByRole('option').allTextContents()).toEqual(['All processes', 'worker'])
+    const processes = () => page.getByLabel('Process').getByRole('option').allTextContents()
+    await expect.poll(processes).toEqual(['All processes', 'worker'])
     await page.getByLabel('Process').selectOption('worker')
     await lines.getByText('working', { exact: true }).waitFor()
     await page.getByRole('link', { name: /^Link to line/ }).click()
-    expect(page.url()).toMatch(/#dep_\w+-worker\.1-\d+$/)
+    await page.waitForURL(/#dep_\w+-worker\.1-\d+$/)
     await page.locator('[aria-current=location]').getByText('working').waitFor()
     await context.close()
   })

@@ -2,12 +2,14 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Client } from '../../../server/src/contract/client.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
+import { ownDashboard } from '../../harness/dashboard/of-run.ts'
 import { openPage } from '../../harness/dashboard/pages.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { Dashboard } from '../../harness/dashboard.ts'
+import type { TestDatabase } from '../../harness/database.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { serverProcess } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
+import { problemsOfDialog } from './accessibility.ts'
 
 if (chromiumPath === undefined) noChromium('schedules, one-off commands and terminals of an app')
 
@@ -28,8 +30,9 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
   let params: { readonly project_id: string; readonly app_id: string }
   const cleanup = new AsyncDisposableStack()
   beforeAll(async () => {
-    database = cleanup.use(await testDatabase())
-    dashboard = cleanup.use(await openDashboard({ DATABASE_URL: database.url }))
+    const own = cleanup.use(await ownDashboard())
+    dashboard = own
+    database = own.database
     const source = cleanup.use(await repository({ ...nodeApp('shop'), ...file }))
     client = (await dashboard.makeUser()).client
     const { id } = await client.projects.create({ body: { name: 'Shop' } })
@@ -73,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
 
     await page.getByRole('link', { name: 'nightly' }).click()
     await page.getByRole('heading', { level: 2, name: 'nightly' }).waitFor()
-    expect(await page.getByText(/^Jan 1, 20\d\d, 4:05/).count()).toBe(5)
+    await expect.poll(() => page.getByText(/^Jan 1, 20\d\d, 4:05/).count()).toBe(5)
     await database.query(
       `update schedules set next_at = date_trunc('milliseconds', clock_timestamp()) where name = 'nightly'`,
     )
@@ -159,7 +162,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await expect.poll(() => page.evaluate(colourOfGreen)).toBe('rgb(10, 200, 30)')
 
     await page.keyboard.press('Shift+Escape')
-    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('End the command')
+    await expect.poll(() => page.evaluate<string>('document.activeElement.textContent')).toBe('End the command')
     await page.getByRole('link', { name: 'Processes' }).click()
     await page.getByText('The command ends when you leave this page.').waitFor()
     await page.getByRole('button', { name: 'Cancel' }).click()
@@ -198,6 +201,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await page.getByRole('button', { name: 'Ctrl+C' }).waitFor()
     await page.getByRole('row', { name: /sh running/ }).waitFor()
     expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+    expect(await problemsOfDialog(page)).toEqual([])
     await dashboard.server.kill()
     await page.getByText('The connection to the server was lost').waitFor()
     const port = new URL(dashboard.server.url).port

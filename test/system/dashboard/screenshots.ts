@@ -62,7 +62,7 @@ await setup.getByLabel('Password').waitFor()
 await take(setup, 'setup')
 await unknown.close()
 
-await using seeded = await seed(dashboard)
+await using seeded = await seed((await dashboard.makeUser()).client, dashboard.server)
 for (const { file, name, options = desktop, act } of pictures) {
   const { context, page } = await dashboard.signedIn(options)
   page.setDefaultTimeout(60_000)

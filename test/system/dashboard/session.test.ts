@@ -1,22 +1,21 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
-import { type Dashboard, openDashboard, user } from '../../harness/dashboard.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 
 if (chromiumPath === undefined) noChromium('the session of several tabs')
 
 describe.skipIf(chromiumPath === undefined)('the session of a browser', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   beforeAll(async () => {
-    dashboard = await openDashboard()
-    await dashboard.makeUser()
+    dashboard = await sharedDashboard()
   })
   afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
   const url = (path: string) => dashboard.server.url + path
   const signIn = async (page: Page) => {
-    await page.getByLabel('E-mail').fill(user.email)
-    await page.getByLabel('Password').fill(user.password)
+    await page.getByLabel('E-mail').fill(dashboard.user.email)
+    await page.getByLabel('Password').fill(dashboard.user.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
   }
   const sessions = (page: Page) => page.getByText('this session').waitFor()

@@ -2,7 +2,8 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Browser } from '../../harness/browser.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
-import { type Dashboard, openDashboard } from '../../harness/dashboard.ts'
+import { ownDashboard } from '../../harness/dashboard/of-run.ts'
+import type { Dashboard } from '../../harness/dashboard.ts'
 import { freePort } from '../../harness/ports.ts'
 import { type Relay, relay } from '../../harness/relay.ts'
 import { filesOnDisk } from '../../harness/storage.ts'
@@ -25,15 +26,15 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
   let network: (conditions: typeof slow) => Promise<void>
 
   beforeAll(async () => {
-    dashboard = await openDashboard()
+    dashboard = await ownDashboard()
     api = await dashboard.makeUser()
     projectId = (await api.client.projects.create({ body: { name: 'Films' } })).id
     const { hostname, port } = new URL(dashboard.server.url)
     connection = await relay({ host: hostname, port: Number(port) }, { host: hostname, port: await freePort() })
   })
   afterAll(async () => {
-    await connection[Symbol.asyncDispose]()
-    await dashboard[Symbol.asyncDispose]()
+    await connection?.[Symbol.asyncDispose]()
+    await dashboard?.[Symbol.asyncDispose]()
   })
 
   beforeEach(async () => {
@@ -67,8 +68,8 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     await page.getByRole('button', { name: 'Cancel film.bin' }).waitFor({ state: 'detached' })
     await expect.poll(onDisk).toEqual([])
     expect(await files()).toEqual([])
-    expect(await page.getByText('film.bin').count()).toBe(0)
-    expect(await page.getByText('No file yet').isVisible()).toBe(true)
+    await expect.poll(() => page.getByText('film.bin').count()).toBe(0)
+    await page.getByText('No file yet').waitFor()
   })
 
   it('leaves nothing on the server when the connection is lost, reports it, and can be retried', async () => {
@@ -81,7 +82,7 @@ describe.skipIf(chromiumPath === undefined)('an upload', () => {
     await network(fast)
     await alert.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('link', { name: 'film.bin' }).waitFor()
-    expect(await alert.count()).toBe(0)
+    await alert.waitFor({ state: 'detached' })
     expect(await files()).toMatchObject([{ name: 'film.bin', size: file.buffer.length }])
     // The browser itself logs to the console that the server cannot be reached.
     expect(dashboard.pageErrors.filter(({ text }) => !text.includes('net::ERR_'))).toEqual([])

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import { type Client, createClient } from '@fairlead/server/client'
+import { pino } from 'pino'
+import { inject } from 'vitest'
+import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createUsers } from '../../../server/src/accounts/users.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
+import { browser as fetchBrowser, type Browser as SignedInBrowser } from '../browser.ts'
+import { connectChromium } from '../chromium.ts'
+import { type Dashboard, openDashboard, type User, type Windows, windows } from '../dashboard.ts'
+import { openTestDatabase, type TestDatabase, testDatabase } from '../database.ts'
+import type { SharedServer, TestServer } from '../server.ts'
+
+/** What a test of the dashboard needs: a server, a user, and windows of a browser. */
+export interface SharedDashboard extends Windows, AsyncDisposable {
+  readonly server: Pick<TestServer, 'url' | 'clientFor'>
+  readonly dataDirectory: string
+  readonly database: TestDatabase
+  readonly accountId: string
+  readonly user: User
+  /** The user's browser. */
+  readonly api: SignedInBrowser
+  readonly client: Client
+}
+
+/**
+ * Returns a new account with a user on the server that all dashboard tests of a run share, and the Chromium of the run. The apps
+ * of that server run in its memory: a deployment costs no process, and has no terminal.
+ */
+export async function sharedDashboard(): Promise<SharedDashboard> {
+  await using cleanup = new AsyncDisposableStack()
+  const { url, databaseUrl, dataDirectory } = await part<SharedServer>('server')
+  const database = cleanup.use(await openTestDatabase(databaseUrl))
+  const chromium = await chromiumOfRun()
+  cleanup.defer(() => chromium.close())
+  const { accountId, token } = await newAccount(databaseUrl)
+  const user = { email: `${randomUUID()}@example.com`, password: 'correct horse battery staple' }
+  const api = fetchBrowser(url)
+  await api.dashboard.setup.complete({ body: { token, ...user } })
+  const owned = cleanup.move()
+  return {
+    server: { url, clientFor: (apiKey) => createClient({ baseUrl: `${url}/v1`, apiKey }) },
+    dataDirectory,
+    database,
+    accountId,
+    user,
+    api,
+    client: api.client,
+    ...windows(chromium, url, user),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Creates an account, and the link by which its first user is made. The modules of a whole server take longer to load than a test. */
+async function newAccount(connectionString: string): Promise<{ accountId: string; token: string }> {
+  const handle = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
+  try {
+    const accounts = createAccounts({ database: handle.db })
+    const { id } = await accounts.create({ name: 'test', plan: 'enterprise' })
+    return { accountId: id, token: await createUsers({ database: handle.db }).createSetupLink(id) }
+  } finally {
+    await handle.close()
+  }
+}
+
+/**
+ * Starts a server for a test that needs its settings, its log, its end, or real apps. Its database is in the cluster of the run,
+ * which saves making a cluster.
+ */
+export async function ownDashboard(
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Dashboard & { readonly database: TestDatabase }> {
+  await using cleanup = new AsyncDisposableStack()
+  const database = cleanup.use(await testDatabase())
+  const dashboard = cleanup.use(await openDashboard({ DATABASE_URL: database.url, ...environment }, chromiumOfRun))
+  const owned = cleanup.move()
+  return { ...dashboard, database, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** Connects to the Chromium of the run. */
+export async function chromiumOfRun() {
+  return connectChromium((await part<{ address: string }>('chromium')).address)
+}
+
+async function part<Part>(name: 'server' | 'chromium'): Promise<Part> {
+  const response = await fetch(`${inject('dashboardParts')}/${name}`)
+  if (!response.ok) throw new Error(`no ${name} started: ${await response.text()}`)
+  return (await response.json()) as Part
+}
