@@ -1,7 +1,7 @@
 import { createDashboardClient } from '@fairlead/server/dashboard-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browser } from '../harness/browser.ts'
-import { ownServer, type OwnServer } from '../harness/server.ts'
+import { type OwnServer, ownServer } from '../harness/server.ts'
 
 let server: OwnServer
 let api: string

@@ -177,7 +177,9 @@ describe('the seven operations answer exactly the specified fields:', () => {
     expect(await (await fetch(answer.body['url'] as string)).text()).toBe('content')
   })
 
-  it('POST and GET /projects/:project_id/deployments, and the webhook deployment.succeeded', { timeout: 300_000 }, async () => {
+  it('POST and GET /projects/:project_id/deployments, and the webhook deployment.succeeded', {
+    timeout: 300_000,
+  }, async () => {
     const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hooks`
     const hook = await call('POST', '/webhooks', { body: { url, events: ['deployment.succeeded'] } })
     const before = Math.floor(Date.now() / 1000)

@@ -3,7 +3,7 @@ import { readdir, readlink, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { ownServer, type OwnServer } from '../harness/server.ts'
+import { type OwnServer, ownServer } from '../harness/server.ts'
 import { upload } from '../harness/storage.ts'
 
 const content = 'abcdefghijklmnopqrstuvwxyz'

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { ownServer, type OwnServer } from '../harness/server.ts'
+import { type OwnServer, ownServer } from '../harness/server.ts'
 import { filesOnDisk, plansFile, upload } from '../harness/storage.ts'
 
 const boundary = 'XyZboundary'

@@ -28,8 +28,10 @@ export async function testDatabase(template = templateName): Promise<TestDatabas
 }
 
 /** Returns the address of a database of the cluster. */
-export const databaseUrl = (cluster: { readonly user: string; readonly port: number; readonly host: string }, name: string): string =>
-  `postgres://${cluster.user}@localhost:${cluster.port}/${name}?host=${encodeURIComponent(cluster.host)}`
+export const databaseUrl = (
+  cluster: { readonly user: string; readonly port: number; readonly host: string },
+  name: string,
+): string => `postgres://${cluster.user}@localhost:${cluster.port}/${name}?host=${encodeURIComponent(cluster.host)}`
 
 /** Connects to a database that stays when the test ends. */
 export async function openTestDatabase(url: string): Promise<TestDatabase> {

@@ -10,7 +10,8 @@ import { createServer } from 'node:net'
 
 const mostWorkers = 8
 /** Runs at the same time on one machine set different numbers of their first worker (`FIRST_WORKER`). */
-const numbered = (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
+const numbered =
+  (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
 /** The server that API tests share has the ranges after the workers' ones. */
 const worker = process.env['SHARED_SERVER'] === 'true' ? mostWorkers : numbered
 

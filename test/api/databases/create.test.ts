@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
 import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 let server: OwnServer
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { expectNotFound } from '../../harness/conformance.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { followLog } from '../../harness/logs.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 const secret = 'a secret value'
 

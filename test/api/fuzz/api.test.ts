@@ -7,7 +7,7 @@ import { kindOf } from '../../../server/src/contract/path-parameters.ts'
 import { openApiDocument } from '../../../server/src/http/reference/openapi.ts'
 import { type Schema, schemaOf } from '../../../server/src/http/reference/schemas.ts'
 import { exampleBody, harmless, paramKinds, pathOf, requestOf } from '../../harness/requests.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 import { fitting, identifier, mangled, mutated } from './arbitraries.ts'
 
 /** The number of requests. `npm run fuzz` sends more. */

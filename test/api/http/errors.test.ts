@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorStatuses } from '../../../server/src/contract/errors.ts'
 import { exchange, open } from '../../harness/raw.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 let server: OwnServer
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 const token = 'metrics-token-0123456789'
 let server: OwnServer

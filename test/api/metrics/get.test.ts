@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { ownServerWithProject, type OwnServerWithProject } from '../../harness/project.ts'
+import { type OwnServerWithProject, ownServerWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
 
 let given: OwnServerWithProject

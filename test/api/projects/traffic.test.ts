@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 let server: OwnServer
 beforeAll(async () => {

@@ -88,7 +88,8 @@ export function startExample(
     await print('ready\n')
   }
   const isSite = program === staticServerName
-  const behaviour = program === 'node' && file === 'app.js' ? behaviours[name] : isSite ? behaviours['waits'] : undefined
+  const behaviour =
+    program === 'node' && file === 'app.js' ? behaviours[name] : isSite ? behaviours['waits'] : undefined
   const onTerminate = (reaction: () => void) => {
     react = reaction
   }

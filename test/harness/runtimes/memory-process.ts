@@ -40,7 +40,8 @@ export function startInMemory(argv: readonly string[], options: Options): Exampl
   }
   if (program === 'npm') return runCode('', [], options)
   if (program === 'echo') return runCode(`console.log(${JSON.stringify(argv.slice(1).join(' '))})`, [], options)
-  if (program === 'true' || program === 'false') return runCode(`process.exit(${program === 'true' ? 0 : 1})`, [], options)
+  if (program === 'true' || program === 'false')
+    return runCode(`process.exit(${program === 'true' ? 0 : 1})`, [], options)
   if (program === 'node' && first === '-e') return runCode(rest[0] ?? '', rest.slice(1), options)
   const file = join(options.directory, first)
   if (program === 'node' && first !== '' && existsSync(file)) return runFile(file, rest, options)

@@ -180,9 +180,9 @@ it('a new database of a cluster of the server is a copy of one whose catalogue i
   await operator.query(`alter database ${template} is_template false`)
   expect(await made(foreign)).toBe(true)
   expect(await isClosed(foreign)).toEqual([[true]])
-  expect(await operator.query("select datname from pg_database where datistemplate and datname ~ '^fairlead_'")).toEqual(
-    [[template]],
-  )
+  expect(
+    await operator.query("select datname from pg_database where datistemplate and datname ~ '^fairlead_'"),
+  ).toEqual([[template]])
 })
 
 it('closing a catalogue needs a superuser', async () => {

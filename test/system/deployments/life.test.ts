@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { hangingBuild, processesOf } from '../../harness/deployments.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 /*
  * The life of deployments as a state machine: random commands against the API, and a model of the states that it may

@@ -10,7 +10,7 @@ import { gitServer } from '../../harness/git-server.ts'
 import { listening } from '../../harness/listening.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 import { noSshServer, sshServer } from '../../harness/ssh-server.ts'
 
 let server: OwnServer

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { gitServer } from '../../harness/git-server.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 let server: OwnServer
 let projectId: string

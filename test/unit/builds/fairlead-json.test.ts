@@ -116,6 +116,8 @@ describe('a fairlead.json', () => {
 
   test('has a published schema', async () => {
     const schema = z.toJSONSchema(fairleadJson(), { io: 'input' })
-    await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot('../../../server/assets/fairlead.schema.json')
+    await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot(
+      '../../../server/assets/fairlead.schema.json',
+    )
   })
 })

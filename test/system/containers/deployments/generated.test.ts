@@ -4,7 +4,7 @@ import { processesOf } from '../../../harness/deployments.ts'
 import { noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { importSystem, systemBase } from '../../../harness/docker-system.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
+import { type OwnServerWithProject, ownServerWithProject } from '../../../harness/project.ts'
 import { repository } from '../../../harness/repository.ts'
 import { startRun } from '../../../harness/runs.ts'
 

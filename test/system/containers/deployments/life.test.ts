@@ -11,7 +11,7 @@ import {
   type TestDockerd,
 } from '../../../harness/docker.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
+import { type OwnServerWithProject, ownServerWithProject } from '../../../harness/project.ts'
 import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/registry.ts'
 
 const why = (await noDocker()) ?? (await noRegistry())

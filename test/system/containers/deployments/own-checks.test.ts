@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deployAndSettle } from '../../../harness/deployments.ts'
 import { changeImage, importBaseImage, noDocker, startDockerd, type TestDockerd } from '../../../harness/docker.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { ownServerWithProject, type OwnServerWithProject } from '../../../harness/project.ts'
+import { type OwnServerWithProject, ownServerWithProject } from '../../../harness/project.ts'
 import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/registry.ts'
 
 const why = (await noDocker()) ?? (await noRegistry())

@@ -10,7 +10,7 @@ import { findGateways } from '../../../../server/src/running/gateways.ts'
 import { dial, noCaddy } from '../../../harness/edge.ts'
 import { certified, domain, type EdgeSettings, edgeSettings, uploadCertificate } from '../../../harness/edge-server.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'
-import { ownServerWithProject, serverWithProject } from '../../../harness/project.ts'
+import { ownServerWithProject, type serverWithProject } from '../../../harness/project.ts'
 import { repository } from '../../../harness/repository.ts'
 
 const why = await noCaddy()
