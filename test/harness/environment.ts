@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-const knownRegistry = 'FAIRLEAD_TEST_REGISTRY'
+const knownRegistry = 'TEST_REGISTRY'
 
 /**
  * Returns npm's setting. It asks once in a run, because npm takes as long for it as a server for its start: the workers inherit the

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export const isRoot = process.getuid?.() === 0
 
 /** By this name, `scripts/end-leftovers.ts` finds what a run has left. */
-const prefix = `flt-${process.env['FAIRLEAD_TEST_RUN'] ?? 'manual'}-`
+const prefix = `flt-${process.env['TEST_RUN'] ?? 'manual'}-`
 
 /**
  * Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it.

@@ -11,7 +11,7 @@ import { type Dashboard, openDashboard, type User, type Windows, windows } from 
 import { openTestDatabase, type TestDatabase, testDatabase } from '../database.ts'
 import type { SharedServer, TestServer } from '../server.ts'
 
-/** What a test of the dashboard needs: a server, a user, and windows of a browser. */
+/** The parts of a dashboard test: a server, a user, and windows of a browser. */
 export interface SharedDashboard extends Windows, AsyncDisposable {
   readonly server: Pick<TestServer, 'url' | 'clientFor'>
   readonly dataDirectory: string

@@ -47,7 +47,7 @@ describe('fairlead api', () => {
 
   it('prints a log as text', async () => {
     const project_id = await newProject()
-    // What cannot be fetched has a log, too.
+    // A source that cannot be fetched has a log, too.
     const { id } = await deployAndSettle(server.client, project_id, {
       name: 'web',
       git_url: 'https://127.0.0.1:1/a.git',

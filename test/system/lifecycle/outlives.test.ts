@@ -31,7 +31,7 @@ const users: readonly (readonly [name: string, user: OsUser | null])[] = [
 const fixture = fileURLToPath(new URL('./fixtures/control-process.ts', import.meta.url))
 
 describe.each(users)('as %s', (_, user) => {
-  // What does not depend on the user is tried as the one of the tests.
+  // Claims that do not depend on the user are tried as the user of the tests.
   const isOwn = user === null
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let data: string
