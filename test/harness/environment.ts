@@ -1,12 +1,26 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-/** Returns the variables by which builds reach the package registry as this machine does. */
-export function buildEnvironment(): Record<string, string> {
-  const registry = execFileSync('npm', ['config', 'get', 'registry'], {
+const knownRegistry = 'FAIRLEAD_TEST_REGISTRY'
+
+/**
+ * Returns npm's setting. It asks once in a run, because npm takes as long for it as a server for its start: the workers inherit the
+ * variable from the process that sets up the run.
+ */
+function npmRegistry(): string {
+  const known = process.env[knownRegistry]
+  if (known !== undefined) return known
+  const found = execFileSync('npm', ['config', 'get', 'registry'], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   }).trim()
+  process.env[knownRegistry] = found
+  return found
+}
+
+/** Returns the variables by which builds reach the package registry as this machine does. */
+export function buildEnvironment(): Record<string, string> {
+  const registry = npmRegistry()
   const certificates = process.env['NODE_EXTRA_CA_CERTS']
   return {
     npm_config_registry: registry,

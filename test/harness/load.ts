@@ -21,7 +21,6 @@ const clients: readonly ClientKind[] = [
   { method: 'POST', path: '/', fresh: true },
 ]
 
-const pauseMs = 5
 const requestTimeoutMs = 15_000
 const noticeTimeoutMs = 30_000
 const failuresKept = 20
@@ -60,8 +59,15 @@ export interface Load extends AsyncDisposable {
  * Starts the load. A request has failed when it gets no complete response within 15 s, a status other than 200, the wrong
  * bytes, or a response of a release that was not current at any moment between request and response. A release counts as
  * replaced as soon as a newer one has answered any client.
+ *
+ * @param options.pauseMs how long each client waits after an answer
  */
-export function startLoad(options: { readonly url: string; readonly release: number }): Load {
+export function startLoad(options: {
+  readonly url: string
+  readonly release: number
+  readonly pauseMs?: number
+}): Load {
+  const { pauseMs = 5 } = options
   const failures: string[] = []
   const answers = new Map<number, number>()
   const lastSent = new Map<number, number>()

@@ -146,7 +146,7 @@ async function runtimeInMemory(cleanup: AsyncDisposableStack): Promise<Runtime> 
 }
 
 /** Returns what a test does as the operator of a server, for the account that `accountOf` makes or finds. */
-async function account(
+export async function account(
   { url, database, dataDirectory }: Pick<TestServer, 'url' | 'database' | 'dataDirectory'>,
   accountOf: (accounts: Accounts) => Promise<string>,
 ): Promise<TestServer> {

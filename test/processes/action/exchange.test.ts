@@ -1,11 +1,9 @@
-import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HEAD } from '../../harness/action/payloads.ts'
 import { errorsIn } from '../../harness/action/step/run.ts'
-import { type Claims, type OidcIssuer, oidcIssuer } from '../../harness/oidc-issuer.ts'
-import { nodeApp } from '../../harness/repository.ts'
+import type { Claims } from '../../harness/oidc-issuer.ts'
 import type { ActionResult } from '../../harness/run-action.ts'
-import { BUILDING, buildingApp, slowApp, type Workflow, workflow } from './harness.ts'
+import { BUILDING, buildingApp, keysOf, slowApp, type Workflow, workflow } from './harness.ts'
 
 /*
  * The committed bundle, an issuer with its own HTTPS server and keys, and a whole server that trusts acme/shop: a workflow
@@ -15,56 +13,27 @@ import { BUILDING, buildingApp, slowApp, type Workflow, workflow } from './harne
 const keySeconds = 5
 
 let at: Workflow
-let issuer: OidcIssuer
 beforeAll(async () => {
-  issuer = await oidcIssuer()
-  at = await trusting({ FAIRLEAD_WORKFLOW_KEY_LIFE: String(keySeconds) })
+  at = await workflow({ FAIRLEAD_WORKFLOW_KEY_LIFE: String(keySeconds) })
 })
-afterAll(async () => {
-  await at?.[Symbol.asyncDispose]()
-  await issuer?.[Symbol.asyncDispose]()
-})
-
-/** Starts a server with a project that trusts pushes to main of acme/shop. */
-async function trusting(settings: Readonly<Record<string, string>> = {}): Promise<Workflow> {
-  const made = await workflow({ FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings })
-  const user = await made.server.signIn()
-  await user.client.trust.create({
-    params: { project_id: made.projectId },
-    body: { issuer: issuer.url, repository: 'acme/shop', repository_id: '700100200', branch: 'main' },
-  })
-  return made
-}
+afterAll(() => at?.[Symbol.asyncDispose]())
 
 /** Runs the main step of a job with the permission `id-token: write` and without a key. */
-async function deploy(name: string, commit: string, run: { on?: Workflow; claims?: Claims; onLine?: OnLine } = {}) {
-  const { on = at, onLine } = run
-  const env = issuer.workflow(run.claims)
+async function deploy(name: string, commit: string, run: { claims?: Claims; onLine?: OnLine } = {}) {
+  const { onLine } = run
+  const env = at.issuer.workflow(run.claims)
   const inputs = { 'api-key': '', name }
-  const result = await on.deploy('main', commit, { inputs, env, ...(onLine === undefined ? {} : { onLine }) })
-  const post = () => on.deploy('main', commit, { inputs, env: { ...env, ...result.state } })
+  const result = await at.deploy('main', commit, { inputs, env, ...(onLine === undefined ? {} : { onLine }) })
+  const post = () => at.deploy('main', commit, { inputs, env: { ...env, ...result.state } })
   return { ...result, post }
 }
 type OnLine = (line: string, kill: (signal: NodeJS.Signals) => void) => unknown
-
-/** The keys that a step masked, which are those it used. */
-const keysOf = ({ stdout }: Pick<ActionResult, 'stdout'>) =>
-  [...stdout.matchAll(/^::add-mask::(fl_\w+)$/gm)].map(([, key = '']) => key)
 
 /** The part of the output that readers see: everything but the masks. */
 const seenOf = ({ stdout }: Pick<ActionResult, 'stdout'>) => stdout.replace(/^::add-mask::.*\n/gm, '')
 
 const remote = (id: string | undefined) =>
   at.server.client.deployments.get({ params: { project_id: at.projectId, id: id ?? '' } })
-
-const isKnown = (key: string, { server } = at) =>
-  server
-    .clientFor(key)
-    .projects.list()
-    .then(
-      () => true,
-      () => false,
-    )
 
 describe('a workflow without a secret', () => {
   test('deploys with keys that follow each other while it builds, and shows none of them', async () => {
@@ -79,7 +48,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(lines).toEqual(Array.from({ length: keySeconds * 2 }, (_, line) => line + 1))
     const keys = keysOf(result)
     expect(new Set(keys).size).toBeGreaterThanOrEqual(3)
-    for (const secret of [...keys, ...issuer.given]) {
+    for (const secret of [...keys, ...at.issuer.given]) {
       expect(seenOf(result)).not.toContain(secret)
       expect(JSON.stringify(result.outputs) + result.summary).not.toContain(secret)
     }
@@ -87,18 +56,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
       trigger: { kind: 'workflow', repository: 'acme/shop', actor: 'octocat', event: 'push' },
     })
     expect(await result.post()).toMatchObject({ code: 0, stderr: '' })
-    expect(await Promise.all(keys.map((key) => isKnown(key)))).toEqual(keys.map(() => false))
-  })
-
-  test('ends its key at the end of the job, before it expires', async () => {
-    await using on = await trusting()
-    const result = await deploy('short', await on.push('main', nodeApp('hello')), { on })
-    expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
-    const [key = '', ...others] = keysOf(result)
-    expect(others).toEqual([])
-    expect(await isKnown(key, on)).toBe(true)
-    await result.post()
-    expect(await isKnown(key, on)).toBe(false)
+    expect(await Promise.all(keys.map((key) => at.isKnown(key)))).toEqual(keys.map(() => false))
   })
 
   test('that was killed cancels its deployment in the post step, with a key of its own', async () => {
@@ -108,7 +66,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(post).toMatchObject({ code: 0, stderr: '' })
     expect(await remote(killed.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
     expect(keysOf(post)).toHaveLength(1)
-    expect(await Promise.all([...keysOf(killed), ...keysOf(post)].map((key) => isKnown(key)))).not.toContain(true)
+    expect(await Promise.all([...keysOf(killed), ...keysOf(post)].map((key) => at.isKnown(key)))).not.toContain(true)
   })
 
   test('that the project does not trust is told what to do', async () => {
@@ -148,18 +106,18 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     const head = { ref: 'main', sha: HEAD, repo: { full_name: 'acme/shop', fork: false } }
     const payload = { action: 'opened', number: 12, pull_request: { number: 12, state: 'open', head, base: head } }
     const inputs = { 'api-key': '', 'allow-unsafe-fork-code': 'true', comment: 'false' }
-    const result = await at.deploy('main', HEAD, { inputs, payload, env: { ...issuer.workflow(claims), ...env } })
+    const result = await at.deploy('main', HEAD, { inputs, payload, env: { ...at.issuer.workflow(claims), ...env } })
     expect(errorsIn(result.stdout)).toEqual([expect.stringContaining(told)])
   })
 
   test('and whose address has a path is told so, and of no rule', async () => {
     const inputs = { 'api-key': '', 'api-url': `${at.server.url}/dashboard` }
-    const result = await at.deploy('main', HEAD, { inputs, env: issuer.workflow() })
+    const result = await at.deploy('main', HEAD, { inputs, env: at.issuer.workflow() })
     expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/^`api-url`: .*Leave out the path/)])
   })
 
   test('and whose token is for another server is told the address, and of no rule', async () => {
-    const env = issuer.workflow({ aud: 'https://elsewhere.example' })
+    const env = at.issuer.workflow({ aud: 'https://elsewhere.example' })
     const result = await at.deploy('main', HEAD, { inputs: { 'api-key': '' }, env })
     expect(errorsIn(result.stdout)).toEqual([
       expect.stringMatching(/^`api-url`: .*its audience must be http\S+\. Set it to/),

@@ -1,51 +1,54 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pullRequestEnvironment } from '../../harness/action/payloads.ts'
-import { settled } from '../../harness/deployments.ts'
 import { nodeApp } from '../../harness/repository.ts'
-import { BUILDING, buildingApp, slowApp, type Workflow, workflow } from './harness.ts'
+import { BUILDING, buildingApp, keysOf, slowApp, type Workflow, workflow } from './harness.ts'
+
+/* The committed bundle against a process of the real server. What it does with each answer is told by test/unit/action/step. */
 
 let at: Workflow
 beforeAll(async () => {
   at = await workflow()
 })
-afterAll(() => at[Symbol.asyncDispose]())
+afterAll(() => at?.[Symbol.asyncDispose]())
 
 const remote = (id: string | undefined) =>
   at.server.client.deployments.get({ params: { project_id: at.projectId, id: id ?? '' } })
 
-test('a push is deployed at its commit, and the app answers', async () => {
+test('a push is deployed at its own commit, once for each attempt, and the app answers', async () => {
   const commit = await at.push('main', buildingApp("console.log('building the shop')"))
-  const result = await at.deploy('main', commit)
+  await at.push('main', nodeApp('a newer commit'))
+  const run = (GITHUB_RUN_ATTEMPT: string) =>
+    at.deploy('main', commit, {
+      env: { GITHUB_RUN_ID: '7', GITHUB_RUN_ATTEMPT, GITHUB_JOB: 'deploy', GITHUB_ACTION: '__self' },
+    })
+  const result = await run('1')
   expect(result).toMatchObject({ code: 0, stderr: '', outputs: { status: 'running', commit, skipped: 'false' } })
   expect(await (await fetch(result.outputs['url'] ?? '')).text()).toBe('built')
   expect(result.stdout).toMatch(/::group::Build log[\s\S]*building the shop[\s\S]*::endgroup::/)
-  expect(await remote(result.outputs['deployment-id'])).toMatchObject({ name: 'shop', branch: 'main', commit })
+  const id = result.outputs['deployment-id']
+  expect(await remote(id)).toMatchObject({ name: 'shop', branch: 'main', commit })
+
+  expect(await run('1')).toMatchObject({ code: 0, outputs: { 'deployment-id': id } })
+  const next = await run('2')
+  expect(next).toMatchObject({ code: 0, outputs: { status: 'running' } })
+  const { deployments } = await at.server.client.deployments.list({ params: { project_id: at.projectId } })
+  expect(deployments.map((each) => each.id)).toEqual([next.outputs['deployment-id'], id])
 })
 
-test('a push that is overtaken by another is deployed at its own commit', async () => {
-  const older = await at.push('overtaken', nodeApp('older'))
-  await at.push('overtaken', nodeApp('newer'))
-  const result = await at.deploy('overtaken', older, { inputs: { name: 'overtaken' } })
-  expect(result).toMatchObject({ code: 0, outputs: { commit: older } })
-  expect(await (await fetch(result.outputs['url'] ?? '')).text()).toBe('older')
-})
-
-test('a build that fails fails the run with the end of its log', async () => {
-  const commit = await at.push('broken', buildingApp("console.error('broken on purpose'); process.exit(3)"))
-  const result = await at.deploy('broken', commit, { inputs: { name: 'broken' } })
+test('a build that fails fails the run with the end of its log, and the end of the job ends its key', async () => {
+  const commit = await at.push('main', buildingApp("console.error('broken on purpose'); process.exit(3)"))
+  const run = { inputs: { name: 'broken', 'api-key': '' }, env: at.issuer.workflow() }
+  const result = await at.deploy('main', commit, run)
   expect(result).toMatchObject({ code: 1, outputs: { status: 'failed', commit } })
   expect(result.stdout).toMatch(/^::error::dep_\w+ failed in the stage build/m)
   expect(result.stdout).toMatch(/::group::The end of the log[\s\S]*broken on purpose/)
   expect(result.summary).toMatch(/<pre>[\s\S]*broken on purpose/)
-})
 
-test('a build that takes too long is cancelled at the server', async () => {
-  const commit = await at.push('slow', slowApp)
-  const result = await at.deploy('slow', commit, { inputs: { name: 'slow', timeout: '10' } })
-  expect(result).toMatchObject({ code: 1, outputs: { status: 'canceled' } })
-  expect(result.stdout).toMatch(/^::error::.*after 10 s.*cancelled at the server/m)
-  expect(await remote(result.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
+  const [key = '', ...others] = keysOf(result)
+  expect(others).toEqual([])
+  expect(await at.isKnown(key)).toBe(true)
+  await at.deploy('main', commit, { ...run, env: { ...run.env, ...result.state } })
+  expect(await at.isKnown(key)).toBe(false)
 })
 
 test('a run that is cancelled cancels at the server', async () => {
@@ -56,41 +59,6 @@ test('a run that is cancelled cancels at the server', async () => {
   })
   expect(result).toMatchObject({ code: 1, outputs: { status: 'canceled' } })
   expect(await remote(result.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
-})
-
-test('a run that is killed is cleaned up by the post step', async () => {
-  const commit = await at.push('slow', slowApp)
-  const inputs = { name: 'killed' }
-  const killed = await at.deploy('slow', commit, {
-    inputs,
-    onLine: (line, kill) => line === BUILDING && kill('SIGKILL'),
-  })
-  const id = killed.outputs['deployment-id']
-  expect(await remote(id)).toMatchObject({ status: 'building' })
-  expect(await at.deploy('slow', commit, { inputs, env: killed.state })).toMatchObject({ code: 0 })
-  expect(await remote(id)).toMatchObject({ status: 'canceled' })
-})
-
-test('a deployment that waits for its turn and is overtaken by a newer one fails the run', async () => {
-  await at.push('slow', slowApp)
-  const commit = await at.push('quick', nodeApp('quick'))
-  const { client } = at.server
-  const params = { project_id: at.projectId }
-  const create = (branch: string) =>
-    client.deployments.create({ params, body: { name: 'overtaken-app', git_url: at.repository.url, branch } })
-  const ahead = await create('slow')
-  // Once it has a commit, it is being deployed, and later deployments wait.
-  while ((await remote(ahead.id)).commit === null) await sleep(50)
-  const newer = Promise.withResolvers<string>()
-  const overtake = async () => newer.resolve((await create('quick')).id)
-  const result = await at.deploy('quick', commit, {
-    inputs: { name: 'overtaken-app', timeout: '60' },
-    onLine: (line) => line.startsWith('building') && overtake(),
-  })
-  expect(result).toMatchObject({ code: 1, outputs: { status: 'superseded' } })
-  expect(result.stdout).toMatch(/^::error::A newer deployment of overtaken-app took over/m)
-  await client.deployments.cancel({ params: { ...params, id: ahead.id } })
-  expect(await settled(client, at.projectId, await newer.promise)).toMatchObject({ status: 'running' })
 })
 
 test('a pull request has an app of its own until it is closed', async () => {

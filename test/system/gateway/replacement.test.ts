@@ -13,7 +13,7 @@ import {
   startOne,
 } from '../../harness/gateway/program.ts'
 import { freePort } from '../../harness/ports.ts'
-import { startLoad } from './load.ts'
+import { startLoad } from '../../harness/gateway/load.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())

@@ -8,7 +8,7 @@ import { isRunning } from '../../../server/src/platform/processes.ts'
 import { ask, createScope, type Place, type RawClient, rawClient, startApp } from '../../harness/gateway/harness.ts'
 import { connectTo, ended, makeDataDirectory, running, startEcho } from '../../harness/gateway/program.ts'
 import { freePort } from '../../harness/ports.ts'
-import { startLoad } from './load.ts'
+import { startLoad } from '../../harness/gateway/load.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())

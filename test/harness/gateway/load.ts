@@ -1,5 +1,5 @@
 import { Agent } from 'node:http'
-import { ask, type Place, type Scope } from '../../harness/gateway/harness.ts'
+import { ask, type Place, type Scope } from './harness.ts'
 
 export interface Load {
   /** The number of requests that were answered with 200. */
