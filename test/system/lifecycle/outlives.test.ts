@@ -31,6 +31,8 @@ const users: readonly (readonly [name: string, user: OsUser | null])[] = [
 const fixture = fileURLToPath(new URL('./fixtures/control-process.ts', import.meta.url))
 
 describe.each(users)('as %s', (_, user) => {
+  // What does not depend on the user is tried as the one of the tests.
+  const isOwn = user === null
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let data: string
   let settings: Readonly<Record<string, string>>
@@ -135,7 +137,7 @@ describe.each(users)('as %s', (_, user) => {
     expect(await status()).toMatchObject({ code: 3, status: { servers: [], apps: [] } })
   })
 
-  it('SIGINT ends everything', async () => {
+  it.runIf(isOwn)('SIGINT ends everything', async () => {
     const deployment = await deploy()
     const exited = once(server.child, 'exit')
     server.child.kill('SIGINT')
@@ -144,7 +146,7 @@ describe.each(users)('as %s', (_, user) => {
     expect(await processesAround(directory.path)).toEqual([])
   })
 
-  it('SIGTERM during a build leaves nothing of the build, and the next server builds again', async () => {
+  it.runIf(isOwn)('SIGTERM during a build leaves nothing of the build, and the next server builds again', async () => {
     await app.commit(hangingBuild)
     const params = { project_id: project }
     const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
@@ -190,7 +192,7 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     expect(await processesIn(seconds)).toEqual([])
   })
 
-  it('a server that hangs is shown as that, and `fairlead stop` ends it by force', async () => {
+  it.runIf(isOwn)('a server that hangs is shown as that, and `fairlead stop` ends it by force', async () => {
     await deploy()
     server.child.kill('SIGSTOP')
     const hanging = await status()
@@ -203,7 +205,7 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     expect(await processesAround(directory.path)).toEqual([])
   })
 
-  it('what should run and does not is named, with exit status 1', async () => {
+  it.runIf(isOwn)('what should run and does not is named, with exit status 1', async () => {
     const deployment = await deploy()
     // A server that is stopped for a moment cannot bring the app back.
     const { pid } = (await status()).status.apps[0] ?? {}
@@ -220,7 +222,7 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     expect(seen.problems).toContain('app web does not run')
   })
 
-  it('SIGINT leaves apps and databases to another server of the data directory', async () => {
+  it.runIf(isOwn)('SIGINT leaves apps and databases to another server of the data directory', async () => {
     const deployment = await deploy()
     const pids = await processesOf(deployment.id)
     const clusters = (await status()).status.clusters

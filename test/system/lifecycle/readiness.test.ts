@@ -45,23 +45,29 @@ it('/readyz says 503 until the start of every app has been tried', async () => {
   expect(await (await fetch(url)).text()).toBe('here')
 })
 
-it('a starting server answers 503 with Retry-After where it will answer requests', async () => {
+it('a starting server is alive, not ready, and answers 503 with Retry-After where it will answer requests', async () => {
   await using directory = await temporaryDirectory()
   const port = String(await freePort())
   const starting = serverProcess(join(directory.path, 'data'), { FAIRLEAD_PORT: port })
   const seen = new Set<string>()
+  const health = new Set<string>()
   const paths = ['v1/projects', 'dashboard/api/session', 'files/nothing/here']
   await expect
     .poll(
       async () => {
-        const asked = paths.map((path) => fetch(`http://127.0.0.1:${port}/${path}`).catch(() => undefined))
-        const answers = (await Promise.all(asked)).filter((answer) => answer !== undefined)
+        const ask = (path: string) => fetch(`http://127.0.0.1:${port}/${path}`).catch(() => undefined)
+        const [alive, ready, ...others] = await Promise.all(['healthz', 'readyz', ...paths].map(ask))
+        if (alive !== undefined) health.add(`alive ${alive.status}`)
+        if (ready !== undefined) health.add(`ready ${ready.status}`)
+        const answers = others.filter((answer) => answer !== undefined)
         for (const { status, headers } of answers) seen.add(`${status} ${headers.get('retry-after')}`)
-        return answers.length > 0 && answers.every(({ status }) => status === 401 || status === 404)
+        const isReady = ready?.status === 200
+        return isReady && answers.length > 0 && answers.every(({ status }) => status === 401 || status === 404)
       },
       { interval: 5, timeout: 60_000 },
     )
     .toBe(true)
   await using _ = await starting
+  expect([...health].sort()).toEqual(['alive 200', 'ready 200', 'ready 503'])
   expect([...seen].sort()).toEqual(['401 null', '404 null', '503 2'])
 })
