@@ -33,8 +33,8 @@ export async function workflow(settings: Readonly<Record<string, string>> = {}):
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const issuer = cleanup.use(await oidcIssuer())
-  const settled = { DATABASE_URL: database.url, FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings }
-  const { url } = cleanup.use(await serverProcess(dataDirectory, settled))
+  const environment = { DATABASE_URL: database.url, FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings }
+  const { url } = cleanup.use(await serverProcess(dataDirectory, environment))
   const server = cleanup.use(await account({ url, database, dataDirectory }, (accounts) => accounts.ensureOperator()))
   const { id: projectId } = await server.client.projects.create({ body: { name: 'apps', plan: 'enterprise' } })
   // Only a user who has signed in may trust workflows.

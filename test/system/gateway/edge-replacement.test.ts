@@ -4,8 +4,8 @@ import { afterEach, expect, it } from 'vitest'
 import type { GatewayProcess } from '../../../server/src/gateway/gateway.ts'
 import { type EdgeGateway, from, pemOf, questionOf, startEdge } from '../../harness/gateway/edge.ts'
 import { ask, createScope, rawClient, startApp } from '../../harness/gateway/harness.ts'
-import { ended, openTunnel, running } from '../../harness/gateway/program.ts'
 import { startLoad } from '../../harness/gateway/load.ts'
+import { ended, openTunnel, running } from '../../harness/gateway/program.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { isRunning } from '../../../server/src/platform/processes.ts'
 import { ask, createScope, rawClient, startApp } from '../../harness/gateway/harness.ts'
+import { startLoad } from '../../harness/gateway/load.ts'
 import {
   connectTo,
   ended,
@@ -13,7 +14,6 @@ import {
   startOne,
 } from '../../harness/gateway/program.ts'
 import { freePort } from '../../harness/ports.ts'
-import { startLoad } from '../../harness/gateway/load.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())

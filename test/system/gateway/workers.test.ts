@@ -6,9 +6,9 @@ import { afterEach, expect, it } from 'vitest'
 import { edgeSockets } from '../../../server/src/gateway/gateway.ts'
 import { isRunning } from '../../../server/src/platform/processes.ts'
 import { ask, createScope, type Place, type RawClient, rawClient, startApp } from '../../harness/gateway/harness.ts'
+import { startLoad } from '../../harness/gateway/load.ts'
 import { connectTo, ended, makeDataDirectory, running, startEcho } from '../../harness/gateway/program.ts'
 import { freePort } from '../../harness/ports.ts'
-import { startLoad } from '../../harness/gateway/load.ts'
 
 const scope = createScope()
 afterEach(() => scope.end())

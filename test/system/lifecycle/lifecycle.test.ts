@@ -192,7 +192,12 @@ it('an app keeps five releases besides the one that runs', async () => {
   const made: string[] = []
   for (let release = 0; release < 7; release++) made.push((await deploy('site', site.url)).id)
   await expect
-    .poll(async () => (await releasesOnDisk(data)).map((path) => basename(path)).filter((id) => made.includes(id)).sort())
+    .poll(async () =>
+      (await releasesOnDisk(data))
+        .map((path) => basename(path))
+        .filter((id) => made.includes(id))
+        .sort(),
+    )
     .toEqual(made.slice(1))
   const [first = ''] = made
   expect((await read(first)).status).toBe('superseded')
