@@ -1,10 +1,10 @@
 import { chmod, readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { OsUser } from '../../../server/src/platform/users.ts'
 import type { Status } from '../../../server/src/running/status.ts'
 import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
+import { ended, running } from '../../harness/gateway/program.ts'
 import { noOrdinaryUser, ordinaryDirectory, ordinaryUser, skipped } from '../../harness/ordinary-user.ts'
 import { freePort } from '../../harness/ports.ts'
 import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
@@ -84,14 +84,14 @@ describe.each(users)('as %s', (_, user) => {
 
   it('answers again after kill -9 of the gateway, and after kill -9 of the server and the gateway', async () => {
     const killGateway = async () => {
-      const { pid } = JSON.parse(await readFile(`${data}/gateway/gateway.json`, 'utf8')) as { pid: number }
-      process.kill(pid, 'SIGKILL')
+      const gateway = await running(data)
+      process.kill(gateway.pid, 'SIGKILL')
+      await ended(gateway)
     }
     await killGateway()
     await again()
     await server.kill()
     await killGateway()
-    await sleep(100)
     server = await serverProcess(data, settings, user)
     await again()
     expect(await processesOf(first)).toEqual([])
@@ -123,39 +123,45 @@ describe.each(users)('as %s', (_, user) => {
     },
   )
 
-  it('whose routes exist in the browser alone answers for them, and again after a restart of the server', async () => {
-    const scripts = { start: 'vite', build: "mkdir dist && printf app > dist/index.html && printf '' > dist/a.js" }
-    await using source = await repository({
-      'package.json': JSON.stringify({ scripts, optionalDependencies: {}, devDependencies: { vite: 'file:./vite' } }),
-      'vite/package.json': JSON.stringify({ name: 'vite', version: '1.0.0' }),
-    })
-    const app = await deployAndSettle(client, project, { name: 'routed', git_url: source.url })
-    expect(app).toMatchObject({ status: 'running', failure: null })
-    const build = await (await client.deployments.logs({ params: { project_id: project, id: app.id } })).text()
-    expect(build).toMatch(/"vite", which is for development.*dist\/ as a static site/)
-    expect(build).toContain('The app starts with: fairlead-static --spa dist')
-    const route = async () => (await fetch(`${app.url}/users/7`)).text()
-    expect(await route()).toBe('app')
-    expect((await fetch(`${app.url}/old.js`)).status).toBe(404)
-    await server.stop()
-    server = await serverProcess(data, settings, user)
-    await expect.poll(() => route().catch(String), { timeout: 60_000 }).toBe('app')
-  })
+  it.runIf(user === null)(
+    'whose routes exist in the browser alone answers for them, and again after a restart of the server',
+    async () => {
+      const scripts = { start: 'vite', build: "mkdir dist && printf app > dist/index.html && printf '' > dist/a.js" }
+      await using source = await repository({
+        'package.json': JSON.stringify({ scripts, optionalDependencies: {}, devDependencies: { vite: 'file:./vite' } }),
+        'vite/package.json': JSON.stringify({ name: 'vite', version: '1.0.0' }),
+      })
+      const app = await deployAndSettle(client, project, { name: 'routed', git_url: source.url })
+      expect(app).toMatchObject({ status: 'running', failure: null })
+      const build = await (await client.deployments.logs({ params: { project_id: project, id: app.id } })).text()
+      expect(build).toMatch(/"vite", which is for development.*dist\/ as a static site/)
+      expect(build).toContain('The app starts with: fairlead-static --spa dist')
+      const route = async () => (await fetch(`${app.url}/users/7`)).text()
+      expect(await route()).toBe('app')
+      expect((await fetch(`${app.url}/old.js`)).status).toBe(404)
+      await server.stop()
+      server = await serverProcess(data, settings, user)
+      await expect.poll(() => route().catch(String), { timeout: 60_000 }).toBe('app')
+    },
+  )
 
-  it('that the build did not make fails right after the build, and says what was looked for', async () => {
-    await using source = await repository({
-      'package.json': JSON.stringify({
-        scripts: { start: 'vite', build: 'true' },
-        devDependencies: { vite: 'file:./vite' },
-      }),
-      'vite/package.json': JSON.stringify({ name: 'vite', version: '1.0.0' }),
-    })
-    const failed = await deployAndSettle(client, project, { name: 'nothing', git_url: source.url })
-    expect(failed.failure).toMatchObject({ stage: 'build', code: 'no_build_output' })
-    expect(failed.failure?.message).toContain('there is none of dist/index.html')
-  })
+  it.runIf(user === null)(
+    'that the build did not make fails right after the build, and says what was looked for',
+    async () => {
+      await using source = await repository({
+        'package.json': JSON.stringify({
+          scripts: { start: 'vite', build: 'true' },
+          devDependencies: { vite: 'file:./vite' },
+        }),
+        'vite/package.json': JSON.stringify({ name: 'vite', version: '1.0.0' }),
+      })
+      const failed = await deployAndSettle(client, project, { name: 'nothing', git_url: source.url })
+      expect(failed.failure).toMatchObject({ stage: 'build', code: 'no_build_output' })
+      expect(failed.failure?.message).toContain('there is none of dist/index.html')
+    },
+  )
 
-  it('without an index.html where the build puts one fails, and says so', async () => {
+  it.runIf(user === null)('without an index.html where the build puts one fails, and says so', async () => {
     await using empty = await repository({
       'fairlead.json': JSON.stringify({ build: ['true'], start: ['fairlead-static', 'dist', 'out'] }),
     })
