@@ -33,7 +33,12 @@ export async function workflow(settings: Readonly<Record<string, string>> = {}):
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const issuer = cleanup.use(await oidcIssuer())
-  const environment = { DATABASE_URL: database.url, FAIRLEAD_FILE_SOURCES: tmpdir(), ...settings }
+  const environment = {
+    DATABASE_URL: database.url,
+    FAIRLEAD_FILE_SOURCES: tmpdir(),
+    NODE_EXTRA_CA_CERTS: issuer.authorityFile,
+    ...settings,
+  }
   const { url } = cleanup.use(await serverProcess(dataDirectory, environment))
   const server = cleanup.use(await account({ url, database, dataDirectory }, (accounts) => accounts.ensureOperator()))
   const { id: projectId } = await server.client.projects.create({ body: { name: 'apps', plan: 'enterprise' } })
