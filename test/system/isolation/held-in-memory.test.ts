@@ -19,15 +19,18 @@ async function heldAfter(script: string): Promise<number> {
   }
 }
 
-it.runIf(isRoot)('files in memory count for the process whose folder they are in, and never those of the machine', async () => {
-  const fill = 'head -c 5000000 /dev/zero > /dev/shm/file'
-  expect(await heldAfter(`mount -t tmpfs own /dev/shm; ${fill}`)).toBeGreaterThanOrEqual(5_000_000)
-  // A sandbox that is being made has mounts of its own, and sees the machine's folders still.
-  const written = `/dev/shm/fairlead-test-${process.pid}`
-  await writeFile(written, Buffer.alloc(5_000_000))
-  try {
-    expect(await heldAfter(`ls ${written} > /dev/null`)).toBe(0)
-  } finally {
-    await rm(written)
-  }
-})
+it.runIf(isRoot)(
+  'files in memory count for the process whose folder they are in, and never those of the machine',
+  async () => {
+    const fill = 'head -c 5000000 /dev/zero > /dev/shm/file'
+    expect(await heldAfter(`mount -t tmpfs own /dev/shm; ${fill}`)).toBeGreaterThanOrEqual(5_000_000)
+    // A sandbox that is being made has mounts of its own, and sees the machine's folders still.
+    const written = `/dev/shm/fairlead-test-${process.pid}`
+    await writeFile(written, Buffer.alloc(5_000_000))
+    try {
+      expect(await heldAfter(`ls ${written} > /dev/null`)).toBe(0)
+    } finally {
+      await rm(written)
+    }
+  },
+)
