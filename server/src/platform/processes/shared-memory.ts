@@ -39,16 +39,26 @@ function memoryFileAt(path: string): [string, number] | null {
   }
 }
 
-/** Lists the folders in memory of a process that has mounts of its own. */
+/**
+ * Lists the folders in memory of a process that has mounts of its own. A sandbox that is being made has them already and still sees the
+ * machine's folders, which hold what others have written: these do not count.
+ */
 function memoryFoldersOf(pid: number): [string, number][] {
   const mounts = readLink(`/proc/${pid}/ns/mnt`)
   if (mounts === null || mounts === readLink('/proc/self/ns/mnt')) return []
   return memoryFolders.flatMap((folder): [string, number][] => {
     try {
-      const { type, blocks, bfree, bsize } = statfsSync(`/proc/${pid}/root${folder}`)
-      return type === tmpfs ? [[`${mounts}${folder}`, (blocks - bfree) * bsize]] : []
+      const path = `/proc/${pid}/root${folder}`
+      const { type, blocks, bfree, bsize } = statfsSync(path)
+      const isOwn = type === tmpfs && statSync(path).dev !== deviceOf(folder)
+      return isOwn ? [[`${mounts}${folder}`, (blocks - bfree) * bsize]] : []
     } catch {
       return []
     }
   })
+}
+
+/** Returns the device of a folder of the machine; `null` where there is no such folder. */
+function deviceOf(folder: string): number | null {
+  return statSync(folder, { throwIfNoEntry: false })?.dev ?? null
 }
