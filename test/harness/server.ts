@@ -76,11 +76,15 @@ declare module 'vitest' {
 export async function testServer(): Promise<TestServer> {
   const shared = inject('sharedServer')
   if (shared === null) return ownServer()
-  const database = await openTestDatabase(shared.databaseUrl)
-  return account({ ...shared, database }, async (accounts) => {
+  await using cleanup = new AsyncDisposableStack()
+  const database = cleanup.use(await openTestDatabase(shared.databaseUrl))
+  const given = await account({ ...shared, database }, async (accounts) => {
     const { id } = await accounts.create({ name: 'test', plan: 'enterprise' })
     return id
   })
+  cleanup.use(given)
+  const owned = cleanup.move()
+  return { ...given, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 /**
@@ -92,7 +96,7 @@ export async function ownServer(
   more: Pick<ServerOptions, 'moreRuntimes' | 'preferredRuntime'> = {},
 ): Promise<OwnServer> {
   await using cleanup = new AsyncDisposableStack()
-  const database = await testDatabase()
+  const database = cleanup.use(await testDatabase())
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const log: Record<string, unknown>[] = []
@@ -183,9 +187,6 @@ export async function account(
     clientFor,
     setupLink,
     signIn,
-    async [Symbol.asyncDispose]() {
-      await handle.close()
-      await database[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => handle.close(),
   }
 }
