@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { followLog } from '../../server/src/commands/client/follow.ts'
-import { deployAndSettle, processesOf, settled } from '../harness/deployments.ts'
-import { releasesOnDisk } from '../harness/releases.ts'
-import { nodeApp, type Repository, repository } from '../harness/repository.ts'
-import { ownServer, type TestServer, testServer } from '../harness/server.ts'
+import { followLog } from '../../../server/src/commands/client/follow.ts'
+import { deployAndSettle, processesOf, settled } from '../../harness/deployments.ts'
+import { releasesOnDisk } from '../../harness/releases.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { ownServer, type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
 let app: Repository
