@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generateKey } from '../../server/src/accounts/key-format.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
-import { ownServer, type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type TestServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 let server: TestServer
@@ -68,7 +68,7 @@ describe('the limit', () => {
   })
 
   it('is reported on 500 as well', async () => {
-    await using broken = await testServer()
+    await using broken = await ownServer()
     await broken.database.query('alter table projects rename to missing')
     const answer = await ask(broken.apiKey, '/projects', {}, broken.baseUrl)
     expect(answer).toMatchObject({ status: 500, limit: 100_000, remaining: 99_999 })

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Repository, repository } from '../harness/repository.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { ownServer, type OwnServer } from '../harness/server.ts'
 
 /*
  * The contract as a client sees it: the fields, types, statuses and headers below are copied from the specification, and the
@@ -12,14 +12,14 @@ import { type TestServer, testServer } from '../harness/server.ts'
  * then a field that is declared by mistake would pass.
  */
 
-let server: TestServer
+let server: OwnServer
 let app: Repository
 let receiver: Server
 let projectId: string
 const notifications: { readonly method: string | undefined; readonly headers: IncomingHttpHeaders; body: string }[] = []
 
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
   app = await repository({ 'index.html': 'hello' })
   receiver = createServer(async (request, response) => {
     const chunks: Buffer[] = []

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { query, untilDatabase } from '../../harness/databases.ts'
-import { repository } from '../../harness/repository.ts'
-import { type ServerWithVariables, serverWithVariables } from '../../harness/variables.ts'
+import { expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
+import { query, untilDatabase } from '../../../../harness/databases.ts'
+import { repository } from '../../../../harness/repository.ts'
+import { type ServerWithVariables, serverWithVariables } from '../../../../harness/variables.ts'
 
 let given: ServerWithVariables
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle } from '../../harness/deployments.ts'
-import { followLog } from '../../harness/logs.ts'
-import { type Repository, repository } from '../../harness/repository.ts'
-import { type OwnServer, ownServer } from '../../harness/server.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { deployAndSettle } from '../../../../harness/deployments.ts'
+import { followLog } from '../../../../harness/logs.ts'
+import { type Repository, repository } from '../../../../harness/repository.ts'
+import { type OwnServer, ownServer } from '../../../../harness/server.ts'
 
 const secret = 'a secret value'
 

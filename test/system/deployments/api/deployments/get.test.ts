@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
-import { ownServer, type TestServer } from '../../harness/server.ts'
+import { expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild } from '../../../../harness/deployments.ts'
+import { nodeApp, repository } from '../../../../harness/repository.ts'
+import { ownServer, type TestServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let project_id: string

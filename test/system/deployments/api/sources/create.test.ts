@@ -2,10 +2,10 @@ import { readdir } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { bundleOf, shallowBundle, uploadBundle } from '../../harness/bundle.ts'
-import { deployAndSettle } from '../../harness/deployments.ts'
-import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
-import { ownServer, type TestServer } from '../../harness/server.ts'
+import { bundleOf, shallowBundle, uploadBundle } from '../../../../harness/bundle.ts'
+import { deployAndSettle } from '../../../../harness/deployments.ts'
+import { nodeApp, type Repository, repository } from '../../../../harness/repository.ts'
+import { ownServer, type TestServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let projectId: string
