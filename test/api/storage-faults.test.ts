@@ -18,15 +18,15 @@ import type { StorageParts } from '../../server/src/storage/parts.ts'
 import { createPendingFiles } from '../../server/src/storage/pending.ts'
 import { removeProjectFiles } from '../../server/src/storage/removal.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
-import { type TestServer, testServer } from '../harness/server.ts'
+import { type OwnServer, ownServer } from '../harness/server.ts'
 import { filesOnDisk, form } from '../harness/storage.ts'
 
 /** The feature on a real database and disk, with injected faults that cannot be caused from outside. */
-let server: TestServer
+let server: OwnServer
 let project: { id: string; accountId: string; name: string; region: string; plan: string; createdAt: Date }
 let handle: ReturnType<typeof openDatabase>
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
   const made = await server.client.projects.create({ body: { name: 'Faults' } })
   const accountId = server.accountId
   project = { ...made, accountId, createdAt: new Date(made.created_at) }

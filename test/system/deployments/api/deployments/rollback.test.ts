@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle, hangingBuild, processesOf, settled } from '../../harness/deployments.ts'
-import { processesGone, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
-import { testReceiver } from '../../harness/receiver.ts'
-import { releasesOnDisk } from '../../harness/releases.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
-import { ownServer } from '../../harness/server.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild, processesOf, settled } from '../../../../harness/deployments.ts'
+import { processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { testReceiver } from '../../../../harness/receiver.ts'
+import { releasesOnDisk } from '../../../../harness/releases.ts'
+import { nodeApp, repository } from '../../../../harness/repository.ts'
+import { ownServer } from '../../../../harness/server.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
-import { processesGone, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
-import { repository } from '../../harness/repository.ts'
-import { ownServer } from '../../harness/server.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild } from '../../../../harness/deployments.ts'
+import { processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { repository } from '../../../../harness/repository.ts'
+import { ownServer } from '../../../../harness/server.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { hangingBuild, processesOf } from '../../harness/deployments.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { hangingBuild, processesOf } from '../../../../harness/deployments.ts'
 import {
   ownServerWithProject,
   processesGone,
   type ServerWithProject,
   serverWithProject,
-} from '../../harness/project.ts'
-import { repository } from '../../harness/repository.ts'
-import { plansFile } from '../../harness/storage.ts'
+} from '../../../../harness/project.ts'
+import { repository } from '../../../../harness/repository.ts'
+import { plansFile } from '../../../../harness/storage.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {

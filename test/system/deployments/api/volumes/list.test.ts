@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { ownServerWithProject, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
-import { repository } from '../../harness/repository.ts'
-import { keepingApp } from '../../harness/volumes.ts'
+import { ask, expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
+import { ownServerWithProject, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { repository } from '../../../../harness/repository.ts'
+import { keepingApp } from '../../../../harness/volumes.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { processesGone, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
-import { startRun } from '../../harness/runs.ts'
+import { processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { nodeApp, repository } from '../../../../harness/repository.ts'
+import { startRun } from '../../../../harness/runs.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle, hangingBuild, hangingStart, processesOf } from '../../harness/deployments.ts'
-import { testReceiver } from '../../harness/receiver.ts'
-import { releasesOnDisk } from '../../harness/releases.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild, hangingStart, processesOf } from '../../../../harness/deployments.ts'
+import { testReceiver } from '../../../../harness/receiver.ts'
+import { releasesOnDisk } from '../../../../harness/releases.ts'
+import { nodeApp, repository } from '../../../../harness/repository.ts'
+import { type TestServer, testServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 let projectId: string

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient } from '../../../server/src/contract/client.ts'
-import { processesOf } from '../../harness/deployments.ts'
-import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
-import { connectRun, startRun } from '../../harness/runs.ts'
-import type { SignedInBrowser } from '../../harness/server.ts'
+import { createClient } from '../../../../../server/src/contract/client.ts'
+import { processesOf } from '../../../../harness/deployments.ts'
+import { type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { connectRun, startRun } from '../../../../harness/runs.ts'
+import type { SignedInBrowser } from '../../../../harness/server.ts'
 
 let given: ServerWithProject
 let app: string

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
-import { type ServerWithVariables, seenBy, serverWithVariables } from '../../harness/variables.ts'
+import { expectNotFound, succeed, withKey } from '../../../../harness/conformance.ts'
+import { nodeApp, repository } from '../../../../harness/repository.ts'
+import { type ServerWithVariables, seenBy, serverWithVariables } from '../../../../harness/variables.ts'
 
 let given: ServerWithVariables
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
-import { repository } from '../../harness/repository.ts'
-import { ownServer } from '../../harness/server.ts'
+import { deployAndSettle, processesOf } from '../../../../harness/deployments.ts'
+import { repository } from '../../../../harness/repository.ts'
+import { ownServer } from '../../../../harness/server.ts'
 
 /** Takes longer to answer than the server waits between two looks at its apps, but only who comes through the gateway. */
 const slowBehindGateway = `require('node:http').createServer((request, response) => {

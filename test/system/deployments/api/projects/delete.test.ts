@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle } from '../../harness/deployments.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { deployAndSettle } from '../../../../harness/deployments.ts'
+import { nodeApp, repository } from '../../../../harness/repository.ts'
+import { type TestServer, testServer } from '../../../../harness/server.ts'
 
 let server: TestServer
 beforeAll(async () => {

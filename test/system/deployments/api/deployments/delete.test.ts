@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectNotFound } from '../../harness/conformance.ts'
-import { hangingBuild } from '../../harness/deployments.ts'
-import { processesGone, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
-import { releasesOnDisk } from '../../harness/releases.ts'
-import { repository } from '../../harness/repository.ts'
+import { expectNotFound } from '../../../../harness/conformance.ts'
+import { hangingBuild } from '../../../../harness/deployments.ts'
+import { processesGone, type ServerWithProject, serverWithProject } from '../../../../harness/project.ts'
+import { releasesOnDisk } from '../../../../harness/releases.ts'
+import { repository } from '../../../../harness/repository.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
