@@ -44,6 +44,6 @@ it('is the command of exactly this version, which npm installs with nothing else
   for (const node of node20 === undefined ? [process.execPath] : [process.execPath, node20]) {
     expect((await run(node, [program, '--version'], { env })).stdout.trim()).toBe(version)
     const { stdout } = await run(node, [program, 'api', 'account.get'], { env })
-    expect(JSON.parse(stdout)).toMatchObject({ name: 'Operator' })
+    expect(JSON.parse(stdout)).toMatchObject({ name: 'test' })
   }
 })

@@ -3,12 +3,12 @@ import { expect, it } from 'vitest'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { removeOld } from '../../../server/src/webhooks/delivery/retention.ts'
 import { ping, testEndpoint } from '../../harness/endpoint.ts'
-import { testServer } from '../../harness/server.ts'
+import { ownServer } from '../../harness/server.ts'
 
 const dayMs = 24 * 3_600_000
 
 it('old deliveries are removed with their attempts and events, except those still to be sent', async () => {
-  await using server = await testServer()
+  await using server = await ownServer()
   await using endpoint = await testEndpoint((response, _, count) => response.writeHead(count === 1 ? 204 : 500).end())
   const { id: webhook_id } = await server.client.webhooks.create({ body: { url: endpoint.url } })
   await ping(server.client, webhook_id)
