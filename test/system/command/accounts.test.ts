@@ -1,24 +1,32 @@
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browser } from '../../harness/browser.ts'
-import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
+import { commandHere } from '../../harness/command-here.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
-let directory: Awaited<ReturnType<typeof temporaryDirectory>>
-let server: ServerProcess
-const run = (...args: string[]) => fairlead(args, { FAIRLEAD_DATA_DIR: join(directory.path, 'data') })
+/* Commands on the data directory of a server that runs. `command.test.ts` has them without a server, and as processes. */
+
+let server: TestServer
+const run = (...args: string[]) =>
+  commandHere(args, { FAIRLEAD_DATA_DIR: server.dataDirectory, DATABASE_URL: server.database.url })
 beforeAll(async () => {
-  directory = await temporaryDirectory()
-  server = await serverProcess(join(directory.path, 'data'))
+  server = await testServer()
 })
-afterAll(async () => {
-  await server[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
-})
+afterAll(() => server?.[Symbol.asyncDispose]())
+
+const keyForm = /^fl_[0-9A-Za-z]{36}\n$/
 
 const limitOf = async (key: string) => (await server.clientFor(key).account.get()).rate_limit.limit
 
 describe('fairlead accounts', () => {
+  it('creates, changes and lists accounts, and keys can belong to them', async () => {
+    const id = (await run('accounts', 'create', '--name', 'Small shop')).stdout.trim()
+    expect(id).toMatch(/^acct_/)
+    await run('accounts', 'update', id, '--plan', 'pro', '--name', 'Big shop')
+    expect((await run('accounts', 'list')).stdout).toMatch(new RegExp(`${id} +pro +plan +Big shop`))
+    expect((await run('keys', 'create', '--name', 'a', '--account', id)).stdout).toMatch(keyForm)
+    expect((await run('keys', 'list')).stdout).toContain(id)
+  })
+
   it('sets and removes a rate limit of an account, beside a running server', async () => {
     const id = (await run('accounts', 'create', '--name', 'Big shop', '--plan', 'pro')).stdout.trim()
     const key = (await run('keys', 'create', '--new', '--name', 'a', '--account', id)).stdout.trim()
@@ -39,6 +47,15 @@ describe('fairlead accounts', () => {
     [['keys', 'rotate', 'key_x', '--overlap-hours', '169'], 'whole number'],
     [['users', 'delete', 'user_x'], 'user_x'],
     [['users', 'setup-link', '--account', 'acct_x'], 'acct_x'],
+    [['keys', 'create'], '--name'],
+    [['keys', 'create', '--name', 'a', '--preset', 'god'], 'full, read, deploy'],
+    [['keys', 'create', '--new', '--name', 'a', '--project', 'proj_x'], 'proj_x'],
+    [['keys', 'create', '--new', '--name', 'a', '--account', 'acct_x'], 'acct_x'],
+    [['keys', 'create', '--name', 'a', '--data-dir', '/nonexistent/data'], 'No server has been started'],
+    [['keys', 'revoke', 'key_x'], 'key_x'],
+    [['accounts', 'update', 'acct_x', '--plan', 'pro'], 'acct_x'],
+    [['accounts', 'create', '--name', 'a', '--plan', 'gold'], 'free, pro, enterprise'],
+    [['nonsense'], 'nonsense'],
   ])('%j fails and names what is wrong', async (args, named) => {
     const result = await run(...args)
     expect(result.code).toBe(1)
@@ -48,6 +65,22 @@ describe('fairlead accounts', () => {
 })
 
 describe('fairlead keys', () => {
+  it('prints a key and only the key, of a preset or of projects, and revokes it', async () => {
+    const made = (...args: string[]) => run('keys', 'create', '--name', ...args)
+    const full = await made('full')
+    expect(full).toMatchObject({ code: 0, stdout: expect.stringMatching(keyForm), stderr: '' })
+    const { id } = await server.clientFor(full.stdout.trim()).projects.create({ body: { name: 'p' } })
+    const read = server.clientFor((await made('read', '--preset', 'read')).stdout.trim())
+    expect((await read.projects.list()).total).toBe(1)
+    await expect(read.projects.create({ body: { name: 'q' } })).rejects.toMatchObject({ code: 'forbidden' })
+
+    const bound = server.clientFor((await made('bound', '--project', id)).stdout.trim())
+    expect((await bound.projects.get({ params: { project_id: id } })).name).toBe('p')
+    const boundId = /(key_\w+) .* bound$/m.exec((await run('keys', 'list')).stdout)?.[1] ?? ''
+    expect(await run('keys', 'revoke', boundId)).toMatchObject({ code: 0 })
+    await expect(bound.projects.list()).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
   it('creates keys with scopes and an expiry, and rotates them', async () => {
     const key = (
       await run(
@@ -96,5 +129,15 @@ describe('fairlead users', () => {
 
   it('prints links to the configured address', async () => {
     expect((await run('users', 'setup-link')).stdout).toMatch(/^http:\/\/127\.0\.0\.1:3000\/setup#/)
+  })
+})
+
+describe('fairlead doctor', () => {
+  it('beside a server that runs: status 0, and whose port it is', async () => {
+    const { port } = new URL(server.url)
+    const environment = { FAIRLEAD_DATA_DIR: server.dataDirectory, FAIRLEAD_PORT: port }
+    const { code, stdout } = await commandHere(['doctor'], environment)
+    expect(stdout).toMatch(new RegExp(`^ok +API port +.*127.0.0.1:${port}: the server runs`, 'm'))
+    expect(code).toBe(0)
   })
 })

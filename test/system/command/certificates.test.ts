@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ServerWithCertificates, serverWithCertificates, uploadOf } from '../../harness/certificates.ts'
-import { fairlead } from '../../harness/process.ts'
+import { commandHere } from '../../harness/command-here.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let given: ServerWithCertificates
@@ -17,7 +17,7 @@ afterAll(async () => {
 })
 
 const run = (...args: string[]) =>
-  fairlead(['certificates', ...args], { FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey })
+  commandHere(['certificates', ...args], { FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey })
 
 async function fileWith(name: string, text: string): Promise<string> {
   const path = join(folder.path, name)

@@ -4,9 +4,10 @@ import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { commandHere } from '../../harness/command-here.ts'
 import { hangingBuild } from '../../harness/deployments.ts'
-import { command, fairlead } from '../../harness/process.ts'
-import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { command } from '../../harness/process.ts'
+import { type Repository, repository } from '../../harness/repository.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -22,7 +23,7 @@ afterAll(async () => {
 })
 
 const environment = () => ({ FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey, HOME: home.path })
-const run = (...args: string[]) => fairlead(args, environment())
+const run = (...args: string[]) => commandHere(args, environment())
 const projects = async () => (await server.client.projects.list()).projects.map(({ name }) => name)
 
 /** Answers with the value of a variable. */
@@ -31,6 +32,9 @@ const showsVariable = {
   'server.js': `console.log('started \\x1b[31mred')
 require('node:http').createServer((q, r) => r.end(String(process.env.WHO))).listen(process.env.PORT)\n`,
 }
+
+/** A site: its deployment builds and starts nothing. */
+const site = (text: string) => ({ 'index.html': `<!doctype html><title>${text}</title>` })
 
 describe('fairlead deploy', () => {
   let app: Repository
@@ -66,7 +70,9 @@ describe('fairlead deploy', () => {
 
   it('deploys the same app the next time, which keeps its variables', async () => {
     const commit = await app.commit({ ...showsVariable, 'README.md': 'second' })
-    const { code, stdout } = await run('deploy', app.path, '--env', 'WHO=second', '--json')
+    // What it sends is kept on another file system, as Debian 13 has one for temporary files.
+    const elsewhere = { ...environment(), TMPDIR: '/dev/shm' }
+    const { code, stdout } = await commandHere(['deploy', app.path, '--env', 'WHO=second', '--json'], elsewhere)
     expect(code).toBe(0)
     const made = JSON.parse(stdout)
     expect(made).toMatchObject({
@@ -80,12 +86,6 @@ describe('fairlead deploy', () => {
     expect(await projects()).toEqual(['web'])
   })
 
-  it('keeps what it sends in a folder for temporary files on another file system, as Debian 13 has one', async () => {
-    await app.commit({ ...showsVariable, 'README.md': 'third' })
-    const elsewhere = { ...environment(), TMPDIR: '/dev/shm' }
-    expect(await fairlead(['deploy', app.path], elsewhere)).toMatchObject({ code: 0 })
-  })
-
   it('deploys an address, and tells the reason of a failure', async () => {
     await using source = await repository({ 'a.txt': 'nothing to start' })
     const { code, stdout, stderr } = await run('deploy', source.url, '--project', 'other', '--name', 'none')
@@ -95,13 +95,13 @@ describe('fairlead deploy', () => {
   })
 
   it('deploys a folder of a repository, which the next deployments keep', async () => {
-    const files = Object.entries(nodeApp('below')).map(([path, text]) => [`backend/${path}`, text])
-    await using source = await repository(Object.fromEntries(files))
-    const refused = await run('deploy', source.url, '--project', 'other', '--name', 'folder')
-    expect(refused.stderr).toContain('Set root to backend (node): ')
-    const made = await run('deploy', source.url, '--project', 'other', '--name', 'folder', '--root', 'backend')
+    await using source = await repository({ 'backend/index.html': 'below' })
+    const deploy = (...more: string[]) => run('deploy', source.url, '--project', 'other', '--name', 'folder', ...more)
+    expect((await deploy()).stderr).toContain('Set root to backend')
+    const made = await deploy('--root', 'backend')
     expect(made).toMatchObject({ code: 0 })
-    expect(await run('deploy', source.url, '--project', 'other', '--name', 'folder')).toMatchObject({ code: 0 })
+    expect(await deploy()).toMatchObject({ code: 0, stdout: made.stdout })
+    expect(await (await fetch(made.stdout.trim())).text()).toBe('below')
   })
 
   it('refuses to move the variables of an app to another source, a folder in a repository, and a wrong variable', async () => {
@@ -147,62 +147,39 @@ describe('fairlead deploy', () => {
     const { stdout } = await run('open', 'web')
     expect(await (await fetch(stdout.trim())).text()).toBe('second')
   })
-
-  it('env lists names, and deploys the same commit again with another variable, or without one', async () => {
-    expect(await run('env', '--app', 'web')).toMatchObject({ code: 0, stdout: 'OTHER\nWHO\n' })
-    const file = join(home.path, 'variables')
-    await writeFile(file, 'WHO="third"\n')
-    const set = await run('env', 'set', '--file', file, '--app', 'web')
-    expect(await (await fetch(set.stdout.trim())).text()).toBe('third')
-    const unset = await run('env', 'unset', 'WHO', '--app', 'web', '--json')
-    expect(JSON.parse(unset.stdout)).toMatchObject({ env_var_names: ['OTHER'], status: 'running' })
-    expect((await run('env', 'unset', 'WHO', '--app', 'web')).stderr).toContain('has no variable WHO')
-    const later = await run('env', 'set', 'LEVEL=debug', '--plain', '--no-apply', '--app', 'web')
-    expect(later).toMatchObject({
-      code: 0,
-      stdout: 'LEVEL="debug"\nOTHER\n',
-      stderr: expect.stringContaining('Not applied yet: LEVEL.'),
-    })
-    expect((await run('env', 'apply', '--app', 'web', '--json')).stdout).toMatch(/"LEVEL",\s+"OTHER"/)
-    await run('deploy', app.path, '--project', 'web', '--name', 'second')
-    await writeFile(file, 'WHO="imported"\n')
-    await run('env', 'import', file, '--app', 'second', '--no-apply')
-    const copied = await run('env', 'copy', 'web', 'LEVEL', '--app', 'second', '--no-apply')
-    expect(copied.stdout).toBe('LEVEL="debug"\nWHO\n')
-  })
 })
 
 describe('a server is found', () => {
   it('on this machine by its data directory, and the key is kept for the user alone', async () => {
     await using user = await temporaryDirectory()
-    await using app = await repository(nodeApp('local'))
+    await using app = await repository(site('local'))
     const given = { HOME: user.path, XDG_CONFIG_HOME: '', DATABASE_URL: server.database.url }
-    const deployed = await fairlead(['deploy', app.path, '--name', 'local', '--data-dir', server.dataDirectory], given)
+    const deployed = await commandHere(['deploy', app.path, '--name', 'local', '--data-dir', server.dataDirectory], given)
     expect(deployed).toMatchObject({ code: 0, stderr: expect.stringContaining(`using the server at ${server.url}`) })
     const file = join(user.path, '.config', 'fairlead', 'config.json')
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ url: server.url })
-    const later = await fairlead(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
+    const later = await commandHere(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
     expect(later).toMatchObject({ code: 0, stdout: deployed.stdout })
     await chmod(file, 0o644)
-    const open = await fairlead(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
+    const open = await commandHere(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
     expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('chmod 600') })
   })
 
   it('by a login with a key from standard input, which is tried first', async () => {
     await using user = await temporaryDirectory()
     const given = { XDG_CONFIG_HOME: user.path }
-    const wrong = await fairlead(['login', server.url], given, { input: `fl_${'a'.repeat(36)}\n` })
+    const wrong = await commandHere(['login', server.url], given, { input: `fl_${'a'.repeat(36)}\n` })
     expect(wrong).toMatchObject({ code: 1, stdout: '' })
-    const right = await fairlead(['login', server.url], given, { input: `${server.apiKey}\n` })
+    const right = await commandHere(['login', server.url], given, { input: `${server.apiKey}\n` })
     expect(right).toMatchObject({ code: 0, stderr: '' })
     expect(right.stdout).not.toContain(server.apiKey)
-    expect((await fairlead(['api', 'account.get'], given)).code).toBe(0)
+    expect((await commandHere(['api', 'account.get'], given)).code).toBe(0)
   })
 
   it('or else the message says how to name one', async () => {
     await using folder = await temporaryDirectory()
-    const none = await fairlead(['open', 'x', '--data-dir', folder.path])
+    const none = await commandHere(['open', 'x', '--data-dir', folder.path])
     expect(none.stderr).toMatch(/no server is known[\s\S]*fairlead login/)
   })
 })

@@ -8,8 +8,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clock, isGitEnough } from '../../../server/src/doctor.ts'
-import { fairlead } from '../../harness/process.ts'
-import { testServer } from '../../harness/server.ts'
+import { commandHere } from '../../harness/command-here.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -20,7 +19,7 @@ afterAll(() => directory[Symbol.asyncDispose]())
 
 /** Runs the command with a free port and a data directory that does not exist yet. */
 const doctor = (environment: Readonly<Record<string, string>> = {}) =>
-  fairlead(['doctor', '--data-dir', join(directory.path, 'none', 'data')], { FAIRLEAD_PORT: '0', ...environment })
+  commandHere(['doctor', '--data-dir', join(directory.path, 'none', 'data')], { FAIRLEAD_PORT: '0', ...environment })
 
 /** Returns the line about one check. */
 const lineOf = (stdout: string, subject: string): string =>
@@ -100,7 +99,7 @@ describe('fairlead doctor', () => {
     async () => {
       const closed = join(directory.path, 'closed')
       await mkdir(closed, { mode: 0o700 })
-      const { code, stdout } = await fairlead(['doctor', '--data-dir', join(closed, 'data')], { FAIRLEAD_PORT: '0' })
+      const { code, stdout } = await commandHere(['doctor', '--data-dir', join(closed, 'data')], { FAIRLEAD_PORT: '0' })
       expect(code).toBe(1)
       expect(lineOf(stdout, 'data directory')).toMatch(/^BROKEN /)
       expect(stdout).toMatch(
@@ -122,14 +121,6 @@ describe('fairlead doctor', () => {
     expect(gateway.code).toBe(1)
     expect(lineOf(gateway.stdout, 'gateway port')).toMatch(/^BROKEN /)
     expect(lineOf(gateway.stdout, 'API port')).toMatch(/^ok /)
-  })
-
-  it('beside a server that runs: status 0', async () => {
-    await using server = await testServer()
-    const { port } = new URL(server.url)
-    const { code, stdout } = await doctor({ FAIRLEAD_PORT: port })
-    expect(lineOf(stdout, 'API port')).toMatch(new RegExp(`^ok .*127.0.0.1:${port}: the server runs`))
-    expect(code).toBe(0)
   })
 
   it('with a mistake in the configuration: status 1, and which variable', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { commandHere } from '../../harness/command-here.ts'
 import { freePort } from '../../harness/ports.ts'
-import { fairlead } from '../../harness/process.ts'
 import { ownServerWithProject, type ServerWithProject } from '../../harness/project.ts'
 
 let given: ServerWithProject
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => given?.[Symbol.asyncDispose]())
 
 const run = (...args: string[]) =>
-  fairlead(['domains', ...args], { FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey })
+  commandHere(['domains', ...args], { FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey })
 
 const query = (text: string, ...values: unknown[]) => given.server.database.query(text, values)
 

@@ -1,19 +1,67 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fairlead } from '../../harness/process.ts'
-import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
+import { commandHere } from '../../harness/command-here.ts'
+import { type ServerWithImages, serverWithImages } from '../../harness/image-server.ts'
+import { digestOf } from '../../harness/runtimes/example-images.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 
-let given: ServerWithProject
+/* The apps are images in the memory of this process: what a command does with an app is the same for all of them. */
+
+const image = 'registry.example/team/shop:1'
+
+let given: ServerWithImages
+let folder: Awaited<ReturnType<typeof temporaryDirectory>>
 beforeAll(async () => {
-  given = await serverWithProject()
-  await given.deploy('shop')
+  folder = await temporaryDirectory()
+  given = await serverWithImages()
+  given.registry.commands.set(digestOf('1'), ['node', 'app.js', 'listens'])
+  given.registry.tags.set(image, digestOf('1'))
 })
-afterAll(() => given?.[Symbol.asyncDispose]())
+afterAll(async () => {
+  await given?.[Symbol.asyncDispose]()
+  await folder?.[Symbol.asyncDispose]()
+})
 
-const run = (...args: string[]) =>
-  fairlead(args, { FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey })
+const environment = () => ({ FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey })
+const run = (...args: string[]) => commandHere(args, environment())
+const runWith = (input: string, ...args: string[]) => commandHere(args, environment(), { input })
 const lines = (text: string) => text.trim().split('\n')
+const paramsOf = async (name: string) => ({ project_id: given.projectId, app_id: (await given.appNamed(name)).id })
+/** The variable that the apps answer with. */
+const greetingAt = async (url: string) => ((await (await fetch(url.trim())).json()) as { GREETING?: string }).GREETING
 
-describe('fairlead', { timeout: 120_000 }, () => {
+describe('fairlead deploy --image', () => {
+  it('deploys an image as an app of its name', async () => {
+    const { code, stdout, stderr } = await run('deploy', '--image', image, '--project', 'p')
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('shop runs after') })
+    const { serving } = await given.appNamed('shop')
+    expect(serving?.image).toEqual({ reference: image, digest: digestOf('1') })
+    expect((await fetch(stdout.trim())).status).toBe(200)
+  })
+
+  it('says what is wrong with a reference, with another source beside it, and with a volume', async () => {
+    const wrong = await run('deploy', '--image', 'Shop', '--project', 'p')
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('--image must be in lower case') })
+    const both = await run('deploy', '--image', 'shop', '--branch', 'main')
+    expect(both).toMatchObject({ code: 1, stderr: expect.stringContaining('--image has its own source') })
+    const volume = await run('deploy', '--image', image, '--volume', 'data')
+    expect(volume).toMatchObject({ code: 1, stderr: expect.stringContaining('such as uploads=/var/lib/uploads') })
+  })
+})
+
+describe('fairlead', () => {
+  it('stores, lists and removes credentials for registries', async () => {
+    const add = ['registries', 'add', 'registry.example', '--username', 'deploy']
+    expect((await run(...add)).stderr).toContain('on standard input')
+    expect(await runWith('a token that may pull\n', ...add)).toMatchObject({ code: 0, stdout: '' })
+    const { stdout } = await run('registries', 'list', '--project', 'p')
+    expect(stdout).toMatch(/^registry\.example\tdeploy\tsince 2\S+Z\n$/)
+    expect(await run('registries', 'remove', 'registry.example')).toMatchObject({ code: 0 })
+    const gone = await run('registries', 'remove', 'registry.example')
+    expect(gone.stderr).toContain('no credentials for registry.example')
+  })
+
   it('links databases to an app, by their names', async () => {
     const params = { project_id: given.projectId }
     const { id } = await given.client.databases.create({ params, body: { name: 'orders' } })
@@ -48,27 +96,68 @@ describe('fairlead', { timeout: 120_000 }, () => {
     expect((await run('git', 'token', 'shop')).stderr).toContain('on standard input')
   })
 
-  it('lists and cancels commands', async () => {
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('shop')).id }
-    const { id } = await given.client.runs.create({ params, body: { command: ['sleep', '60'] } })
-    expect((await run('runs', 'cancel', 'shop', id)).stderr).toBe('The command is canceled.\n')
-    const [newest] = lines((await run('runs', 'list', 'shop')).stdout)
-    expect(newest?.split('\t').slice(1)).toEqual(['canceled', 'It was canceled.', id, 'sleep 60'])
-  })
-
-  it('prints what a command has printed, and why there is nothing', async () => {
-    const ran = await run('run', 'shop', '--', 'node', '-e', 'console.log("one"); console.error("two")')
-    expect(ran).toMatchObject({ code: 0 })
-    const id = lines((await run('runs', 'list', 'shop')).stdout)[0]?.split('\t')[3] ?? ''
-    const printed = await run('runs', 'logs', 'shop', id)
-    expect(lines(printed.stdout).sort()).toEqual(['one', 'two'])
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('shop')).id }
-    const { id: waiting } = await given.client.runs.create({ params, body: { command: ['true'] } })
-    expect(await run('runs', 'logs', 'shop', waiting)).toEqual({
+  it('lists and cancels commands, and says why there is no output of one yet', async () => {
+    const body = { command: ['node', 'app.js', 'waits'] }
+    const { id } = await given.client.runs.create({ params: await paramsOf('shop'), body })
+    expect(await run('runs', 'logs', 'shop', id)).toEqual({
       code: 0,
       stdout: '',
       stderr: 'Its output is stored when it ends.\n',
     })
+    expect((await run('runs', 'cancel', 'shop', id)).stderr).toBe('The command is canceled.\n')
+    const [newest] = lines((await run('runs', 'list', 'shop')).stdout)
+    expect(newest?.split('\t').slice(1)).toEqual(['canceled', 'It was canceled.', id, 'node app.js waits'])
+  })
+
+  it('prints what a command has printed', async () => {
+    const ran = await runWith('one\n', 'run', 'shop', '--', 'node', 'app.js', 'echoes')
+    expect(ran).toEqual({ code: 3, stdout: 'one\n', stderr: 'an error line\n' })
+    const id = lines((await run('runs', 'list', 'shop')).stdout)[0]?.split('\t')[3] ?? ''
+    const printed = await run('runs', 'logs', 'shop', id)
+    expect(lines(printed.stdout).sort()).toEqual(['an error line', 'one'])
+  })
+
+  it('says what a command lacks: an app, a terminal, or the permission to run it', async () => {
+    const unknown = await run('run', 'none', '--', 'true')
+    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no app none.') })
+    const noTerminal = await run('run', 'shop', '--tty', '--', 'true')
+    expect(noTerminal).toMatchObject({ code: 1, stderr: expect.stringContaining('--tty needs a terminal') })
+    const apiKey = await given.server.key({ preset: 'deploy' })
+    const refused = await commandHere(['run', 'shop', '--', 'env'], { ...environment(), FAIRLEAD_API_KEY: apiKey })
+    expect(refused.stderr).toContain('lacks the permission runs:write')
+    expect(refused.stderr).toContain('Settings → API Keys')
+  })
+
+  it('adds, lists and removes schedules, and shows their runs', async () => {
+    const schedules = (...args: string[]) => run('schedules', ...args)
+    const when = ['30 4 * * *', '--timezone', 'Europe/Berlin']
+    const added = await schedules('add', 'shop', 'nightly', ...when, '--', 'ls', '-l')
+    expect(added).toMatchObject({ code: 0, stdout: expect.stringContaining('nightly runs next at ') })
+    expect((await schedules('list', 'shop')).stdout).toMatch(
+      /^nightly\t30 4 \* \* \* \(Europe\/Berlin\)\tnext .*\tls -l\n$/,
+    )
+    expect(await schedules('runs', 'shop', 'nightly')).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect((await schedules('remove', 'shop', 'nightly')).code).toBe(0)
+    expect((await schedules('runs', 'shop', 'nightly')).stderr).toContain('The app has no schedule nightly.')
+    const wrong = await schedules('add', 'shop', 'x', '* * *', '--', 'true')
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('five fields') })
+  })
+
+  it('sets numbers of instances, and lists what runs', async () => {
+    expect((await run('ps', 'shop')).stdout).toMatch(/^web: 1 × \d+ MB, [\d.]+ CPU: .*\n {2}web\.1 running/)
+    expect(await run('scale', 'shop', 'web=2')).toMatchObject({ code: 0 })
+    await expect
+      .poll(async () => (await run('ps', 'shop')).stdout, { timeout: 60_000 })
+      .toMatch(/web\.1 running since [\s\S]*web\.2 running since /)
+    const back = await run('scale', 'shop', 'web=default', '--json')
+    expect(JSON.parse(back.stdout).processes).toMatchObject([{ asked: null, instances: 1 }])
+    expect(await run('scale', 'shop', 'web')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('such as web=3'),
+    })
+    expect((await run('scale', 'shop', 'mail=1')).stderr).toContain(
+      'is no process type of this app, which has: web',
+    )
   })
 
   it('prints the metrics of an app as a table and as JSON', async () => {
@@ -79,7 +168,7 @@ describe('fairlead', { timeout: 120_000 }, () => {
     const text = await counted()
     expect(text).toMatch(/^time +requests +2xx +3xx +4xx +5xx +p50 +p95 +p99 +CPU +memory +instances +restarts\n/)
     expect(text).toMatch(/\nall of 1h +[1-9]/)
-    expect(text).toMatch(/\n\S+Z release dep_\w+, commit [\da-f]{12}$/)
+    expect(text).toMatch(/\n\S+Z release dep_\w+/)
     for (const range of ['24h', '7d']) {
       const { stdout } = await run('metrics', 'shop', '--range', range, '--json')
       expect(JSON.parse(stdout)).toMatchObject({ range, points: expect.any(Array) })
@@ -87,13 +176,46 @@ describe('fairlead', { timeout: 120_000 }, () => {
     expect(await run('metrics', 'shop', '--range', '2d')).toMatchObject({ code: 1 })
   })
 
-  it('says how to get a key that may run commands', async () => {
-    const apiKey = await given.server.key({ preset: 'deploy' })
-    const refused = await fairlead(['run', 'shop', '--', 'env'], {
-      FAIRLEAD_URL: given.server.url,
-      FAIRLEAD_API_KEY: apiKey,
+  it('lists what an app keeps, and deletes what it does not use', async () => {
+    const deploy = (...volumes: string[]) =>
+      run('deploy', '--image', image, '--project', 'p', '--name', 'keeping', '--volume', ...volumes)
+    expect(await deploy('data=/srv/data', 'old=/srv/old')).toMatchObject({ code: 0 })
+    expect(await deploy('data=/srv/data')).toMatchObject({ code: 0 })
+    const listed = /^data\t\/srv\/data\t\d+\.\d MB\nold\t\(not used\)\t\d+\.\d MB\n$/
+    await expect.poll(async () => (await run('volumes', 'list', 'keeping')).stdout).toMatch(listed)
+    const used = await run('volumes', 'delete', 'keeping', 'data')
+    expect(used).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use') })
+    expect(await run('volumes', 'delete', 'keeping', 'old')).toMatchObject({ code: 0 })
+    expect((await run('volumes', 'list', 'keeping')).stdout).toMatch(/^data\t[^\n]*\n$/)
+  })
+})
+
+describe('fairlead env', () => {
+  it('lists names, and deploys what serves again with another variable, or without one', async () => {
+    const variables = ['--env', 'GREETING=first', 'OTHER=x']
+    await run('deploy', '--image', image, '--project', 'p', '--name', 'web', ...variables)
+    expect(await run('env', '--app', 'web')).toMatchObject({ code: 0, stdout: 'GREETING\nOTHER\n' })
+    const file = join(folder.path, 'variables')
+    await writeFile(file, 'GREETING="third"\n')
+    const set = await run('env', 'set', '--file', file, '--app', 'web')
+    expect(await greetingAt(set.stdout)).toBe('third')
+    const unset = await run('env', 'unset', 'GREETING', '--app', 'web', '--json')
+    expect(JSON.parse(unset.stdout)).toMatchObject({ env_var_names: ['OTHER'], status: 'running' })
+    expect((await run('env', 'unset', 'GREETING', '--app', 'web')).stderr).toContain('has no variable GREETING')
+  })
+
+  it('keeps a change for later, and imports and copies variables', async () => {
+    const later = await run('env', 'set', 'LEVEL=debug', '--plain', '--no-apply', '--app', 'web')
+    expect(later).toMatchObject({
+      code: 0,
+      stdout: 'LEVEL="debug"\nOTHER\n',
+      stderr: expect.stringContaining('Not applied yet: LEVEL.'),
     })
-    expect(refused.stderr).toContain('lacks the permission runs:write')
-    expect(refused.stderr).toContain('Settings → API Keys')
+    expect((await run('env', 'apply', '--app', 'web', '--json')).stdout).toMatch(/"LEVEL",\s+"OTHER"/)
+    const file = join(folder.path, 'imported')
+    await writeFile(file, 'WHO="imported"\n')
+    await run('env', 'import', file, '--app', 'live', '--no-apply')
+    const copied = await run('env', 'copy', 'web', 'LEVEL', '--app', 'live', '--no-apply')
+    expect(copied.stdout).toBe('LEVEL="debug"\nWHO\n')
   })
 })

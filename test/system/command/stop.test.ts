@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bootId, startTimeOf } from '../../../server/src/platform/processes.ts'
 import type { Status } from '../../../server/src/running/status.ts'
-import { fairlead } from '../../harness/process.ts'
+import { commandHere } from '../../harness/command-here.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /* A data directory without a server, with processes that belong to it or only seem to. */
@@ -34,7 +34,7 @@ function idle(environment: Readonly<Record<string, string>> = {}): ChildProcess 
 }
 
 const lives = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode === null && signalCode === null
-const run = (...args: string[]) => fairlead([...args, '--data-dir', data])
+const run = (...args: string[]) => commandHere([...args, '--data-dir', data])
 const statusOf = async () => {
   const { code, stdout } = await run('status', '--json')
   return { code, ...(JSON.parse(stdout) as Status) }

@@ -1,22 +1,16 @@
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
+import { commandHere } from '../../harness/command-here.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
 
-let directory: Awaited<ReturnType<typeof temporaryDirectory>>
-let server: ServerProcess
+let server: TestServer
 let project: string
-const run = (...args: string[]) => fairlead(args, { FAIRLEAD_DATA_DIR: join(directory.path, 'data') })
+const run = (...args: string[]) =>
+  commandHere(args, { FAIRLEAD_DATA_DIR: server.dataDirectory, DATABASE_URL: server.database.url })
 beforeAll(async () => {
-  directory = await temporaryDirectory()
-  server = await serverProcess(join(directory.path, 'data'))
-  const key = (await run('keys', 'create', '--name', 'a')).stdout.trim()
-  project = (await server.clientFor(key).projects.create({ body: { name: 'p' } })).id
+  server = await testServer()
+  project = (await server.client.projects.create({ body: { name: 'p' } })).id
 })
-afterAll(async () => {
-  await server[Symbol.asyncDispose]()
-  await directory[Symbol.asyncDispose]()
-})
+afterAll(() => server?.[Symbol.asyncDispose]())
 
 const shop = ['--repository', 'acme/shop', '--repository-id', '700100200']
 

@@ -11,17 +11,24 @@ export async function run(program: Command): Promise<void> {
   try {
     await program.parseAsync()
   } catch (error) {
+    const status = reportError(error)
     if (error instanceof Ended) {
       // A pipe takes what is written at the pace of its reader. Who presses Ctrl+C does not wait for that.
-      if (error.status !== 130) await Promise.all([process.stdout, process.stderr].map(written))
+      if (status !== 130) await Promise.all([process.stdout, process.stderr].map(written))
       // Standard input and connections would keep the process.
-      process.exit(error.status)
+      process.exit(status)
     }
-    process.stderr.write(`fairlead: ${error instanceof Error ? error.message : String(error)}\n`)
-    process.exitCode = 1
+    process.exitCode = status
     // Nobody may read the message.
     setTimeout(() => process.exit(), 2_000).unref()
   }
+}
+
+/** Prints why a command has ended, unless it has said so itself. Returns the exit status. */
+export function reportError(error: unknown): number {
+  if (error instanceof Ended) return error.status
+  process.stderr.write(`fairlead: ${error instanceof Error ? error.message : String(error)}\n`)
+  return 1
 }
 
 /** Resolves when all that was written to a stream has been taken. */

@@ -1,0 +1,119 @@
+import { Readable } from 'node:stream'
+import { type Command, CommanderError } from 'commander'
+import { accountsCommand } from '../../server/src/commands/accounts.ts'
+import { clientProgram } from '../../server/src/commands/client/commands.ts'
+import { reportError } from '../../server/src/commands/client/run.ts'
+import { doctorCommand } from '../../server/src/commands/doctor.ts'
+import { keysCommand } from '../../server/src/commands/keys.ts'
+import { localServer } from '../../server/src/commands/local-server.ts'
+import { selfCheckCommand } from '../../server/src/commands/self-check.ts'
+import { statusCommand } from '../../server/src/commands/status.ts'
+import { stopCommand } from '../../server/src/commands/stop.ts'
+import { trustCommand } from '../../server/src/commands/trust.ts'
+import { updateCommand } from '../../server/src/commands/update.ts'
+import { usersCommand } from '../../server/src/commands/users.ts'
+import { ownVersion } from '../../server/src/platform/versions/own-package.ts'
+import type { CommandResult } from './process.ts'
+
+/** All commands that end by themselves. The command of users has only those that it shares with the server's. */
+const programs = {
+  server: () =>
+    clientProgram('Fairlead', ownVersion, localServer)
+      .addCommand(statusCommand())
+      .addCommand(stopCommand())
+      .addCommand(doctorCommand())
+      .addCommand(keysCommand())
+      .addCommand(trustCommand())
+      .addCommand(accountsCommand())
+      .addCommand(usersCommand())
+      .addCommand(updateCommand())
+      .addCommand(selfCheckCommand()),
+  users: () => clientProgram('Fairlead', ownVersion),
+}
+
+let isBusy = false
+
+/**
+ * Runs a command in the process of the tests, as `fairlead` of `process.ts` does in a process of its own, which takes half a second of CPU
+ * time. The command has only this environment, this input and these streams. It cannot show what a process does at a signal, with a
+ * terminal or at its end.
+ */
+export async function commandHere(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  { input = '', of = 'server' }: { readonly input?: string; readonly of?: keyof typeof programs } = {},
+): Promise<CommandResult> {
+  // They would write to the same streams.
+  if (isBusy) throw new Error('another command runs in this process')
+  isBusy = true
+  const [stdout, stderr] = [[] as string[], [] as string[]]
+  const restore = [
+    replaceEnvironment({ PATH: process.env['PATH'] ?? '', XDG_CONFIG_HOME: '/nonexistent', ...environment }),
+    replaceStream('stdout', stdout),
+    replaceStream('stderr', stderr),
+    replaceInput(input),
+    replaceExitCode(),
+  ]
+  try {
+    const status = await statusOf(programs[of](), args)
+    return { code: status, stdout: stdout.join(''), stderr: stderr.join('') }
+  } finally {
+    for (const back of restore) back()
+    isBusy = false
+  }
+}
+
+async function statusOf(program: Command, args: readonly string[]): Promise<number> {
+  neverExit(program)
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+  } catch (error) {
+    return error instanceof CommanderError ? error.exitCode : reportError(error)
+  }
+  return Number(process.exitCode ?? 0)
+}
+
+/** Lets a program reject where it would end the process: after a help text, and for wrong arguments. */
+function neverExit(command: Command): void {
+  command.exitOverride()
+  for (const each of command.commands) neverExit(each)
+}
+
+/** Changes the variables one by one: the home folder is read from those of the process itself. */
+function replaceEnvironment(environment: Readonly<Record<string, string>>): () => void {
+  const before = { ...process.env }
+  const set = (variables: Readonly<Record<string, string | undefined>>) => {
+    for (const name of Object.keys(process.env)) if (variables[name] === undefined) delete process.env[name]
+    Object.assign(process.env, variables)
+  }
+  set(environment)
+  return () => set(before)
+}
+
+function replaceStream(name: 'stdout' | 'stderr', chunks: string[]): () => void {
+  const stream = process[name]
+  const { write } = stream
+  stream.write = (chunk: string | Uint8Array, ...more: unknown[]) => {
+    chunks.push(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())
+    const done = more.find((each) => typeof each === 'function') as (() => void) | undefined
+    if (done !== undefined) queueMicrotask(done)
+    return true
+  }
+  return () => {
+    stream.write = write
+  }
+}
+
+function replaceInput(input: string): () => void {
+  const before = Object.getOwnPropertyDescriptor(process, 'stdin') as PropertyDescriptor
+  Object.defineProperty(process, 'stdin', { value: Readable.from(input === '' ? [] : [input]), configurable: true })
+  return () => void Object.defineProperty(process, 'stdin', before)
+}
+
+function replaceExitCode(): () => void {
+  const before = process.exitCode
+  process.exitCode = undefined
+  return () => {
+    process.exitCode = before
+  }
+}
