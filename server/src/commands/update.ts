@@ -86,7 +86,8 @@ function report({ version, handedOver }: UpdateResult): void {
   )
 }
 
-function reportChange(change: VersionChange): void {
+/** Prints what an update would change. The exit status is 1 when the version cannot work here. */
+export function reportChange(change: VersionChange): void {
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const way = change.wayBack ? 'stays open' : 'closes, because this version cannot work on the new schema'
   const beside = change.besideEachOther ? 'yes' : 'no: stop the server for this update, or update to a version between'

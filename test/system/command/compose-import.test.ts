@@ -1,11 +1,17 @@
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { commandHere } from '../../harness/command-here.ts'
 import { query } from '../../harness/databases.ts'
-import { fairlead } from '../../harness/process.ts'
 import { repository } from '../../harness/repository.ts'
-import { testServer } from '../../harness/server.ts'
+import { type TestServer, testServer } from '../../harness/server.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await testServer()
+})
+afterAll(() => server?.[Symbol.asyncDispose]())
 
 const compose = `
 services:
@@ -26,21 +32,22 @@ const app = {
 require('node:http').createServer((_, response) => response.end(JSON.stringify({ STORE, WHO }))).listen(process.env.PORT)`,
 }
 
+const idOf = async (project: string) =>
+  (await server.client.projects.list()).projects.find(({ name }) => name === project)?.id ?? ''
+
 it('import compose makes apps and databases once, says what it leaves out, and goes on when it is run again', async () => {
-  await using server = await testServer()
   await server.client.projects.create({ body: { name: 'Shop', plan: 'enterprise' } })
   await using source = await repository({ 'compose.yaml': compose, ...app })
   const environment = { FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey, WHO: 'me' }
   const run = (...args: string[]) =>
-    fairlead(['import', 'compose', source.path, '--project', 'Shop', ...args], environment)
+    commandHere(['import', 'compose', source.path, '--project', 'Shop', ...args], environment)
 
   const dry = await run('--dry-run')
   expect(dry).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('database db, PostgreSQL 9\napp web, of the folder .'),
   })
-  const [project] = (await server.client.projects.list()).projects
-  const params = { project_id: project?.id ?? '' }
+  const params = { project_id: await idOf('Shop') }
   expect((await server.client.databases.list({ params })).databases).toEqual([])
 
   const first = await run()
@@ -66,7 +73,6 @@ it('import compose makes apps and databases once, says what it leaves out, and g
 })
 
 it('import compose deploys an app again whose first deployment failed, and none by the fairlead.json of another folder', async () => {
-  await using server = await testServer()
   const compose = `
 services:
   web: { build: ., environment: { WHO: file } }
@@ -76,13 +82,12 @@ services:
   const forWeb = JSON.stringify({ start: ['node', 'server.js'] })
   await using source = await repository({ 'compose.yaml': compose, 'fairlead.json': forWeb, ...ends })
   const environment = { FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey }
-  const run = () => fairlead(['import', 'compose', source.path, '--project', 'Again'], environment)
+  const run = () => commandHere(['import', 'compose', source.path, '--project', 'Again'], environment)
 
   const first = await run()
   expect(first).toMatchObject({ code: 1, stdout: '' })
   expect(first.stderr).toContain('api is not deployed: the fairlead.json of the repository is for the folder .')
-  const [project] = (await server.client.projects.list()).projects
-  const params = { project_id: project?.id ?? '' }
+  const params = { project_id: await idOf('Again') }
   const apps = await server.client.apps.list({ params })
   expect(apps.apps.map(({ name }) => name)).toEqual(['web'])
   const app_id = apps.apps[0]?.id ?? ''

@@ -3,7 +3,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { command, fairlead } from '../../harness/process.ts'
+import { commandHere } from '../../harness/command-here.ts'
+import { command } from '../../harness/process.ts'
 import { type SignedInBrowser, type TestServer, testServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -57,8 +58,8 @@ it.concurrent('login ends with an error when the person refuses', async () => {
 })
 
 it('login says so when the address is not one of a Fairlead server', async () => {
-  const { code, stderr } = await fairlead(['login', `${server.url}/elsewhere`])
+  const { code, stderr } = await commandHere(['login', `${server.url}/elsewhere`])
   expect(code).toBe(1)
   expect(stderr).toMatch(/fairlead: /)
-  expect((await fairlead(['login', 'ftp://x'])).stderr).toContain('FAIRLEAD_URL must be')
+  expect((await commandHere(['login', 'ftp://x'])).stderr).toContain('FAIRLEAD_URL must be')
 })

@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { commandHere } from '../../harness/command-here.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { command, fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+let database: TestDatabase
 let leader: ServerProcess
 let follower: ServerProcess
 let key: string
@@ -18,9 +21,11 @@ let params: { project_id: string; app_id: string }
 beforeAll(async () => {
   directory = await temporaryDirectory()
   const data = join(directory.path, 'data')
-  leader = await serverProcess(data)
-  follower = await serverProcess(data)
-  key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
+  database = await testDatabase()
+  const settings = { DATABASE_URL: database.url }
+  leader = await serverProcess(data, settings)
+  follower = await serverProcess(data, settings)
+  key = (await commandHere(['keys', 'create', '--name', 'test', '--data-dir', data], settings)).stdout.trim()
   const client = leader.clientFor(key)
   const { id: project_id } = await client.projects.create({ body: { name: 'p' } })
   await using source = await repository(nodeApp('here'))
@@ -31,6 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await follower?.[Symbol.asyncDispose]()
   await leader?.[Symbol.asyncDispose]()
+  await database?.[Symbol.asyncDispose]()
   await directory?.[Symbol.asyncDispose]()
 })
 
@@ -50,32 +56,6 @@ async function started(url: string) {
   await once(child.stdout, 'data')
   return { child, ended, errors: () => errors }
 }
-
-describe('fairlead schedules', () => {
-  it('adds, lists and removes schedules, and shows their runs', async () => {
-    const schedules = (...args: string[]) => fairlead(['schedules', ...args], settings(leader.url))
-    const added = await schedules(
-      'add',
-      'shop',
-      'nightly',
-      '30 4 * * *',
-      '--timezone',
-      'Europe/Berlin',
-      '--',
-      'ls',
-      '-l',
-    )
-    expect(added).toMatchObject({ code: 0, stdout: expect.stringContaining('nightly runs next at ') })
-    expect((await schedules('list', 'shop')).stdout).toMatch(
-      /^nightly\t30 4 \* \* \* \(Europe\/Berlin\)\tnext .*\tls -l\n$/,
-    )
-    expect(await schedules('runs', 'shop', 'nightly')).toEqual({ code: 0, stdout: '', stderr: '' })
-    expect((await schedules('remove', 'shop', 'nightly')).code).toBe(0)
-    expect((await schedules('runs', 'shop', 'nightly')).stderr).toContain('The app has no schedule nightly.')
-    const wrong = await schedules('add', 'shop', 'x', '* * *', '--', 'true')
-    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('five fields') })
-  })
-})
 
 describe('fairlead run', () => {
   it('passes input and output on, and ends with the status of the command', async () => {
@@ -133,13 +113,6 @@ describe('fairlead run', () => {
     const shown = text(child.stdout)
     expect((await once(child, 'exit'))[0]).toBe(4)
     expect(await shown).toBe('a terminal\r\n31 97\r\n')
-  })
-
-  it('says what is missing', async () => {
-    const unknown = await fairlead(['run', 'none', '--', 'true'], settings(leader.url))
-    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no app none.') })
-    const noTerminal = await fairlead(['run', 'shop', '--tty', '--', 'true'], settings(leader.url))
-    expect(noTerminal).toMatchObject({ code: 1, stderr: expect.stringContaining('--tty needs a terminal') })
   })
 
   it('works by every server, and the command ends when the one that runs it is killed', async () => {

@@ -18,9 +18,7 @@ let installation: Installation
 beforeAll(async () => {
   directory = await temporaryDirectory()
   packages = await packInto(directory.path)
-  // The package of the server alone installs, too.
   installation = await install([packages.server])
-  await installation.add([packages.receiver, packages.server])
 }, 300_000)
 afterAll(async () => {
   await installation[Symbol.asyncDispose]()
@@ -77,7 +75,7 @@ describe('an installed platform', () => {
 })
 
 describe('a project that uses the packages', () => {
-  // Its command would take the place of the server's in the tests above.
+  // The package of the server alone serves above, and the command of users would take the place of its own.
   beforeAll(() => installation.add([packages.receiver, packages.server, packages.cli]))
 
   it.each([
