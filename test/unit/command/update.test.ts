@@ -35,7 +35,7 @@ describe('the change to another version', () => {
 
   it('closes the way back when a migration asks for servers that know it', () => {
     const migrations = [...own.migrations, { name: '0900-next', oldestServer: '0900-next' }]
-    const change = compareVersions(later('1.0.0', { migrations }), own)
+    const change = compareVersions(own, later('1.0.0', { migrations }))
     expect(change).toMatchObject({ wayBack: false, besideEachOther: false })
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
     reportChange(change)
