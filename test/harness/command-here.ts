@@ -6,7 +6,6 @@ import { reportError } from '../../server/src/commands/client/run.ts'
 import { doctorCommand } from '../../server/src/commands/doctor.ts'
 import { keysCommand } from '../../server/src/commands/keys.ts'
 import { localServer } from '../../server/src/commands/local-server.ts'
-import { selfCheckCommand } from '../../server/src/commands/self-check.ts'
 import { statusCommand } from '../../server/src/commands/status.ts'
 import { stopCommand } from '../../server/src/commands/stop.ts'
 import { trustCommand } from '../../server/src/commands/trust.ts'
@@ -26,8 +25,7 @@ const programs = {
       .addCommand(trustCommand())
       .addCommand(accountsCommand())
       .addCommand(usersCommand())
-      .addCommand(updateCommand())
-      .addCommand(selfCheckCommand()),
+      .addCommand(updateCommand()),
   users: () => clientProgram('Fairlead', ownVersion),
 }
 

@@ -48,7 +48,10 @@ describe('fairlead api', () => {
   it('prints a log as text', async () => {
     const project_id = await newProject()
     // What cannot be fetched has a log, too.
-    const { id } = await deployAndSettle(server.client, project_id, { name: 'web', git_url: 'https://127.0.0.1:1/a.git' })
+    const { id } = await deployAndSettle(server.client, project_id, {
+      name: 'web',
+      git_url: 'https://127.0.0.1:1/a.git',
+    })
     const log = await (await server.client.deployments.logs({ params: { project_id, id } })).text()
     const given = ['--project-id', project_id, '--id', id, '--stream', 'build']
     expect(log).not.toBe('')

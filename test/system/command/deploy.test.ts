@@ -154,7 +154,10 @@ describe('a server is found', () => {
     await using user = await temporaryDirectory()
     await using app = await repository(site('local'))
     const given = { HOME: user.path, XDG_CONFIG_HOME: '', DATABASE_URL: server.database.url }
-    const deployed = await commandHere(['deploy', app.path, '--name', 'local', '--data-dir', server.dataDirectory], given)
+    const deployed = await commandHere(
+      ['deploy', app.path, '--name', 'local', '--data-dir', server.dataDirectory],
+      given,
+    )
     expect(deployed).toMatchObject({ code: 0, stderr: expect.stringContaining(`using the server at ${server.url}`) })
     const file = join(user.path, '.config', 'fairlead', 'config.json')
     expect((await stat(file)).mode & 0o777).toBe(0o600)

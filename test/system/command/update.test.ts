@@ -7,11 +7,11 @@ import type { VersionDescription } from '../../../server/src/platform/versions/d
 import { ownRoot, ownVersion } from '../../../server/src/platform/versions/own-package.ts'
 import { commandHere } from '../../harness/command-here.ts'
 import { testDatabase } from '../../harness/database.ts'
-import { serverProcess } from '../../harness/process.ts'
+import { fairlead, serverProcess } from '../../harness/process.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { packedVersion } from '../../harness/versions.ts'
 
-const self = await commandHere(['self-check'])
+const self = await fairlead(['self-check'])
 const own = JSON.parse(self.stdout) as VersionDescription
 
 /** A later version, with one more migration that only adds. */

@@ -24,7 +24,13 @@ it('a job gets another key before the first one expires, and ends all of them', 
   await once(server, 'listening')
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
   const tokens = Array.from({ length: 100 }, (_, at) => `token.number.${at}`)
-  const job = { ci: 'A CI', branch: null, repository: null, baseUrl, tokens: { kind: 'given', tokens, missing: '' } } as const
+  const job = {
+    ci: 'A CI',
+    branch: null,
+    repository: null,
+    baseUrl,
+    tokens: { kind: 'given', tokens, missing: '' },
+  } as const
   await withJobKey(job, 'proj_01h455vb4pex5vsknk084sn02q', async ({ apiKey }) => {
     expect(apiKey).toBe('fl_1')
     await another.promise

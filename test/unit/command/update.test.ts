@@ -2,13 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describeOwn } from '../../../server/src/commands/self-check.ts'
 import { reportChange } from '../../../server/src/commands/update.ts'
 import { compareVersions, type VersionDescription } from '../../../server/src/platform/versions/description.ts'
 import { commandHere } from '../../harness/command-here.ts'
 
 let own: VersionDescription
 beforeAll(async () => {
-  own = JSON.parse((await commandHere(['self-check'])).stdout) as VersionDescription
+  own = await describeOwn({})
 })
 
 /** A later version, with one more migration that only adds. */
