@@ -104,7 +104,8 @@ function replaceStream(name: 'stdout' | 'stderr', chunks: string[]): () => void 
 
 function replaceInput(input: string): () => void {
   const before = Object.getOwnPropertyDescriptor(process, 'stdin') as PropertyDescriptor
-  Object.defineProperty(process, 'stdin', { value: Readable.from(input === '' ? [] : [input]), configurable: true })
+  const value = Readable.from(input === '' ? [] : [Buffer.from(input)])
+  Object.defineProperty(process, 'stdin', { value, configurable: true })
   return () => void Object.defineProperty(process, 'stdin', before)
 }
 

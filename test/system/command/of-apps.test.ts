@@ -148,7 +148,7 @@ describe('fairlead', () => {
     expect(await run('scale', 'shop', 'web=2')).toMatchObject({ code: 0 })
     await expect
       .poll(async () => (await run('ps', 'shop')).stdout, { timeout: 60_000 })
-      .toMatch(/web\.1 running since [\s\S]*web\.2 running since /)
+      .toMatch(/web\.1 running[\s\S]*web\.2 running since /)
     const back = await run('scale', 'shop', 'web=default', '--json')
     expect(JSON.parse(back.stdout).processes).toMatchObject([{ asked: null, instances: 1 }])
     expect(await run('scale', 'shop', 'web')).toMatchObject({
@@ -172,19 +172,6 @@ describe('fairlead', () => {
       expect(JSON.parse(stdout)).toMatchObject({ range, points: expect.any(Array) })
     }
     expect(await run('metrics', 'shop', '--range', '2d')).toMatchObject({ code: 1 })
-  })
-
-  it('lists what an app keeps, and deletes what it does not use', async () => {
-    const deploy = (...volumes: string[]) =>
-      run('deploy', '--image', image, '--project', 'p', '--name', 'keeping', '--volume', ...volumes)
-    expect(await deploy('data=/srv/data', 'old=/srv/old')).toMatchObject({ code: 0 })
-    expect(await deploy('data=/srv/data')).toMatchObject({ code: 0 })
-    const listed = /^data\t\/srv\/data\t\d+\.\d MB\nold\t\(not used\)\t\d+\.\d MB\n$/
-    await expect.poll(async () => (await run('volumes', 'list', 'keeping')).stdout).toMatch(listed)
-    const used = await run('volumes', 'delete', 'keeping', 'data')
-    expect(used).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use') })
-    expect(await run('volumes', 'delete', 'keeping', 'old')).toMatchObject({ code: 0 })
-    expect((await run('volumes', 'list', 'keeping')).stdout).toMatch(/^data\t[^\n]*\n$/)
   })
 })
 
