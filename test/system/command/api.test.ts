@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { commandHere } from '../../harness/command-here.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
+import { repository } from '../../harness/repository.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -47,11 +48,8 @@ describe('fairlead api', () => {
 
   it('prints a log as text', async () => {
     const project_id = await newProject()
-    // What cannot be fetched has a log, too.
-    const { id } = await deployAndSettle(server.client, project_id, {
-      name: 'web',
-      git_url: 'https://127.0.0.1:1/a.git',
-    })
+    await using source = await repository({ 'index.html': 'hello' })
+    const { id } = await deployAndSettle(server.client, project_id, { name: 'web', git_url: source.url })
     const log = await (await server.client.deployments.logs({ params: { project_id, id } })).text()
     const given = ['--project-id', project_id, '--id', id, '--stream', 'build']
     expect(log).not.toBe('')
