@@ -81,6 +81,16 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('--port')
   })
 
+  it('reports that the data directory cannot be written', async () => {
+    await using directory = await temporaryDirectory()
+    const file = join(directory.path, 'file')
+    await writeFile(file, '')
+    const result = await fairlead(['serve', '--port', '0', '--data-dir', join(file, 'data')])
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('cannot be written')
+    expect(result.stderr).toContain('--data-dir')
+  })
+
   it('lets a second server on the same data directory follow the first, and lead when that has gone', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
@@ -108,16 +118,6 @@ describe('a data directory', () => {
     expect(result.code).toBe(1)
     expect(result.stderr).toContain('DATABASE_URL')
     expect(result.stderr + result.stdout).not.toContain('hunter2')
-  })
-
-  it('that cannot be written is reported', async () => {
-    await using directory = await temporaryDirectory()
-    const file = join(directory.path, 'file')
-    await writeFile(file, '')
-    const result = await open(join(file, 'data'))
-    expect(result.code).toBe(1)
-    expect(result.stderr).toContain('cannot be written')
-    expect(result.stderr).toContain('--data-dir')
   })
 
   // Only a server that runs as root has processes of other users.
