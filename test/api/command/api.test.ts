@@ -50,11 +50,14 @@ describe('fairlead api', () => {
     const project_id = await newProject()
     await using source = await repository({ 'index.html': 'hello' })
     const { id } = await deployAndSettle(server.client, project_id, { name: 'web', git_url: source.url })
-    const log = await (await server.client.deployments.logs({ params: { project_id, id } })).text()
-    const given = ['--project-id', project_id, '--id', id, '--stream', 'build']
-    expect(log).not.toBe('')
+    const read = async () => (await server.client.deployments.logs({ params: { project_id, id } })).text()
+    await expect.poll(read).not.toBe('')
+    const log = await read()
+    const given = ['--project-id', project_id, '--id', id]
     expect(await api(['deployments.logs', ...given])).toEqual({ code: 0, stdout: log, stderr: '' })
-    expect((await api(['deployments.logs', ...given, '--tail', '0'])).stdout).toBe('')
+    for (const none of [['--tail', '0'], ['--stream', 'build']]) {
+      expect((await api(['deployments.logs', ...given, ...none])).stdout).toBe('')
+    }
   })
 
   it('uploads a file', async () => {

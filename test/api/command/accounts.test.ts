@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browser } from '../../harness/browser.ts'
 import { commandHere } from '../../harness/command-here.ts'
-import { type TestServer, testServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 /* Commands on the data directory of a server that runs. `command.test.ts` has them without a server, and as processes. */
 
-let server: TestServer
+let server: OwnServer
 const run = (...args: string[]) =>
   commandHere(args, { FAIRLEAD_DATA_DIR: server.dataDirectory, DATABASE_URL: server.database.url })
 beforeAll(async () => {
-  server = await testServer()
+  server = await ownServer()
 })
 afterAll(() => server?.[Symbol.asyncDispose]())
 
