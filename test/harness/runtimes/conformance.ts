@@ -195,6 +195,8 @@ export function describeRuntime(
           await using output = await outputFile()
           const handle = await runtime.instances.start(release, app('keeps', note), output.handle, { beside: true })
           await until(runtime, handle, 'listening')
+          // The output of a container arrives a moment after it was printed.
+          await expect.poll(() => output.read()).toContain('notes')
           return { release, handle, printed: await output.read() }
         }
         const first = await keep('one', appId)
