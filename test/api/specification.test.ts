@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Repository, repository } from '../harness/repository.ts'
-import { ownServer, type OwnServer } from '../harness/server.ts'
+import { type OwnServer, ownServer } from '../harness/server.ts'
 
 /*
  * The contract as a client sees it: the fields, types, statuses and headers below are copied from the specification, and the

@@ -55,7 +55,10 @@ describe('fairlead api', () => {
     const log = await read()
     const given = ['--project-id', project_id, '--id', id]
     expect(await api(['deployments.logs', ...given])).toEqual({ code: 0, stdout: log, stderr: '' })
-    for (const none of [['--tail', '0'], ['--stream', 'build']]) {
+    for (const none of [
+      ['--tail', '0'],
+      ['--stream', 'build'],
+    ]) {
       expect((await api(['deployments.logs', ...given, ...none])).stdout).toBe('')
     }
   })

@@ -18,6 +18,8 @@ describe('DELETE /projects/:project_id/apps/:app_id/git-credentials', () => {
     await succeed(caller(), 'gitCredentials.delete', params)
     expect((await given.client.gitCredentials.get({ params })).git_credentials).toBe(null)
     await expect(given.client.gitCredentials.delete({ params })).rejects.toMatchObject({ code: 'not_found' })
-    expect(await given.server.database.query('select 1 from git_credentials where app_id = $1', [params.app_id])).toEqual([])
+    expect(
+      await given.server.database.query('select 1 from git_credentials where app_id = $1', [params.app_id]),
+    ).toEqual([])
   })
 })

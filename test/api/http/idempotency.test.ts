@@ -7,7 +7,7 @@ import { takesIdempotencyKey } from '../../../server/src/http/operations/idempot
 import { testDatabase } from '../../harness/database.ts'
 import { fairlead, serverProcess } from '../../harness/process.ts'
 import { open } from '../../harness/raw.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let server: OwnServer

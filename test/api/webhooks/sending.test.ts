@@ -10,7 +10,7 @@ import {
   testEndpoint,
 } from '../../harness/endpoint.ts'
 import { freePort } from '../../harness/ports.ts'
-import { ownServer, type OwnServer } from '../../harness/server.ts'
+import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 let server: OwnServer
 beforeAll(async () => {

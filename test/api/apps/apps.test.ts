@@ -1,11 +1,11 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../../../server/src/accounts/accounts.ts'
-import { type Apps, createApps } from '../../../../../server/src/apps/apps.ts'
-import type { AppsConfig } from '../../../../../server/src/platform/config.ts'
-import { type Database, openDatabase, type Transaction } from '../../../../../server/src/platform/database.ts'
-import { newId } from '../../../../../server/src/platform/ids.ts'
-import { type TestDatabase, testDatabase } from '../../../../harness/database.ts'
+import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { type Apps, createApps } from '../../../server/src/apps/apps.ts'
+import type { AppsConfig } from '../../../server/src/platform/config.ts'
+import { type Database, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
+import { newId } from '../../../server/src/platform/ids.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 const cleanup = new AsyncDisposableStack()
 let database: TestDatabase
