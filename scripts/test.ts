@@ -11,7 +11,7 @@ import { missingPackages } from './system-packages.js'
 const [level = 'quick', ...rest] = process.argv.slice(2)
 
 /** Longer runs are given up: something hangs. */
-const deadlineMinutes: Readonly<Record<string, number>> = { quick: 20, system: 60, long: 24 * 60 }
+const deadlineMinutes: Readonly<Record<string, number>> = { quick: 30, system: 180, long: 24 * 60 }
 
 /** The programs of the level `long` besides the tests of its folder. */
 const longPrograms: Readonly<Record<string, readonly string[]>> = {

@@ -1,23 +1,32 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
-import type { Download, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
-import { ownDashboard } from '../../harness/dashboard/of-run.ts'
-import { type Dashboard, user } from '../../harness/dashboard.ts'
+import { type Dashboard, openDashboard, user } from '../../harness/dashboard.ts'
 import { query } from '../../harness/databases.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
 import { listening } from '../../harness/listening.ts'
-import { type Repository, repository } from '../../harness/repository.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
-import { loggingApp } from './logging-app.ts'
 
 if (chromiumPath === undefined) noChromium('all steps of a user of the dashboard')
 
-/** The Chromium of the run may be on another disk: its files are read over the connection. */
-const contentOf = async (download: Download) => text(await download.createReadStream())
+/** An app that writes to its log, and returns its variables at /variables. */
+function loggingApp(answer: string): Record<string, string> {
+  return {
+    ...nodeApp(answer),
+    'server.js': `console.log('shop is open')
+const { GREETING, LEVEL, COLOUR } = process.env
+require('node:http').createServer((request, response) => {
+  response.end(request.url === '/variables' ? JSON.stringify([GREETING, LEVEL, COLOUR]) : ${JSON.stringify(answer)})
+}).listen(process.env.PORT)
+`,
+  }
+}
 
 /** Every test continues where the one before it ended, from the first start of the server on. */
 describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
@@ -32,14 +41,14 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
   const url = (path: string) => dashboard.server.url + path
 
   beforeAll(async () => {
-    dashboard = await ownDashboard()
+    dashboard = await openDashboard()
     page = await (await dashboard.context({ acceptDownloads: true })).newPage()
     page.setDefaultTimeout(60_000)
     app = await repository(loggingApp('first'))
   })
   afterAll(async () => {
-    await app?.[Symbol.asyncDispose]()
-    await dashboard?.[Symbol.asyncDispose]()
+    await app[Symbol.asyncDispose]()
+    await dashboard[Symbol.asyncDispose]()
   })
 
   const deploy = async (name: string, gitUrl: string): Promise<string> => {
@@ -137,7 +146,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await (await fetch(address ?? '')).text()).toBe('first')
     const download = page.waitForEvent('download')
     await button('Download').click()
-    expect(await contentOf(await download)).toContain('shop is open')
+    expect(await readFile(await (await download).path(), 'utf8')).toContain('shop is open')
   })
 
   it('sees the reason for a failure first', async () => {
@@ -151,6 +160,18 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await alert.textContent()).toContain('no such basket')
     await page.getByRole('region', { name: 'Steps' }).getByText('failed').waitFor()
     await page.getByRole('definition').getByText('failed').waitFor()
+  })
+
+  it('chooses one of the folders that hold apps', async () => {
+    const files = Object.entries(loggingApp('below')).map(([path, text]) => [`services/shop/${path}`, text])
+    await using several = await repository({ 'README.md': 'see services', ...Object.fromEntries(files) })
+    await deploy('several', several.url)
+    await page.getByRole('alert').getByText('Failed in the step plan').waitFor()
+    await button('Deploy services/shop (node)').click()
+    expect(await page.getByLabel('Folder').inputValue()).toBe('services/shop')
+    await page.getByRole('dialog').getByRole('button', { name: 'Deploy', exact: true }).click()
+    await page.getByRole('definition').getByText('running').waitFor()
+    await page.getByRole('definition').getByText('services/shop').waitFor()
   })
 
   it('rolls back', async () => {
@@ -174,6 +195,95 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await (await fetch(address)).text()).toBe('first')
   })
 
+  it('promotes what runs to another app, without a build', async () => {
+    const before = page.url()
+    await button('Promote').click()
+    await dialog().getByLabel('App').fill('storefront-production')
+    await dialog().getByRole('button', { name: 'Promote' }).click()
+    await page.waitForURL((next) => next.href !== before)
+    await page.getByRole('definition').getByText('running').waitFor()
+    await page.getByRole('definition').getByText(String(releases[0])).waitFor()
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    expect(await (await fetch(address)).text()).toBe('first')
+    await page.goto(before)
+  })
+
+  it('changes variables after the rollback, and applies them to the commit that serves', async () => {
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    const variables = async () => (await fetch(`${address}/variables`)).json()
+    expect(await variables()).toEqual(['hello you', '3', null])
+    await page.getByRole('listitem').getByText('GREETING').waitFor()
+    await page.getByRole('link', { name: 'Change variables' }).click()
+    await page.getByRole('row', { name: 'GREETING secret' }).waitFor()
+    await button('Actions for LEVEL').click()
+    await page.getByRole('menuitem', { name: 'Change' }).click()
+    await dialog().getByLabel('Value of variable 1').fill('4')
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await button('Add variables').click()
+    await dialog().getByRole('button', { name: 'Paste or upload a dotenv file' }).click()
+    const file = { name: '.env', mimeType: 'text/plain', buffer: Buffer.from('COLOUR=blue\n') }
+    await dialog().getByLabel('Dotenv file', { exact: true }).setInputFiles(file)
+    await dialog().getByLabel('Name of variable 1').waitFor()
+    await dialog().getByLabel('Kind').selectOption('plain')
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('row', { name: 'COLOUR blue' }).waitFor()
+    expect(await variables()).toEqual(['hello you', '3', null])
+    await button('Apply').click()
+    await dialog().getByText('Added: COLOUR').waitFor()
+    await dialog().getByText('Changed: LEVEL').waitFor()
+    await dialog().getByRole('button', { name: 'Apply' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    await page.getByRole('definition').getByText('running').waitFor()
+    expect(await variables()).toEqual(['hello you', '4', 'blue'])
+    // The newest commit of the branch answers otherwise: it was rolled back.
+    expect(await (await fetch(address)).text()).toBe('first')
+    expect(await page.content()).not.toContain('hello you')
+  })
+
+  it('keeps all variables when an app is deployed again by its name, and removes one', async () => {
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    const variables = async () => (await fetch(`${address}/variables`)).json()
+    await page.goto(url(`/projects/${projectId}/deployments`))
+    await button('Deploy').click()
+    await dialog().getByLabel('App').fill('storefront')
+    await dialog().getByLabel('Git repository').fill(app.url)
+    await dialog().getByRole('button', { name: 'Deploy' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    await page.getByRole('definition').getByText('running').waitFor()
+    expect(await variables()).toEqual(['hello you', '4', 'blue'])
+    await page.getByRole('link', { name: 'Change variables' }).click()
+    await button('Actions for COLOUR').click()
+    await page.getByRole('menuitem', { name: 'Remove' }).click()
+    await dialog().getByRole('button', { name: 'Remove variable' }).click()
+    await button('Apply').click()
+    await dialog().getByText('Removed: COLOUR').waitFor()
+    await dialog().getByRole('button', { name: 'Apply' }).click()
+    await page.waitForURL(/\/deployments\/dep_/)
+    await page.getByRole('definition').getByText('running').waitFor()
+    expect(await variables()).toEqual(['hello you', '4', null])
+  })
+
+  it('deploys an uploaded source again with another variable', async () => {
+    const client = dashboard.server.clientFor(key)
+    const { id: source_id } = await uploadBundle(client, projectId, await bundleOf(app, 'main'))
+    const { id, commit } = await deployAndSettle(client, projectId, { name: 'bundled', source_id })
+    await page.goto(url(`/projects/${projectId}/deployments/${id}`))
+    await page.getByRole('definition').getByText('uploaded', { exact: true }).waitFor()
+    await button('Redeploy').click()
+    await dialog()
+      .getByText(String(commit?.slice(0, 12)))
+      .waitFor()
+    expect(await dialog().getByLabel('Git repository').count()).toBe(0)
+    await dialog().getByRole('button', { name: 'Add a variable' }).click()
+    await dialog().getByLabel('Name of variable 1').fill('GREETING')
+    await dialog().getByLabel('Value of variable 1').fill('hello')
+    await dialog().getByRole('button', { name: 'Deploy' }).click()
+    await page.waitForURL((next) => !next.href.endsWith(id))
+    await page.getByRole('definition').getByText('running').waitFor()
+    const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
+    expect(await (await fetch(`${address}/variables`)).json()).toEqual(['hello', null, null])
+  })
+
   it('creates a database and connects to it', async () => {
     await page.goto(url(`/projects/${projectId}/databases`))
     await button('New database').click()
@@ -190,6 +300,22 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await page.content()).not.toContain(connection)
   })
 
+  it('links the database to an app, which both sides show', async () => {
+    await page.goto(url(`/projects/${projectId}`))
+    await page.getByRole('link', { name: 'storefront', exact: true }).click()
+    await page.getByRole('link', { name: 'Variables', exact: true }).click()
+    await button('Link a database').click()
+    await dialog().getByRole('combobox').selectOption('orders')
+    await dialog().getByRole('button', { name: 'Link' }).click()
+    await page.getByText('1 change is not applied yet.').waitFor()
+    await page.getByRole('listitem').getByRole('link', { name: 'orders' }).click()
+    await page.getByRole('listitem').getByText('DATABASE_URL').waitFor()
+    await page.getByRole('listitem').getByRole('link', { name: 'storefront' }).click()
+    await button('Unlink').click()
+    await dialog().getByRole('button', { name: 'Unlink' }).click()
+    await page.getByText('1 change is not applied yet.').waitFor({ state: 'detached' })
+  })
+
   it('uploads a file, downloads it and deletes it', async () => {
     await using directory = await temporaryDirectory()
     const path = join(directory.path, 'list.txt')
@@ -200,7 +326,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await link.waitFor()
     const download = page.waitForEvent('download')
     await link.click()
-    expect(await contentOf(await download)).toBe('one\ntwo\n')
+    expect(await readFile(await (await download).path(), 'utf8')).toBe('one\ntwo\n')
     await button('Actions for list.txt').click()
     await page.getByRole('menuitem', { name: 'Delete' }).click()
     await button('Delete file').click()
