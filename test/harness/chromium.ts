@@ -49,7 +49,8 @@ function repeatGoto(page: Page): void {
         return await goto(url, options)
       } catch (error) {
         // The browser's own page about the error may arrive when the next attempt has begun.
-        if (left === 0 || !/ERR_NETWORK_CHANGED|chrome-error:|interrupted by another navigation/.test(String(error))) throw error
+        if (left === 0 || !/ERR_NETWORK_CHANGED|chrome-error:|interrupted by another navigation/.test(String(error)))
+          throw error
       }
     }
   }

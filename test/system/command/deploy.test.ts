@@ -70,7 +70,7 @@ describe('fairlead deploy', () => {
 
   it('deploys the same app the next time, which keeps its variables', async () => {
     const commit = await app.commit({ ...showsVariable, 'README.md': 'second' })
-    // What it sends is kept on another file system, as Debian 13 has one for temporary files.
+    // The bundle that it sends is kept on another file system, as Debian 13 has one for temporary files.
     const elsewhere = { ...environment(), TMPDIR: '/dev/shm' }
     const { code, stdout } = await commandHere(['deploy', app.path, '--env', 'WHO=second', '--json'], elsewhere)
     expect(code).toBe(0)
