@@ -1,11 +1,11 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { edgeHome } from '../../../../server/src/edge/edge.ts'
-import { readRecord } from '../../../../server/src/edge/record.ts'
-import type { Status } from '../../../../server/src/running/status.ts'
-import { deployAndSettle } from '../../../harness/deployments.ts'
-import { noCaddy, visit } from '../../../harness/edge.ts'
+import { edgeHome } from '../../server/src/edge/edge.ts'
+import { readRecord } from '../../server/src/edge/record.ts'
+import type { Status } from '../../server/src/running/status.ts'
+import { deployAndSettle } from '../harness/deployments.ts'
+import { noCaddy, visit } from '../harness/edge.ts'
 import {
   certified,
   dashboardHost,
@@ -13,14 +13,14 @@ import {
   type EdgeSettings,
   edgeSettings,
   uploadCertificate,
-} from '../../../harness/edge-server.ts'
-import { skipped } from '../../../harness/ordinary-user.ts'
-import { freePort } from '../../../harness/ports.ts'
-import { fairlead, processesAround, type ServerProcess, serverProcess, signal } from '../../../harness/process.ts'
-import { releaseApp, webSocketLibrary } from '../../../harness/releases.ts'
-import { repository } from '../../../harness/repository.ts'
-import { temporaryDirectory } from '../../../harness/temporary.ts'
-import { startVisits } from './visits.ts'
+} from '../harness/edge-server.ts'
+import { skipped } from '../harness/ordinary-user.ts'
+import { freePort } from '../harness/ports.ts'
+import { fairlead, processesAround, type ServerProcess, serverProcess, signal } from '../harness/process.ts'
+import { releaseApp, webSocketLibrary } from '../harness/releases.ts'
+import { repository } from '../harness/repository.ts'
+import { temporaryDirectory } from '../harness/temporary.ts'
+import { startVisits } from '../system/tls/edge/visits.ts'
 
 /*
  * Visitors of an app notice nothing of the end of a server, whatever ends it, and of the start of another one.
