@@ -21,7 +21,7 @@ const apps = 10
 /** Time after the last deployment until what follows it is over. */
 const settlingSeconds = 10
 const commandMs = 60_000
-/** The aims are those of a machine on which `node -e 0` takes so long. */
+/** The aims hold for a machine on which `node -e 0` takes this long. */
 const nodeSeconds = 0.04
 
 /** Measures the CPU time and the memory that commands and a server take until they are ready. */

@@ -2,7 +2,7 @@ import type { LazyCommand } from './lazy-program.ts'
 
 const local = async () => (await import('./local-server.ts')).localServer
 
-/** In the order of the help: the commands of users, which `@fairlead/cli` has, too, then those of operators. */
+/** In the order of the help: the commands of users, which `@fairlead/cli` has, too, then the commands of operators. */
 export const commands: readonly LazyCommand[] = [
   {
     usage: 'deploy [options] [source]',

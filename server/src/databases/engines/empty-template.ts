@@ -10,8 +10,8 @@ const prefix = 'fairlead_empty_'
 const name = `${prefix}${createHash('sha256').update(closeCatalogue).digest('hex').slice(0, 8)}`
 
 /**
- * Returns a function for the name of an empty database with a closed catalogue, which it makes when there is none. To close the
- * catalogue of a database takes a connection and nearly as long as to create it; a copy of the template needs neither.
+ * Returns a function for the name of an empty database with a closed catalogue, which it makes when there is none. Closing the
+ * catalogue of a database takes a connection and nearly as long as creating it; a copy of the template needs neither.
  */
 export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSignal) => Promise<string> {
   const { run, runLong, runInside, query } = admin
@@ -21,7 +21,7 @@ export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSigna
     (await query('select from pg_database where datname = $1 and datistemplate', [name])).length > 0
 
   const make = async (signal: AbortSignal): Promise<void> => {
-    // Those of other versions of the server, and one that was not finished.
+    // Templates of other versions of the server, and an unfinished template.
     const others = await query<{ name: string }>(
       'select datname as name from pg_database where starts_with(datname, $1)',
       [prefix],
