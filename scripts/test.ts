@@ -1,17 +1,21 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { missingPackages } from './system-packages.js'
+import { budgetOf, describe, exceeded, readCounts, startCounting } from './test-counts.ts'
+import { runVitest } from './vitest.ts'
 
 /**
- * Runs a level of tests: `node scripts/test.ts quick`, `… system [PART…]` or `… long [PART…]`. docs/testing.md describes the
- * levels. All further arguments that are no part go to vitest: `npm test -- test/unit/builds`.
+ * Runs a level of tests: `node scripts/test.ts quick`, `… system [PART…]` or `… long [PART…]`, or prints what files cost:
+ * `… cost [PATH…]`. docs/testing.md describes the levels. All further arguments that are no part go to vitest:
+ * `npm test -- test/unit/builds`.
  */
 
 const [level = 'quick', ...rest] = process.argv.slice(2)
 
 /** Longer runs are given up: something hangs. */
-const deadlineMinutes: Readonly<Record<string, number>> = { quick: 30, system: 180, long: 24 * 60 }
+const deadlineMinutes: Readonly<Record<string, number>> = { quick: 30, system: 180, cost: 300, long: 24 * 60 }
 
 /** The programs of the level `long` besides the tests of its folder. */
 const longPrograms: Readonly<Record<string, readonly string[]>> = {
@@ -24,21 +28,27 @@ const longPrograms: Readonly<Record<string, readonly string[]>> = {
   https: ['test/long/https/main.ts'],
 }
 
-if (level === 'quick') quick()
-else if (level === 'system') system()
+if (level === 'quick') await quick()
+else if (level === 'system') await system()
+else if (level === 'cost') await cost()
 else if (level === 'long') long()
-else fail(`There is no level ${level}: quick, system, long.`)
+else fail(`There is no level ${level}: quick, system, cost, long.`)
 
-function quick(): void {
+async function quick(): Promise<void> {
   const projects = ['unit', 'api', 'processes'].flatMap((name) => ['--project', name])
-  vitest([...projects, ...rest], () => {
+  if (await vitest([...projects, ...rest], rest.length === 0 ? 'npm test' : null))
     process.stdout.write(
       'Not tried: isolation, containers, browsers, TLS, systemd, crashes and attacks. npm run test:system tries them.\n',
     )
-  })
 }
 
-function system(): void {
+/** Prints what files cost, one after the other. */
+async function cost(): Promise<void> {
+  const projects = ['unit', 'api', 'processes', 'system'].flatMap((name) => ['--project', name])
+  await vitest([...projects, '--maxWorkers=1', '--reporter=./scripts/cost-reporter.ts', ...rest], null)
+}
+
+async function system(): Promise<void> {
   const parts = readdirSync('test/system')
   const missing = missingPackages()
   if (missing.length > 0) {
@@ -50,7 +60,7 @@ function system(): void {
   }
   const filters = rest.map((word) => (parts.includes(word) ? `test/system/${word}/` : word))
   if (rest.some((word) => /^[a-z]+$/.test(word) && !parts.includes(word))) fail(`The parts are: ${parts.join(', ')}.`)
-  vitest(['--project', 'system', ...filters], () => undefined)
+  await vitest(['--project', 'system', ...filters], rest.length === 0 ? 'npm run test:system' : null)
 }
 
 function long(): void {
@@ -76,31 +86,27 @@ function succeeds(program: string, args: readonly string[], more: Readonly<Recor
   return spawnSync(program, args, { stdio: 'inherit', env: { ...process.env, ...more } }).status === 0
 }
 
-function vitest(args: readonly string[], passed: () => void): void {
-  const started = performance.now()
-  const minutes = deadlineMinutes[level] ?? 60
-  // A group of processes, which ends together.
-  const run = randomBytes(3).toString('hex')
-  const env = { ...process.env, TEST_RUN: run }
-  const child = spawn('vitest', ['run', ...args], { stdio: 'inherit', detached: true, env })
-  // It outlives this process, and ends what the tests left when this process is killed.
-  const leftovers = ['scripts/end-leftovers.ts', run, String(child.pid)]
-  const watch = spawn('node', leftovers, { stdio: ['pipe', 'ignore', 'inherit'], detached: true })
-  const end = (signal: NodeJS.Signals) => {
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, signal)
-  }
-  const deadline = setTimeout(() => {
-    process.stderr.write(`The tests were ended after ${minutes} minutes, their deadline.\n`)
-    end('SIGKILL')
-  }, minutes * 60_000)
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(signal))
-  child.on('exit', (code) => {
-    clearTimeout(deadline)
-    watch.stdin.end()
-    process.stdout.write(`${((performance.now() - started) / 60_000).toFixed(1)} minutes\n`)
-    if (code === 0) passed()
-    process.exitCode = code ?? 1
+/**
+ * Runs vitest, and compares the counts of a whole run of `command` with the docs.
+ *
+ * @param command `null` for a run of some tests
+ */
+async function vitest(args: readonly string[], command: string | null): Promise<boolean> {
+  const counts = join(mkdtempSync(join(tmpdir(), 'fairlead-counts-')), 'counts')
+  startCounting(counts)
+  const { code, minutes } = await runVitest(args, {
+    minutes: deadlineMinutes[level] ?? 60,
+    environment: { TEST_COUNTS: counts },
   })
+  const made = readCounts(counts)
+  rmSync(dirname(counts), { recursive: true })
+  process.stdout.write(`${minutes.toFixed(1)} minutes, ${describe(made)}\n`)
+  process.exitCode = code
+  if (command === null || code !== 0) return code === 0
+  const tooMany = exceeded(made, budgetOf(command, readFileSync('docs/testing.md', 'utf8')))
+  for (const sentence of tooMany) process.stderr.write(`${sentence}\n`)
+  if (tooMany.length > 0) process.exitCode = 1
+  return tooMany.length === 0
 }
 
 function fail(message: string): never {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserServer, chromium, type Page } from 'playwright-core'
+import { count } from './counts.ts'
 
 /**
  * The path of the installed Chromium; `undefined` when there is none. The headless shell comes first: a window of a whole Chromium
@@ -36,8 +37,13 @@ export const connectChromium = async (address: string): Promise<Browser> => pati
 
 function patient(browser: Browser): Browser {
   const newContext = browser.newContext.bind(browser)
-  browser.newContext = async (options) => (await newContext(options)).on('page', repeatGoto)
+  browser.newContext = async (options) => (await newContext(options)).on('page', prepare)
   return browser
+}
+
+function prepare(page: Page): void {
+  count('pages')
+  repeatGoto(page)
 }
 
 /** Opens a page again that got no answer because the network of an app came or went meanwhile, as a user would. */

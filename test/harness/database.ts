@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import { type DatabaseHandle, migrate, openDatabase } from '../../server/src/platform/database.ts'
 import { migrations } from '../../server/src/platform/migrations/index.ts'
+import { count } from './counts.ts'
 import { templateName } from './template.ts'
 
 export interface TestDatabase extends AsyncDisposable {
@@ -16,6 +17,7 @@ export interface TestDatabase extends AsyncDisposable {
 export async function testDatabase(template = templateName): Promise<TestDatabase> {
   const cluster = inject('cluster')
   const name = `test_${randomBytes(8).toString('hex')}`
+  count('databases')
   await administer(`create database ${name} template ${template}`)
   const opened = await openTestDatabase(databaseUrl(cluster, name))
   return {
@@ -50,6 +52,7 @@ export async function openTestDatabase(url: string): Promise<TestDatabase> {
 export async function databaseBefore(migration: string): Promise<DatabaseHandle & AsyncDisposable> {
   const cluster = inject('cluster')
   const database = `before_${randomBytes(8).toString('hex')}`
+  count('databases')
   await administer(`create database ${database}`)
   const handle = openDatabase({ ...cluster, database, max: 2 }, pino({ level: 'silent' }))
   await migrate(handle.db, Object.fromEntries(Object.entries(migrations).filter(([name]) => name < migration)))

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@fairlead/server/client'
 import type { OsUser } from '../../server/src/platform/users.ts'
+import { countLogLine } from './counts.ts'
 import { buildEnvironment } from './environment.ts'
 import { freePort, portSettings } from './ports.ts'
 
@@ -120,7 +121,9 @@ export async function serverProcess(
     errors += chunk
   })
   createInterface({ input: child.stdout }).on('line', (line) => {
-    log.push(JSON.parse(line))
+    const parsed: Record<string, unknown> = JSON.parse(line)
+    log.push(parsed)
+    countLogLine(parsed)
     for (const check of watchers) check()
   })
   const exited = once(child, 'exit')

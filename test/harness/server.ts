@@ -12,6 +12,7 @@ import { openDatabase } from '../../server/src/platform/database.ts'
 import type { Runtime } from '../../server/src/runtimes/runtime.ts'
 import { type ServerOptions, startServer } from '../../server/src/server.ts'
 import { type Browser, browser } from './browser.ts'
+import { countLogLine } from './counts.ts'
 import { openTestDatabase, type TestDatabase, testDatabase } from './database.ts'
 import { freePort, portSettings } from './ports.ts'
 import { memoryRuntime } from './runtimes/memory.ts'
@@ -100,7 +101,12 @@ export async function ownServer(
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const log: Record<string, unknown>[] = []
-  const logger = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(JSON.parse(line)) })
+  const write = (text: string) => {
+    const line: Record<string, unknown> = JSON.parse(text)
+    log.push(line)
+    countLogLine(line)
+  }
+  const logger = pino({ level: 'debug', base: null }, { write })
   const configFor = (port: string) =>
     loadConfig(
       {},

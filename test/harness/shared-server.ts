@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { loadConfig } from '../../server/src/platform/config.ts'
 import { startServer } from '../../server/src/server.ts'
+import { countLogLine } from './counts.ts'
 import { freePort, portSettings } from './ports.ts'
 import { memoryRuntime } from './runtimes/memory.ts'
 
@@ -9,10 +10,15 @@ import { memoryRuntime } from './runtimes/memory.ts'
  * and ends when its standard input does, so that it never outlives the run.
  */
 
+const isShown = process.env['SHARED_SERVER_LOG'] !== undefined
+const write = (line: string) => {
+  countLogLine(JSON.parse(line))
+  if (isShown) process.stderr.write(line)
+}
 const memory = await memoryRuntime()
 const server = await startServer({
   config: loadConfig({}, { ...process.env, ...portSettings, FAIRLEAD_PORT: String(await freePort()) }),
-  logger: pino({ level: process.env['SHARED_SERVER_LOG'] ?? 'silent' }, pino.destination(2)),
+  logger: pino({ level: 'info' }, { write }),
   strictResponses: true,
   preferredRuntime: memory.runtime,
   onFatal(error) {
