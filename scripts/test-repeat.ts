@@ -48,7 +48,7 @@ async function runOnce(file: string): Promise<void> {
   const commit = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).stdout.trim()
   const begin = performance.now()
   const level = file.split('/')[1] ?? ''
-  const { code, output } = await runVitest(['--project', level, file], { minutes: 30, quiet: true })
+  const { code, output } = await runVitest(['run', '--project', level, file], { minutes: 30, quiet: true })
   const seconds = Math.round((performance.now() - begin) / 1000)
   const time = new Date().toISOString()
   const result = code === 0 ? 'passed' : 'failed'

@@ -94,7 +94,7 @@ function succeeds(program: string, args: readonly string[], more: Readonly<Recor
 async function vitest(args: readonly string[], command: string | null): Promise<boolean> {
   const counts = join(mkdtempSync(join(tmpdir(), 'fairlead-counts-')), 'counts')
   startCounting(counts)
-  const { code, minutes } = await runVitest(args, {
+  const { code, minutes } = await runVitest(['run', ...args], {
     minutes: deadlineMinutes[level] ?? 60,
     environment: { TEST_COUNTS: counts },
   })

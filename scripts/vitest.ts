@@ -19,7 +19,7 @@ export interface VitestResult {
 }
 
 /**
- * Runs vitest once. Whatever the tests leave, processes and folders, ends with it, also when this process is killed:
+ * Runs vitest once, with the arguments of its command line. Whatever the tests leave, processes and folders, ends with it, also when this process is killed:
  * `end-leftovers.ts` finds it by the number of the run.
  */
 export function runVitest(
@@ -29,7 +29,7 @@ export function runVitest(
   const started = performance.now()
   const run = randomBytes(3).toString('hex')
   // A group of processes, which ends together.
-  const child = spawn('vitest', ['run', ...args], {
+  const child = spawn('vitest', [...args], {
     stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit',
     detached: true,
     env: { ...process.env, ...environment, TEST_RUN: run },
