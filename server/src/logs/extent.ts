@@ -29,6 +29,8 @@ export interface LogCap {
 const farthest = 2 ** 40
 const blockSize = 4096
 const recordedWithinMs = 2_000
+/** How often one look trims a log that grows faster than it is trimmed. */
+const mostRounds = 5
 
 const empty: LogState = { start: 0, last: { end: 0, at: 0, isExact: false }, count: 0 }
 
@@ -55,12 +57,14 @@ export async function readExtent(path: string): Promise<LogExtent> {
  *
  * @param known the state after the last look, if there was one
  * @param isRecorded true when the log was checked a moment ago, so that the time of the new lines is known
+ * @param rounds how often it is trimmed again when it grows at the same time
  */
 export async function noteGrowth(
   path: string,
   known: LogState | null,
   isRecorded: boolean,
   cap: LogCap,
+  rounds = mostRounds,
 ): Promise<LogState> {
   const stats = await lstat(path).catch(() => null)
   if (stats === null || !stats.isFile()) return empty
@@ -68,16 +72,20 @@ export async function noteGrowth(
   // An app can truncate its log; then its positions start at 0 again.
   const before = marked === null || stats.size < marked.last.end ? await begin(path) : marked
   const state = stats.size === before.last.end ? before : await mark(path, before, stats, isRecorded, cap)
-  return allocated(stats) > cap.mostBytes ? keepWithin(path, state, cap) : state
+  return allocated(stats) > cap.mostBytes ? keepWithin(path, state, cap, rounds) : state
 }
 
 const allocated = ({ blocks }: Pick<Stats, 'blocks'>): number => blocks * 512
 
-/** Empties a log that takes more space than its lines do: an app can reserve space beyond the end, or fill what was freed. */
-async function keepWithin(path: string, state: LogState, { mostBytes }: LogCap): Promise<LogState> {
+/**
+ * Empties a log that takes more space than its lines do: an app can reserve space beyond the end, or fill what was freed. Lines that a
+ * program wrote while the log was trimmed are trimmed in another round, because the last lines matter most.
+ */
+async function keepWithin(path: string, state: LogState, cap: LogCap, rounds: number): Promise<LogState> {
   const stats = await lstat(path).catch(() => null)
   // A program may have written as much again since the log was trimmed.
-  if (stats === null || allocated(stats) <= 2 * mostBytes) return state
+  if (stats === null || allocated(stats) <= 2 * cap.mostBytes) return state
+  if (stats.size > state.last.end && rounds > 0) return noteGrowth(path, state, true, cap, rounds - 1)
   await truncate(path, 0)
   return begin(path)
 }

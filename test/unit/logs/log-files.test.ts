@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { punchHole } from '../../../server/src/logs/extent.ts'
 import { escapeControls } from '../../../server/src/logs/line-text.ts'
 import { openLog } from '../../../server/src/logs/log-files.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
@@ -296,6 +297,21 @@ describe('a log that grows too large', () => {
     const lines = await readAll(recorder, path)
     expect(lines.length).toBeGreaterThan(1_000)
     expect(lines.every(({ at }) => at !== null)).toBe(true)
+  })
+
+  it('keeps the last lines, however much a program writes while it is trimmed', async () => {
+    const path = await newLog('first\n'.repeat(mostBytes / 4))
+    let writes = 3
+    const free = async (file: string, bytes: number) => {
+      await punchHole(file, bytes)
+      writes -= 1
+      if (writes >= 0) await appendFile(file, `${'more\n'.repeat(mostBytes)}the end ${writes}\n`)
+    }
+    const recorder = createRecorder({ mostBytes, free })
+    await recorder.look(path)
+    expect(texts(await readAll(recorder, path)).slice(-2)).toEqual(['more', 'the end 0'])
+    const { blocks } = await stat(path)
+    expect(blocks * 512).toBeLessThanOrEqual(2 * mostBytes)
   })
 
   it('begins anew where a part of a file cannot be freed', async () => {
