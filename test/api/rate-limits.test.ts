@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generateKey } from '../../server/src/accounts/key-format.ts'
+import { testDatabase } from '../harness/database.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { ownServer, type TestServer } from '../harness/server.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
@@ -148,13 +149,16 @@ describe('a request beyond the limit', () => {
 })
 
 it('survives kill -9 and a restart', async () => {
+  await using database = await testDatabase()
   await using directory = await temporaryDirectory()
   const data = join(directory.path, 'data')
-  const key = (await fairlead(['keys', 'create', '--new', '--name', 'a', '--data-dir', data])).stdout.trim()
-  const first = await serverProcess(data)
+  const environment = { DATABASE_URL: database.url }
+  const made = await fairlead(['keys', 'create', '--new', '--name', 'a', '--data-dir', data], environment)
+  const key = made.stdout.trim()
+  const first = await serverProcess(data, environment)
   for (let i = 0; i < 3; i++) await ask(key, '/account', {}, `${first.url}/v1`)
   await first.kill()
-  await using second = await serverProcess(data)
+  await using second = await serverProcess(data, environment)
   expect(await ask(key, '/account', {}, `${second.url}/v1`)).toMatchObject({ limit: 100_000, remaining: 99_996 })
 })
 

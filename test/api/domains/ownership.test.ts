@@ -248,6 +248,6 @@ it('a name is served for the account that was first or has proved it, whatever s
         await compare(model, known)
       }
     }),
-    { numRuns: 40 },
+    { numRuns: 20 },
   )
 })

@@ -187,64 +187,51 @@ it('every POST but uploads and those that wait for others accepts one, and nothi
   }
 })
 
-describe('kill -9 of the server', () => {
-  const begun = async () => {
-    const cleanup = new AsyncDisposableStack()
-    const database = cleanup.use(await testDatabase())
-    const directory = cleanup.use(await temporaryDirectory())
-    const data = join(directory.path, 'data')
-    const environment = { DATABASE_URL: database.url }
-    const apiKey = (
-      await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data], environment)
-    ).stdout.trim()
-    const start = async () => {
-      const started = await serverProcess(data, environment)
-      return { ...started, target: { baseUrl: `${started.url}/v1`, apiKey } }
-    }
-    return { database, start, apiKey, [Symbol.asyncDispose]: () => cleanup.disposeAsync() }
-  }
+it('a kill -9 leaves nothing behind during a change, and after it the repetition gets the answer', async () => {
+  await using database = await testDatabase()
+  await using directory = await temporaryDirectory()
+  const data = join(directory.path, 'data')
+  const environment = { DATABASE_URL: database.url }
+  const made = await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data], environment)
+  const apiKey = made.stdout.trim()
+  const targetOf = ({ url }: { readonly url: string }) => ({ baseUrl: `${url}/v1`, apiKey })
+  const projects = () => database.query<{ id: string; name: string }>('select id, name from projects order by name')
 
-  it('during the change leaves nothing behind, and the repetition makes the change', async () => {
-    await using world = await begun()
-    const first = await world.start()
-    const blocker = new Postgres(world.database.url)
-    await blocker.connect()
-    await blocker.query('begin; lock table projects in share row exclusive mode')
-    const key = randomUUID()
-    const lost = post('/projects', key, { name: 'once' }, first.target).catch(() => 'no answer')
-    await expect
-      .poll(() => world.database.query("select 1 from pg_locks where not granted and locktype = 'relation'"))
-      .toHaveLength(1)
-    await first.kill()
-    expect(await lost).toBe('no answer')
-    await blocker.query('rollback')
-    await blocker.end()
-    const second = await world.start()
-    expect(await post('/projects', key, { name: 'once' }, second.target)).toMatchObject({ status: 201, replayed: null })
-    expect(await world.database.query('select name from projects')).toEqual([{ name: 'once' }])
-    await second.stop()
-  })
+  const first = await serverProcess(data, environment)
+  const blocker = new Postgres(database.url)
+  await blocker.connect()
+  await blocker.query('begin; lock table projects in share row exclusive mode')
+  const during = randomUUID()
+  const lost = post('/projects', during, { name: 'once' }, targetOf(first)).catch(() => 'no answer')
+  await expect
+    .poll(() => database.query("select 1 from pg_locks where not granted and locktype = 'relation'"))
+    .toHaveLength(1)
+  await first.kill()
+  expect(await lost).toBe('no answer')
+  await blocker.query('rollback')
+  await blocker.end()
 
-  it('after the change, before its answer arrived: the repetition gets the answer', async () => {
-    await using world = await begun()
-    const first = await world.start()
-    const key = randomUUID()
-    const body = JSON.stringify({ name: 'unheard' })
-    const socket = await open(first.url)
-    socket.pause()
-    socket.write(
-      `POST /v1/projects HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${world.apiKey}\r\nIdempotency-Key: ${key}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    )
-    await expect.poll(() => world.database.query<{ id: string }>('select id from projects')).toHaveLength(1)
-    await first.kill()
-    socket.destroy()
-    const [made] = await world.database.query<{ id: string }>('select id from projects')
-    const second = await world.start()
-    const answer = await post('/projects', key, { name: 'unheard' }, second.target)
-    expect(answer).toMatchObject({ status: 201, replayed: 'true', location: `/v1/projects/${made?.id}` })
-    expect(JSON.parse(answer.text)).toMatchObject({ id: made?.id, name: 'unheard' })
-    expect(await world.database.query('select id from projects')).toEqual([made])
-    await second.stop()
-  })
+  const second = await serverProcess(data, environment)
+  const again = await post('/projects', during, { name: 'once' }, targetOf(second))
+  expect(again).toMatchObject({ status: 201, replayed: null })
+  expect(await projects()).toMatchObject([{ name: 'once' }])
+  const after = randomUUID()
+  const body = JSON.stringify({ name: 'unheard' })
+  const socket = await open(second.url)
+  socket.pause()
+  socket.write(
+    `POST /v1/projects HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${apiKey}\r\nIdempotency-Key: ${after}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  await expect.poll(projects).toHaveLength(2)
+  await second.kill()
+  socket.destroy()
+  const before = await projects()
+
+  const third = await serverProcess(data, environment)
+  const answer = await post('/projects', after, { name: 'unheard' }, targetOf(third))
+  expect(answer).toMatchObject({ status: 201, replayed: 'true', location: `/v1/projects/${before[1]?.id}` })
+  expect(JSON.parse(answer.text)).toMatchObject({ id: before[1]?.id, name: 'unheard' })
+  expect(await projects()).toEqual(before)
+  await third.stop()
 })

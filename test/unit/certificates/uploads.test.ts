@@ -74,6 +74,8 @@ const chainOf = async (asked: Parameters<typeof issue>[0]) => {
 }
 
 /** The pairs of a certificate and a key that are refused, by the code of the reason. */
+/** Slow to make. */
+const longKey = rsaKey(4104)
 const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>> = {
   no_certificate: async () => ['', leaf.key],
   'no_certificate, which has no end': async () => [leaf.certificate.split('-----END')[0] ?? '', leaf.key],
@@ -106,7 +108,7 @@ const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>>
     return [certificate.slice(0, certificate.indexOf(middle.certificate)), key]
   },
   weak_key: () => chainOf({ key: rsaKey(1024) }),
-  'weak_key, because it is so long that each handshake takes long': () => chainOf({ key: rsaKey(4104) }),
+  'weak_key, because it is so long that each handshake takes long': () => chainOf({ key: longKey }),
   'weak_key, on a curve that browsers do not know': () => chainOf({ key: ecKey('P-521') }),
   'weak_key, of another type': () => chainOf({ key: generateKeyPairSync('ed25519').privateKey }),
   weak_issuer: async () => {
@@ -132,7 +134,7 @@ const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>>
 
 describe('an issuer', () => {
   it('may have a longer key, with which no server computes', async () => {
-    const slow = await authority({ key: rsaKey(4104) })
+    const slow = await authority({ key: longKey })
     const made = await issue({ names: ['a.example.com'], issuer: slow })
     expect(check(made.certificate + slow.certificate, made.key)).toMatchObject({ names: ['a.example.com'] })
   })
