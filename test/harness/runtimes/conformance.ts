@@ -273,7 +273,7 @@ export function describeRuntime(
             run(app('waits'), ofCommand),
           )
           const outcome = building.catch((error: unknown) => error)
-          await vi.waitFor(async () => expect(await output.read()).toContain('waiting'), 30_000)
+          await expect.poll(output.read).toContain('waiting')
           abort.abort(reason)
           expect(await outcome).toBe(reason)
           expect((await runtime.releases.list()).running.has(release.id)).toBe(false)
@@ -285,7 +285,7 @@ export function describeRuntime(
         await using output = await outputFile()
         await runtime.builder.build(release, { output: output.handle, signal: never }, async (run) => {
           run(app('waits'), never).catch(() => undefined)
-          await vi.waitFor(async () => expect(await output.read()).toContain('waiting'), 30_000)
+          await expect.poll(output.read).toContain('waiting')
         })
         expect((await runtime.releases.list()).running.has(release.id)).toBe(false)
       })
@@ -305,7 +305,7 @@ export function describeRuntime(
         expect(runtime.builder.isBuilding(first.appId)).toBe(false)
         const building = [build(first, 'first', release.promise), build(second, 'second', Promise.resolve())]
         expect(runtime.builder.isBuilding(first.appId)).toBe(true)
-        await vi.waitFor(() => expect(order).toEqual(['first begins']))
+        await expect.poll(() => order).toEqual(['first begins'])
         release.resolve()
         await Promise.all(building)
         expect(order).toEqual(['first begins', 'first ends', 'second begins', 'second ends'])
@@ -320,7 +320,7 @@ export function describeRuntime(
         expect(await answerOf(seen)).toEqual({ PORT: expect.stringMatching(/^\d+$/), GREETING: 'hello' })
         await runtime.instances.stop(handle, { graceMs: 20_000 })
         expect(await runtime.instances.observe(handle)).toEqual({ state: 'exited', ...succeeded })
-        expect(await read()).toBe('ready\ngoodbye\n')
+        await expect.poll(read).toBe('ready\ngoodbye\n')
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
@@ -359,7 +359,7 @@ export function describeRuntime(
         await using output = await outputFile()
         const handle = await runtime.instances.start(release, { argv: ['no-such-command'] }, output.handle)
         expect(await until(runtime, handle, 'exited')).toMatchObject({ code: 127 })
-        expect(await output.read()).toContain('no-such-command')
+        await expect.poll(output.read).toContain('no-such-command')
       })
 
       it('that ignores the request to end is ended by force after the grace', async () => {
@@ -368,7 +368,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 1_000 })
         const killed = { state: 'exited', code: null, signal: 'SIGKILL', exceeded: null }
         expect(await runtime.instances.observe(handle)).toEqual(killed)
-        expect(await read()).toBe('ready\nno\n')
+        await expect.poll(read).toBe('ready\nno\n')
       })
 
       it('goes on when its stop is given up', async () => {
@@ -427,10 +427,10 @@ export function describeRuntime(
         await until(runtime, handle, 'listening')
         expect(onExit).not.toHaveBeenCalled()
         await runtime.instances.stop(handle, { graceMs: 0 })
-        await vi.waitFor(() => expect(onExit).toHaveBeenCalledOnce(), 5_000)
+        await expect.poll(() => onExit.mock.calls.length).toBe(1)
         const again = vi.fn()
         runtime.instances.watch(handle, again)
-        await vi.waitFor(() => expect(again).toHaveBeenCalledOnce(), 5_000)
+        await expect.poll(() => again.mock.calls.length).toBe(1)
         expect(onExit).toHaveBeenCalledOnce()
       })
 
@@ -440,7 +440,7 @@ export function describeRuntime(
         runtime.instances.watch(handle, ended)()
         runtime.instances.watch(handle, onExit)
         await runtime.instances.stop(handle, { graceMs: 0 })
-        await vi.waitFor(() => expect(onExit).toHaveBeenCalledOnce(), 5_000)
+        await expect.poll(() => onExit.mock.calls.length).toBe(1)
         expect(ended).not.toHaveBeenCalled()
       })
     })
@@ -449,7 +449,7 @@ export function describeRuntime(
       it('observes, adopts, watches and stops an instance that it has only read about', async () => {
         const { release, handle, read, reopen } = await start('listens')
         await until(runtime, handle, 'listening')
-        await vi.waitFor(async () => expect(await read()).toBe('ready\n'), 10_000)
+        await expect.poll(read).toBe('ready\n')
         const later = host.newRuntime()
         await using output = await reopen()
         const stored = JSON.parse(JSON.stringify(handle)) as Handle
@@ -460,8 +460,8 @@ export function describeRuntime(
         later.instances.watch(stored, onExit)
         await later.instances.stop(stored, { graceMs: 20_000 })
         expect(await later.instances.observe(stored)).toMatchObject({ state: 'exited', exceeded: null })
-        await vi.waitFor(() => expect(onExit).toHaveBeenCalledOnce(), 5_000)
-        expect(await read()).toBe('ready\ngoodbye\n')
+        await expect.poll(() => onExit.mock.calls.length).toBe(1)
+        await expect.poll(read).toBe('ready\ngoodbye\n')
         await later.instances.stop(stored, { graceMs: 0 })
       })
 
@@ -470,7 +470,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 0 })
         const onExit = vi.fn()
         host.newRuntime().instances.watch(handle, onExit)
-        await vi.waitFor(() => expect(onExit).toHaveBeenCalledOnce(), 5_000)
+        await expect.poll(() => onExit.mock.calls.length).toBe(1)
       })
     })
 
@@ -557,7 +557,7 @@ export function describeRuntime(
         stdout.on('data', (bytes) => {
           shown += bytes
         })
-        await vi.waitFor(() => expect(shown).toContain('33 91\r\n'), 10_000)
+        await expect.poll(() => shown).toContain('33 91\r\n')
         resize?.(92, 34)
         keyboard.write('hello\r')
         expect(await attached).toEqual({ ...succeeded, code: 6 })
@@ -583,7 +583,7 @@ export function describeRuntime(
         stdout.on('data', (bytes) => {
           shown += bytes
         })
-        await vi.waitFor(() => expect(shown).toContain('ready'), 10_000)
+        await expect.poll(() => shown).toContain('ready')
         keyboard.write('k'.repeat(300_000))
         expect(await attached).toEqual(succeeded)
         expect(shown.trim()).toMatch(/^ready\s+k{300000}done$/)

@@ -116,7 +116,7 @@ describe('a folder of groups that give way', () => {
       join(cpuTime, 'server', 'cgroup.procs'),
     ])
     await writeFile(join(cpuTime, 'server', 'cpuacct.usage'), '5000000000\n')
-    await vi.waitFor(async () => expect(await valueIn(cpu, 'server', 'cpu.shares')).toBe('256'))
+    await expect.poll(() => valueIn(cpu, 'server', 'cpu.shares')).toBe('256')
     expect(await valueIn(cpu, 'server', 'builds', 'a', 'cpu.idle')).toBeNull()
     await yielding?.close()
   })
@@ -127,7 +127,7 @@ describe('a folder of groups that give way', () => {
     const yielding = await open(hierarchy, true)
     const groups = await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding)
     await groups?.make('a', limits)
-    await vi.waitFor(async () => expect(await valueIn(cpu, 'cpu.shares')).toBe('256'))
+    await expect.poll(() => valueIn(cpu, 'cpu.shares')).toBe('256')
     expect(await valueIn(cpu, 'server', 'cpu.shares')).toBeNull()
     await yielding?.close()
   })
@@ -143,7 +143,7 @@ describe('a folder of groups that give way', () => {
     await writeFile(join(path, 'server', 'cpu.stat'), 'usage_usec 5000\nuser_usec 5000\n')
     const groups = await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding)
     expect(await groups?.make('a', limits)).toEqual([join(path, 'server', 'builds', 'a', 'cgroup.procs')])
-    await vi.waitFor(async () => expect(await valueIn(path, 'server', 'cpu.idle')).toBe('1'))
+    await expect.poll(() => valueIn(path, 'server', 'cpu.idle')).toBe('1')
     await yielding?.close()
   })
 
@@ -164,7 +164,7 @@ describe('a folder of groups that give way', () => {
     const groups = await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding)
     await groups?.make('a', limits)
     for (const folder of [join(cores, 'server'), step]) {
-      await vi.waitFor(async () => expect(await valueIn(folder, 'cpuset.cpus')).toBe('0-2'))
+      await expect.poll(() => valueIn(folder, 'cpuset.cpus')).toBe('0-2')
     }
     leavesCore = false
     for (const folder of [join(cores, 'server'), step]) {
@@ -186,7 +186,7 @@ describe('a folder of groups that give way', () => {
     // The kernel writes this.
     await writeFile(join(path, 'server', 'cgroup.controllers'), 'cpu memory pids\n')
     await (await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding))?.make('a', limits)
-    await vi.waitFor(async () => expect(await valueIn(path, 'server', 'cpuset.cpus')).toBe('0'))
+    await expect.poll(() => valueIn(path, 'server', 'cpuset.cpus')).toBe('0')
     leavesCore = false
     await vi.waitFor(async () => expect(await valueIn(path, 'server', 'cpuset.cpus')).toBe('0-1'), 30_000)
     await yielding?.close()
@@ -210,7 +210,7 @@ describe('a folder of groups that give way', () => {
     expect(yielding?.join).toEqual([])
     await writeFile(join(path, 'server', 'cpuacct.usage'), '5000000000\n')
     await (await openCgroups(yielding?.hierarchy ?? null, 'builds', yielding))?.make('a', limits)
-    await vi.waitFor(async () => expect(await valueIn(path, 'server', 'cpu.idle')).toBe('1'))
+    await expect.poll(() => valueIn(path, 'server', 'cpu.idle')).toBe('1')
     await yielding?.close()
   })
 

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:net'
-import { afterEach, expect, it, vi } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import type { Gateway, RefusedEndpoint, Upstream } from '../../../server/src/gateway/client.ts'
 import { createBackend, createRetiredBackends } from '../../../server/src/gateway/upstream/backend.ts'
 import { addressOf } from '../../harness/addresses.ts'
@@ -140,10 +140,10 @@ it('reports each endpoint when all refuse, answers 502, and reports anew after t
   const each = [...ports].sort()
   expect((await ask(port)).status).toBe(502)
   expect((await ask(port)).status).toBe(502)
-  await vi.waitFor(() => expect(refusedPorts()).toEqual(each))
+  await expect.poll(() => refusedPorts()).toEqual(each)
   await gateway.route('app', upstream)
   expect((await ask(port)).status).toBe(502)
-  await vi.waitFor(() => expect(refusedPorts()).toEqual([...each, ...each].sort()))
+  await expect.poll(() => refusedPorts()).toEqual([...each, ...each].sort())
 })
 
 it('reports the only endpoint of a release when it refuses, until the listener is ended', async () => {
@@ -177,7 +177,7 @@ it('drains all endpoints of a release', async () => {
   const upstream = await startInstances(hold, hold)
   const { gateway, port } = await startGateway(scope, { upstream })
   const answers = [ask(port), ask(port)]
-  await vi.waitFor(() => expect(finish).toHaveLength(2))
+  await expect.poll(() => finish).toHaveLength(2)
   await gateway.route('app', null)
   let drained = false
   const drain = gateway.drain(upstream, { timeoutMs: 2 ** 30 }).then(() => (drained = true))
@@ -222,7 +222,7 @@ it('sends a request to the endpoint that has the fewest', async () => {
   const quick = await named('quick')
   const { port } = await startGateway(scope, { upstream: upstreamAt(portOf(slow.upstream), portOf(quick.upstream)) })
   const held = ask(port)
-  await vi.waitFor(() => expect(finish).toHaveLength(1))
+  await expect.poll(() => finish).toHaveLength(1)
   for (let request = 0; request < 5; request += 1) expect((await ask(port)).body).toBe('quick')
   finish[0]?.()
   expect((await held).body).toBe('slow')
@@ -235,7 +235,7 @@ it('keeps the requests and connections of the endpoints that stay when a release
   const both = upstreamAt(portOf(stays.upstream), portOf(leaves.upstream))
   const { gateway, port } = await startGateway(scope, { upstream: both })
   const held = ask(port)
-  await vi.waitFor(() => expect(finish).toHaveLength(1))
+  await expect.poll(() => finish).toHaveLength(1)
   const [one, other] = both.endpoints
   await gateway.route('app', { ...both, endpoints: [one] })
   // The one that left has no request, and the one that stays is not drained.

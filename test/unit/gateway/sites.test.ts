@@ -250,7 +250,7 @@ test('a folder that cannot be read answers 503 and is reported once, until it is
   expect([await status(), await gateway.probe({ folder }, '/')]).toEqual([200, 200])
   await rename(folder, `${folder}.moved`)
   expect([await status(), await status(), await gateway.probe({ folder }, '/')]).toEqual([503, 503, 503])
-  await vi.waitFor(() => expect(reports).toEqual([{ appId: 'away', deploymentId: 'dep_away', endpoint: { folder } }]))
+  await expect.poll(() => reports).toEqual([{ appId: 'away', deploymentId: 'dep_away', endpoint: { folder } }])
   await rename(`${folder}.moved`, folder)
   expect(await status()).toBe(200)
 })

@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLogStore } from '../../../server/src/logs/file-log-store.ts'
 import type { LogName } from '../../../server/src/logs/log-store.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
@@ -48,7 +48,7 @@ it('notes the last lines when the writer has ended, and records no further', asy
   expect(await times()).toBe(1)
   await output.write('the last words\n')
   ended.reject(new Error('however it ends'))
-  await vi.waitFor(async () => expect(await times()).toBe(2), { interval: 5 })
+  await expect.poll(() => times()).toBe(2)
   await appendFile(path, 'unseen\n')
   await new Promise((done) => setTimeout(done, 600))
   expect(await times()).toBe(2)
@@ -69,7 +69,7 @@ it('goes on recording a log that is written anew before the end of the one befor
   const path = join(directory.path, 'app_1', 'dep_1', 'runtime.times')
   const before = (await stat(path)).size
   await output.write('still seen\n')
-  await vi.waitFor(async () => expect((await stat(path)).size).toBe(before + 16), 5_000)
+  await expect.poll(async () => (await stat(path)).size).toBe(before + 16)
   second.resolve()
   await output.close()
 })

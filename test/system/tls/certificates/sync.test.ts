@@ -54,7 +54,7 @@ describe('a name that fails', () => {
     for (let count = 0; count < 5; count++) {
       const looks = given.looks()
       sync.wake()
-      await vi.waitFor(() => expect(given.looks()).toBeGreaterThan(looks))
+      await expect.poll(() => given.looks()).toBeGreaterThan(looks)
     }
     expect(given.log).toEqual(
       ['gone.test', 'a.test', 'c.test'].map((name) => [
@@ -77,7 +77,7 @@ describe('a name that fails', () => {
     given.broken.add('certify a.test')
     given.current.delete('a.test')
     sync.wake()
-    await vi.waitFor(() => expect(given.log).toHaveLength(2))
+    await expect.poll(() => given.log).toHaveLength(2)
     await sync.stop()
   })
 })
