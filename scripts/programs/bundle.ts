@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
-import { type OutputChunk, rolldown } from 'rolldown'
+import { type OutputAsset, type OutputChunk, rolldown } from 'rolldown'
 
 /*
  * Bundles the programs of the server from its sources. Node takes half a second of the processor to find, read and link the
@@ -44,6 +44,7 @@ export async function bundlePrograms(folder: string): Promise<void> {
       external,
       resolve: { alias },
       transform: { target: 'node24' },
+      plugins: [{ name: 'ascii', generateBundle: (_, output) => Object.values(output).forEach(escapeInChunk) }],
       // `depd` calls eval to keep the number of parameters of a function.
       checks: { eval: false },
     })
@@ -52,6 +53,7 @@ export async function bundlePrograms(folder: string): Promise<void> {
       sourcemap: true,
       sourcemapExcludeSources: true,
       comments: false,
+      minify: { compress: false, mangle: false, codegen: true },
       entryFileNames: '[name].mjs',
       chunkFileNames: 'parts/[name]-[hash].mjs',
       codeSplitting: name === 'cli',
@@ -67,6 +69,12 @@ export async function bundlePrograms(folder: string): Promise<void> {
     if (entry.isFile() && !written.has(relative(folder, path))) rmSync(path)
   }
   writeFileSync(join(folder, 'licenses.txt'), licensesOf(contained))
+}
+
+/** Node keeps a source with a character beyond ASCII as two bytes a character, for as long as the process lives. */
+function escapeInChunk(chunk: OutputChunk | OutputAsset): void {
+  if (chunk.type !== 'chunk') return
+  chunk.code = chunk.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** Returns the names, versions and licences of the packages that modules belong to. */
