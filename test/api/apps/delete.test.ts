@@ -41,8 +41,7 @@ describe('DELETE /projects/:project_id/apps/:id', () => {
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'apps.delete', { ...inProject(), id })
   })
 })

@@ -38,8 +38,7 @@ describe('GET /projects/:project_id/apps/:id', () => {
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'apps.get', { ...inProject(), id })
   })
 })

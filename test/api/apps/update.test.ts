@@ -28,8 +28,7 @@ describe('PATCH /projects/:project_id/apps/:id', () => {
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'apps.update', { ...inProject(), id })
   })
 })

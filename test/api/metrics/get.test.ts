@@ -47,8 +47,7 @@ describe('GET /projects/:project_id/apps/:app_id/metrics', () => {
   })
 
   it('answers 400 to another range, and 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     const params = { project_id: given.projectId, app_id: id }
     const { baseUrl, apiKey } = given.server
     const address = `${baseUrl}/projects/${given.projectId}/apps/${id}/metrics?range=2h`

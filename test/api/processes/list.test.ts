@@ -23,8 +23,7 @@ describe('GET /projects/:project_id/apps/:app_id/processes', () => {
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'processes.list', { project_id: given.projectId, app_id: id })
   })
 })

@@ -49,8 +49,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'processes.update', { project_id: given.projectId, app_id: id })
   })
 })

@@ -6,8 +6,7 @@ import { startRun } from '../../harness/runs.ts'
 describe('GET /projects/:project_id/apps/:app_id/runs/:id', () => {
   it('reads one run, without its ticket', async () => {
     await using given = await serverWithProject()
-    await given.deploy('a')
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('a')).id }
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
     const { id } = await given.client.runs.create({ params, body: { command: ['echo', 'hi'] } })
     const caller = withKey(given.server, given.server.apiKey)
     const read = await succeed(caller, 'runs.get', { ...params, id })

@@ -5,10 +5,8 @@ import { serverWithProject } from '../../harness/project.ts'
 describe('GET /projects/:project_id/apps/:app_id/runs', () => {
   it('lists the runs of one app, newest first', async () => {
     await using given = await serverWithProject()
-    await given.deploy('a')
-    await given.deploy('b')
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('a')).id }
-    const other = { project_id: given.projectId, app_id: (await given.appNamed('b')).id }
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
+    const other = { project_id: given.projectId, app_id: await given.appRow() }
     const create = (at: typeof params) => given.client.runs.create({ params: at, body: { command: ['true'] } })
     const [first, second] = [await create(params), await create(params)]
     await create(other)

@@ -6,8 +6,7 @@ let given: ServerWithProject
 let params: { project_id: string; app_id: string }
 beforeAll(async () => {
   given = await serverWithProject()
-  await given.deploy('a')
-  params = { project_id: given.projectId, app_id: (await given.appNamed('a')).id }
+  params = { project_id: given.projectId, app_id: await given.appRow() }
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 

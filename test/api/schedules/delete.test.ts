@@ -5,8 +5,7 @@ import { serverWithProject } from '../../harness/project.ts'
 describe('DELETE /projects/:project_id/apps/:app_id/schedules/:id', () => {
   it('deletes one schedule', async () => {
     await using given = await serverWithProject()
-    await given.deploy('a')
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('a')).id }
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
     const create = (name: string) =>
       given.client.schedules.create({ params, body: { name, schedule: '5 4 * * *', command: ['true'] } })
     const [first, second] = [await create('first'), await create('second')]

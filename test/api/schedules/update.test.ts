@@ -5,8 +5,7 @@ import { serverWithProject } from '../../harness/project.ts'
 describe('PATCH /projects/:project_id/apps/:app_id/schedules/:id', () => {
   it('changes what is given, and the next time with it', async () => {
     await using given = await serverWithProject()
-    await given.deploy('a')
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('a')).id }
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
     const create = (name: string) =>
       given.client.schedules.create({ params, body: { name, schedule: '5 4 * * *', command: ['true'] } })
     const [first, second] = [await create('first'), await create('second')]
@@ -22,8 +21,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/schedules/:id', () => {
 
   it('leaves the next time alone when the times stay: one that has come still comes', async () => {
     await using given = await serverWithProject()
-    await given.deploy('a')
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('a')).id }
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
     const body = { name: 'first', schedule: '5 4 * * *', command: ['true'] }
     const { id } = await given.client.schedules.create({ params, body })
     const stored = '2099-01-01T00:00:00.000Z'

@@ -15,8 +15,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
   it('tells the most that the app may have by the plan of its project, or by FAIRLEAD_APP_MB if that is less', async () => {
     await using limited = await ownServerWithProject({ FAIRLEAD_APP_MB: '12000' })
-    await limited.deploy('plain')
-    const app_id = (await limited.appNamed('plain')).id
+    const app_id = await limited.appRow()
     const params = { project_id: limited.projectId, app_id }
     const most = async (plan: string) => {
       await limited.client.projects.update({ params: { project_id: limited.projectId }, body: { plan } })
@@ -26,8 +25,7 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
   })
 
   it('lists none of an app without volumes', async () => {
-    await given.deploy('plain')
-    const app_id = (await given.appNamed('plain')).id
+    const app_id = await given.appRow()
     const { volumes } = await succeed(caller(), 'volumes.list', { project_id: given.projectId, app_id })
     expect(volumes).toEqual([])
   })
@@ -56,8 +54,7 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'volumes.list', { project_id: given.projectId, app_id: id })
   })
 })

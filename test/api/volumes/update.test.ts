@@ -12,15 +12,13 @@ const caller = () => withKey(given.server, given.server.apiKey)
 
 describe('PATCH /projects/:project_id/apps/:app_id/volumes', () => {
   it('refuses what is no volume of the app', async () => {
-    await given.deploy('none')
-    const params = { project_id: given.projectId, app_id: (await given.appNamed('none')).id }
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
     const { status, text } = await ask(caller(), 'volumes.update', params, { delete: ['data'] })
     expect([status, text]).toEqual([400, expect.stringContaining('is no volume of this app')])
   })
 
   it('answers 404 with the body of an app that never existed', async () => {
-    await given.deploy('mine')
-    const { id } = await given.appNamed('mine')
+    const id = await given.appRow()
     await expectNotFound(given.server, 'volumes.update', { project_id: given.projectId, app_id: id })
   })
 })

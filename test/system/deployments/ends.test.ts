@@ -7,7 +7,7 @@ import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 
 /*
- * What requests do to real processes and to the disk. Which states they lead to, and that a runtime is told to remove a release, is
+ * Requests end real processes and remove files. Which states they lead to, and that a runtime is told to remove a release, is
  * shown by API tests, where apps have no processes.
  */
 
