@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BodyInput, Client, ResponseBody } from '@fairlead/server/client'
+import { inject } from 'vitest'
 import { findProcesses } from '../../server/src/platform/processes.ts'
 
 type Detail = ResponseBody<'deployments.get'>
@@ -23,8 +24,10 @@ export async function deployAndSettle(
   return settled(client, projectId, id)
 }
 
-/** Returns the ids of a release's processes. */
-export function processesOf(id: string): Promise<number[]> {
+/** Returns the ids of a release's processes. In API tests apps have none, so that a claim about them would show nothing there. */
+export async function processesOf(id: string): Promise<number[]> {
+  if (process.env['VITEST'] !== undefined && inject('sharedServer') !== null)
+    throw new Error('apps of API tests have no processes')
   return findProcesses({ name: 'FAIRLEAD_DEPLOYMENT_ID', value: id })
 }
 

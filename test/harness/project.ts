@@ -1,4 +1,5 @@
 import { expect, inject } from 'vitest'
+import { newId } from '../../server/src/platform/ids.ts'
 import { deployAndSettle, processesOf, settled } from './deployments.ts'
 import { nodeApp, repository } from './repository.ts'
 import { ownServer, type TestServer, testServer } from './server.ts'
@@ -41,6 +42,13 @@ async function projectOn<Server extends TestServer>(server: Server) {
       client.deployments.create({ params: { project_id: projectId }, body: { name, git_url } }),
     /** Deploys, and waits until the deployment is settled. */
     deploy: (name: string, git_url = source.url) => deployAndSettle(client, projectId, { name, git_url }),
+    /** Makes an app without a release, and returns its id: operations that need no more of an app need no deployment. */
+    async appRow() {
+      const id = newId('app')
+      const values = [id, projectId, `${id}.apps.example.net`]
+      await server.database.query('insert into apps (id, project_id, name, hostname) values ($1, $2, $1, $3)', values)
+      return id
+    },
     /** Reads an app by its name. */
     async appNamed(name: string) {
       const { apps } = await client.apps.list({ params: { project_id: projectId } })

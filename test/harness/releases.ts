@@ -120,14 +120,10 @@ export async function untilAlone(dataDirectory: string, deploymentId: string): P
   }
 }
 
-/** Returns the folders of all releases. */
+/** Returns the folders of all releases, of processes and of those in memory. */
 export async function releasesOnDisk(dataDirectory: string): Promise<string[]> {
-  const apps = join(dataDirectory, 'apps')
-  const found = await Promise.all(
-    (await readdir(apps)).map(async (app) => {
-      const folder = join(apps, app, 'releases')
-      return (await readdir(folder).catch(() => [])).map((id) => join(folder, id))
-    }),
-  )
+  const inside = async (folder: string) => (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
+  const ofProcesses = (await inside(join(dataDirectory, 'apps'))).map((app) => join(app, 'releases'))
+  const found = await Promise.all([...ofProcesses, ...(await inside(join(dataDirectory, 'memory')))].map(inside))
   return found.flat()
 }

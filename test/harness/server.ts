@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { type Client, createClient } from '@fairlead/server/client'
 import { pino } from 'pino'
-import { inject } from 'vitest'
+import { expect, inject, vi } from 'vitest'
 import { type Accounts, createAccounts } from '../../server/src/accounts/accounts.ts'
 import { createKeys, type Keys } from '../../server/src/accounts/keys.ts'
 import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
@@ -84,8 +84,28 @@ export async function testServer(): Promise<TestServer> {
     return id
   })
   cleanup.use(given)
+  cleanup.defer(() => deleteApps(given))
   const owned = cleanup.move()
   return { ...given, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/**
+ * Deletes the apps that an account has left on the shared server, and resolves when nothing of it builds or runs: a build that hangs
+ * would keep its slot for the rest of the run.
+ */
+async function deleteApps({ accountId, key, clientFor, database }: TestServer): Promise<void> {
+  const left = () =>
+    database.query<{ id: string; project_id: string }>(
+      'select distinct app_id as id, project_id from deployments where account_id = $1',
+      [accountId],
+    )
+  const apps = await left()
+  if (apps.length === 0) return
+  // The test may have revoked its own key.
+  const client = clientFor(await key({}))
+  // One that is already being deleted is not found.
+  await Promise.allSettled(apps.map(({ id, project_id }) => client.apps.delete({ params: { project_id, id } })))
+  await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 30_000, interval: 50 })
 }
 
 /**
@@ -121,7 +141,8 @@ export async function ownServer(
         ...environment,
       },
     )
-  const runtime = inject('sharedServer') === null ? {} : { preferredRuntime: await runtimeInMemory(cleanup) }
+  const runtime =
+    inject('sharedServer') === null ? {} : { preferredRuntime: await runtimeInMemory(cleanup, dataDirectory) }
   const start = (port: string) =>
     startServer({
       config: configFor(port),
@@ -151,8 +172,8 @@ export async function ownServer(
   }
 }
 
-async function runtimeInMemory(cleanup: AsyncDisposableStack): Promise<Runtime> {
-  return cleanup.use(await memoryRuntime()).runtime
+async function runtimeInMemory(cleanup: AsyncDisposableStack, dataDirectory: string): Promise<Runtime> {
+  return cleanup.use(await memoryRuntime(dataDirectory)).runtime
 }
 
 /** Returns what a test does as the operator of a server, for the account that `accountOf` makes or finds. */

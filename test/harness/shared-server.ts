@@ -4,6 +4,7 @@ import { startServer } from '../../server/src/server.ts'
 import { countLogLine } from './counts.ts'
 import { freePort, portSettings } from './ports.ts'
 import { memoryRuntime } from './runtimes/memory.ts'
+import { Ended } from './runtimes/memory-process.ts'
 
 /*
  * The server that all API tests of a run share, as a program: its settings are the variables of its environment. It prints its address,
@@ -15,9 +16,13 @@ const write = (line: string) => {
   countLogLine(JSON.parse(line))
   if (isShown) process.stderr.write(line)
 }
-const memory = await memoryRuntime()
+process.on('unhandledRejection', (error) => {
+  if (!(error instanceof Ended)) throw error
+})
+const config = loadConfig({}, { ...process.env, ...portSettings, FAIRLEAD_PORT: String(await freePort()) })
+const memory = await memoryRuntime(config.dataDirectory)
 const server = await startServer({
-  config: loadConfig({}, { ...process.env, ...portSettings, FAIRLEAD_PORT: String(await freePort()) }),
+  config,
   logger: pino({ level: 'info' }, { write }),
   strictResponses: true,
   preferredRuntime: memory.runtime,

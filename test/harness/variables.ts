@@ -1,13 +1,13 @@
 import type { BodyInput } from '../../server/src/contract/client.ts'
 import { deployAndSettle, settled } from './deployments.ts'
 import { repository } from './repository.ts'
-import { ownServer } from './server.ts'
+import { testServer } from './server.ts'
 
 type Given = Partial<BodyInput<'deployments.create'>>
 
 export type ServerWithVariables = Awaited<ReturnType<typeof serverWithVariables>>
 
-/** Starts a server with one project, and a repository whose app answers with its variables and the text of `version`. */
+/** Returns an account with one project, and a repository whose app answers with its variables and the text of `version`. */
 export async function serverWithVariables() {
   await using cleanup = new AsyncDisposableStack()
   const source = cleanup.use(
@@ -21,7 +21,7 @@ require('node:http')
       version: 'first',
     }),
   )
-  const server = cleanup.use(await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '1' }))
+  const server = cleanup.use(await testServer())
   const { client } = server
   const { id: projectId } = await client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
   const owned = cleanup.move()

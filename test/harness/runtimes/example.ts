@@ -185,6 +185,7 @@ function createInstances(
     isCurrent: () => true,
     async attach(release, handle, { argv, tty, stdin, stdout, stderr, signal }) {
       if (tty !== null) throw new RuntimeError('no_terminal', 'Run the command without a terminal.')
+      signal.throwIfAborted()
       const process = start(argv, {
         variables: { ...release.variables, PORT: String(find(handle).port) },
         directory: folderOf(machine, release),

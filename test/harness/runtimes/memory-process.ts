@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import * as fs from 'node:fs'
 import * as http from 'node:http'
 import { createRequire, isBuiltin } from 'node:module'
 import * as net from 'node:net'
-import { dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { dirname, join, resolve } from 'node:path'
+import { PassThrough, type Readable } from 'node:stream'
 import { format } from 'node:util'
 import { compileFunction } from 'node:vm'
 import type { Exit } from '../../../server/src/runtimes/runtime.ts'
@@ -23,33 +23,52 @@ interface Options {
   readonly printError: (text: string) => Promise<void>
 }
 
-/** Ends the program where it stands, as `process.exit` does. */
-class Ended extends Error {}
+/** Ends the program where it stands, as `process.exit` does. A promise that nobody awaits may still throw it in the server. */
+export class Ended extends Error {}
 
 /**
- * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`. `npm install` and `npm ci` do nothing.
+ * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`, also in a folder or as a line of a
+ * Procfile without a meaning for the shell. `npm install` and `npm ci` do nothing.
  * Everything else is for `startExample`.
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
   if (program === 'npm' && (first === 'start' || first === 'run')) {
     const name = first === 'start' ? 'start' : rest.find((word) => !word.startsWith('-'))
-    const { scripts = {} } = JSON.parse(readFileSync(join(options.directory, 'package.json'), 'utf8'))
+    const { scripts = {} } = JSON.parse(fs.readFileSync(join(options.directory, 'package.json'), 'utf8'))
     const words = String(scripts[name ?? ''] ?? 'missing-script').split(' ')
     return startInMemory(words, options)
   }
   if (program === 'npm') return runCode('', [], options)
+  if (program === 'fairlead-in') return startInMemory(rest, { ...options, directory: join(options.directory, first) })
+  if (program === '/bin/sh') {
+    const words = simpleLine(rest[0] ?? '')
+    if (words !== undefined) return startInMemory(words, options)
+  }
   if (program === 'echo') return runCode(`console.log(${JSON.stringify(argv.slice(1).join(' '))})`, [], options)
   if (program === 'true' || program === 'false')
     return runCode(`process.exit(${program === 'true' ? 0 : 1})`, [], options)
   if (program === 'node' && first === '-e') return runCode(rest[0] ?? '', rest.slice(1), options)
   const file = join(options.directory, first)
-  if (program === 'node' && first !== '' && existsSync(file)) return runFile(file, rest, options)
+  if (program === 'node' && first !== '' && fs.existsSync(file)) return runFile(file, rest, options)
   return startExample(argv, options)
 }
 
+/** Returns a module whose functions take relative paths from this folder, as those of a process do from its working directory. */
+function relativeTo<Module extends object>(directory: string, module: Module): Module {
+  const own = Object.entries(module).map(([name, value]) => {
+    if (typeof value !== 'function' || /^[A-Z]/.test(name)) return [name, value]
+    const call = (path: unknown, ...rest: readonly unknown[]) =>
+      value.call(module, typeof path === 'string' ? resolve(directory, path) : path, ...rest)
+    return [name, call]
+  })
+  return Object.fromEntries(own)
+}
+
+const simpleLine = (line: string): string[] | undefined => (/[^\w ./-]/.test(line) ? undefined : line.split(' '))
+
 const runFile = (file: string, args: readonly string[], options: Options) =>
-  run(file, readFileSync(file, 'utf8'), args, options)
+  run(file, fs.readFileSync(file, 'utf8'), args, options)
 
 const runCode = (code: string, args: readonly string[], options: Options) =>
   run(join(options.directory, '[eval]'), code, args, options)
@@ -98,6 +117,19 @@ function run(file: string, code: string, args: readonly string[], options: Optio
       }
     }
 
+  /** Guards all listeners of the program, which may also exit. */
+  const guardEvents = <Emitter extends EventEmitter>(emitter: Emitter): Emitter => {
+    const emit = emitter.emit.bind(emitter)
+    emitter.emit = (...given: Parameters<typeof emit>) => {
+      let isHeard = true
+      guard(() => {
+        isHeard = emit(...given)
+      })()
+      return isHeard
+    }
+    return emitter
+  }
+
   const track = <Server extends net.Server>(server: Server): Server => {
     servers.add(server)
     server.on('listening', () => {
@@ -114,10 +146,16 @@ function run(file: string, code: string, args: readonly string[], options: Optio
   const createServer = (...given: readonly unknown[]) => {
     const listener = given.find((each) => typeof each === 'function') as http.RequestListener | undefined
     const server = http.createServer()
+    server.on('request', (request, response) => {
+      guardEvents(request)
+      guardEvents(response)
+    })
     if (listener !== undefined) server.on('request', guard(listener))
     return track(server)
   }
   const ownModules: Readonly<Record<string, unknown>> = {
+    fs: relativeTo(options.directory, fs),
+    'fs/promises': relativeTo(options.directory, fs.promises),
     http: { ...http, createServer },
     net: { ...net, createServer: (...given: Parameters<typeof net.createServer>) => track(net.createServer(...given)) },
     timers: {},
@@ -151,9 +189,10 @@ function run(file: string, code: string, args: readonly string[], options: Optio
     },
   }
   const events = new EventEmitter()
+  const stdin = options.stdin === null ? null : guardEvents(options.stdin.pipe(new PassThrough()))
   const program = {
-    env: { ...options.variables } as Record<string, string>,
-    argv: ['node', file, ...args],
+    env: { NODE_ENV: 'production', ...options.variables } as Record<string, string>,
+    argv: file.endsWith('[eval]') ? ['node', ...args] : ['node', file, ...args],
     pid: 1,
     platform: 'linux',
     version: process.version,
@@ -176,7 +215,7 @@ function run(file: string, code: string, args: readonly string[], options: Optio
     stderr: { write: stderr, isTTY: false },
     get stdin() {
       isReading = true
-      return options.stdin
+      return stdin
     },
   }
 
@@ -196,8 +235,8 @@ function run(file: string, code: string, args: readonly string[], options: Optio
       if (builtin === 'process') return program
       if (isBuiltin(name)) return ownModules[builtin] ?? real(name)
       const found = real.resolve(name)
-      if (found.endsWith('.json')) return JSON.parse(readFileSync(found, 'utf8'))
-      return loaded.get(found)?.exports ?? load(found, readFileSync(found, 'utf8'))
+      if (found.endsWith('.json')) return JSON.parse(fs.readFileSync(found, 'utf8'))
+      return loaded.get(found)?.exports ?? load(found, fs.readFileSync(found, 'utf8'))
     }
   }
 
@@ -209,7 +248,7 @@ function run(file: string, code: string, args: readonly string[], options: Optio
     else setImmediate(() => endWhenIdle(rounds - 1))
   }
 
-  options.stdin?.on('end', () => {
+  stdin?.on('end', () => {
     isReading = false
     endWhenIdle()
   })

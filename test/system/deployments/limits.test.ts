@@ -67,12 +67,6 @@ async function untilFailed(id: string) {
   return read()
 }
 
-async function expectAlive() {
-  const fine = await outcomeOf(nodeApp('alive'))
-  expect(fine.failure).toBeNull()
-  expect(await (await fetch(fine.url)).text()).toBe('alive')
-}
-
 /** Allocates what is no buffer: Node's own heap. */
 const heapHog = 'const kept = []; setInterval(() => kept.push(Array.from({ length: 1e5 }, (_, n) => ({ n }))), 1)'
 const hog = 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'
@@ -82,7 +76,6 @@ describe('memory', () => {
     const { failure } = await outcomeOf(building(hog))
     expect(failure).toMatchObject({ stage: 'build', code: 'out_of_memory' })
     expect(failure?.message).toMatch(/more than the 256 MB .*: it used \d+ MB .* FAIRLEAD_BUILD_MEMORY_MB/)
-    await expectAlive()
   })
 
   test('an app that hogs it before it answers is ended, and the failure says why', async () => {
@@ -140,7 +133,6 @@ setInterval(grow, 1)`
     expect(failure).toMatchObject({ stage: 'build', code: 'too_many_processes' })
     expect(failure?.message).toContain(String(mostProcesses))
     expect(await groupProcesses(id)).toEqual([])
-    await expectAlive()
   })
 
   test('a real fork bomb that ignores signals is ended', async () => {
@@ -151,7 +143,6 @@ process.exit(1)`),
     )
     expect(status).toBe('failed')
     expect(await groupProcesses(id)).toEqual([])
-    await expectAlive()
   })
 
   test('a build that hides a daemon leaves nothing: no environment, a session of its own, two forks', async () => {
@@ -184,12 +175,6 @@ const look = setInterval(() => existsSync('begun') && clearInterval(look), 10)`)
 })
 
 describe('disk', () => {
-  test('sources that are too large are not built', async () => {
-    const { failure } = await outcomeOf({ ...nodeApp('fine'), 'large.txt': 'x'.repeat(25_000_000) })
-    expect(failure).toMatchObject({ stage: 'fetch', code: 'too_large' })
-    expect(failure?.message).toContain('20 MB')
-  })
-
   test('a build that fills the disk is ended while it does', async () => {
     const { id, failure } = await outcomeOf(
       building(`const { appendFileSync } = require('node:fs')
@@ -206,7 +191,6 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`),
 setInterval(() => { for (const folder of [process.env.HOME, process.env.TMPDIR]) appendFileSync(folder + '/filler', Buffer.alloc(3e6)) }, 20)`),
     )
     expect(failure).toMatchObject({ stage: 'build', code: 'too_large' })
-    await expectAlive()
   })
 
   const filling = (start: string) =>
@@ -234,7 +218,6 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     expect(failure?.message).toContain('80 MB')
     expect((await fetch(url)).status).toBe(503)
     expect(await processesOf(id)).toEqual([])
-    await expectAlive()
     await server.client.deployments.delete({ params: { project_id: project, id } })
   })
 
@@ -271,21 +254,12 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     expect(await roomy.most()).toBe(50_000_000)
     await expect.poll(roomy.deployment, looked).toMatchObject(stopped)
   }, 600_000)
+})
 
-  test('with too little room no deployment is accepted, and apps run on', async () => {
-    await using full = await ownServer({ FAIRLEAD_RESERVE_MB: '999999999' })
-    const { id } = await full.client.projects.create({ body: { name: 'full' } })
-    await using app = await repository(nodeApp('fine'))
-    const creating = full.client.deployments.create({
-      params: { project_id: id },
-      body: { name: 'a', git_url: app.url },
-    })
-    await expect(creating).rejects.toMatchObject({
-      code: 'server_error',
-      message: expect.stringContaining('nearly full'),
-    })
-    expect((await full.client.deployments.list({ params: { project_id: id } })).deployments).toEqual([])
-  })
+test('the server still deploys and serves other apps after all this', async () => {
+  const fine = await outcomeOf(nodeApp('alive'))
+  expect(fine.failure).toBeNull()
+  expect(await (await fetch(fine.url)).text()).toBe('alive')
 })
 
 test.skipIf(!usable.includes('cpu'))('a server that has stopped leaves no control groups', async () => {

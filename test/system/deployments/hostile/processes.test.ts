@@ -3,9 +3,9 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { userOf } from '../../../../server/src/platform/processes.ts'
-import { processesOf } from '../../../harness/deployments.ts'
-import { nodeApp } from '../../../harness/repository.ts'
-import { type HostileServer, hostileServer } from './server.ts'
+import { deployAndSettle, processesOf } from '../../../harness/deployments.ts'
+import { type HostileServer, hostileServer } from '../../../harness/hostile-server.ts'
+import { nodeApp, repository } from '../../../harness/repository.ts'
 
 const isRoot = process.getuid?.() === 0
 
@@ -67,6 +67,22 @@ test.each([
   if (made.status === 'running') await given.stop(made.id)
   await expect.poll(() => processesOf(made.id)).toEqual([])
   if (isRoot) await expect.poll(() => processesOfApps()).toEqual([])
+  await given.expectUnharmed()
+})
+
+test.each([
+  { NODE_OPTIONS: '--require /tmp/nonexistent-evil.js' },
+  { LD_PRELOAD: '/tmp/nonexistent-evil.so' },
+  { BASH_ENV: '/etc/passwd', ENV: '/etc/passwd' },
+  { npm_config_prefix: '/', npm_config_script_shell: '/bin/false' },
+  { GIT_SSH_COMMAND: 'touch /tmp/evil', GIT_EXTERNAL_DIFF: 'x' },
+  { FAIRLEAD_DATA_DIR: '/', DATABASE_URL: 'postgres://evil' },
+] as Record<string, string>[])('the variables %j do no harm', async (env_vars) => {
+  await using honest = await repository(nodeApp('honest'))
+  const body = { name: 'variables', git_url: honest.url, env_vars }
+  const { id, status } = await deployAndSettle(given.server.client, given.projectId, body)
+  expect(['running', 'failed']).toContain(status)
+  if (status === 'running') await given.stop(id)
   await given.expectUnharmed()
 })
 

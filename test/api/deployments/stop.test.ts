@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectNotFound } from '../../harness/conformance.ts'
+import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
+import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
+import { repository } from '../../harness/repository.ts'
+import { ownServer } from '../../harness/server.ts'
+
+let given: ServerWithProject
+beforeAll(async () => {
+  given = await serverWithProject()
+})
+afterAll(() => given?.[Symbol.asyncDispose]())
+
+describe('POST /projects/:project_id/deployments/:id/stop', () => {
+  it('ends the app, and its address answers 503 until it is restarted', async () => {
+    const { id, url } = await given.deploy('stops')
+    expect(await given.client.deployments.stop(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
+    expect(await given.client.deployments.stop(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
+    expect((await fetch(url)).status).toBe(503)
+    expect(await given.client.deployments.restart(given.paramsOf(id))).toMatchObject({ status: 'building' })
+    expect(await given.end(id)).toMatchObject({ status: 'running', failure: null })
+    expect(await (await fetch(url)).text()).toBe('here')
+  })
+
+  it('lets the app finish its requests', async () => {
+    await using slow = await repository({
+      'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+      'server.js': `require('node:http').createServer((request, response) => {
+  if (request.url !== '/slow') return response.end('quick')
+  response.write('begun ')
+  setTimeout(() => response.end('ended'), 400)
+}).listen(process.env.PORT)`,
+    })
+    await using server = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
+    const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
+    const { id, url } = await deployAndSettle(server.client, project_id, { name: 'slow', git_url: slow.url })
+    const answer = await fetch(`${url}/slow`)
+    await server.client.deployments.stop({ params: { project_id, id } })
+    expect(await answer.text()).toBe('begun ended')
+  })
+
+  it('waits for a change that is not committed yet, and acts on its result', async () => {
+    await using hanging = await repository(hangingBuild)
+    const { id } = await given.create('just', hanging.url)
+    const { database } = given.server
+    await database.query('begin')
+    await database.query(`update deployments set status = 'running', retained = true where id = $1`, [id])
+    const stopped = given.client.deployments.stop(given.paramsOf(id))
+    await expect
+      .poll(() => database.query('select from pg_locks where not granted and pid <> pg_backend_pid()'))
+      .not.toEqual([])
+    await database.query('commit')
+    expect(await stopped).toMatchObject({ status: 'stopped' })
+  })
+
+  it('refuses a deployment that is not running', async () => {
+    await using hanging = await repository(hangingBuild)
+    const { id } = await given.create('hangs', hanging.url)
+    await expect(given.client.deployments.stop(given.paramsOf(id))).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: 'This deployment is building and cannot be stopped. Cancel it instead.',
+    })
+    await given.client.deployments.cancel(given.paramsOf(id))
+  })
+
+  it('answers 404 with the body of an id that never existed', async () => {
+    const { id } = await given.create('mine', 'https://127.0.0.1:1/a.git')
+    await expectNotFound(given.server, 'deployments.stop', { project_id: given.projectId, id })
+  })
+})

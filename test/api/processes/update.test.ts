@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
+import { deployAndSettle } from '../../harness/deployments.ts'
+import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
+import { nodeApp, repository } from '../../harness/repository.ts'
+
+let given: ServerWithProject
+beforeAll(async () => {
+  given = await serverWithProject()
+})
+afterAll(() => given?.[Symbol.asyncDispose]())
+
+const caller = () => withKey(given.server, given.server.apiKey)
+const scaled = (processes: Record<string, { instances: number | null }>) => ({ processes })
+
+describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
+  it('keeps a number until it is left to the repository again', async () => {
+    const { id } = await given.deploy('kept')
+    await given.client.deployments.stop(given.paramsOf(id))
+    const params = { project_id: given.projectId, app_id: (await given.appNamed('kept')).id }
+    const more = await succeed(caller(), 'processes.update', params, scaled({ web: { instances: 3 } }))
+    expect(more.processes).toMatchObject([{ type: 'web', instances: 3, asked: 3 }])
+    const back = await succeed(caller(), 'processes.update', params, scaled({ web: { instances: null } }))
+    expect(back.processes).toMatchObject([{ type: 'web', instances: 1, asked: null }])
+  })
+
+  it('refuses unknown types, no web at all, and more than the plan allows, and changes nothing then', async () => {
+    await given.deploy('within')
+    const params = { project_id: given.projectId, app_id: (await given.appNamed('within')).id }
+    const refused = async (processes: Record<string, { instances: number }>) => {
+      const { status, text } = await ask(caller(), 'processes.update', params, scaled(processes))
+      expect(status).toBe(400)
+      return text
+    }
+    expect(await refused({ worker: { instances: 1 } })).toContain('is no process type of this app, which has: web')
+    expect(await refused({ web: { instances: 0 } })).toContain('stop the deployment instead')
+    expect(await refused({ web: { instances: 51 } })).toContain('the plan enterprise allows an app 50')
+    expect((await given.client.processes.list({ params })).processes).toMatchObject([{ instances: 1, asked: null }])
+  })
+
+  it('is held by deployments whose fairlead.json asks for more than the plan allows', async () => {
+    await using source = await repository({
+      ...nodeApp('here'),
+      'fairlead.json': JSON.stringify({ processes: { web: { instances: 2 } } }),
+    })
+    const { id } = await given.client.projects.create({ body: { name: 'small', plan: 'free' } })
+    const { status, failure } = await deployAndSettle(given.client, id, { name: 'many', git_url: source.url })
+    expect([status, failure]).toEqual(['failed', expect.objectContaining({ code: 'too_many_instances' })])
+  })
+
+  it('answers 404 with the body of an app that never existed', async () => {
+    const id = await given.appRow()
+    await expectNotFound(given.server, 'processes.update', { project_id: given.projectId, app_id: id })
+  })
+})

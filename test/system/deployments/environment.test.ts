@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
+import { repository } from '../../harness/repository.ts'
+
+let given: ServerWithProject
+beforeAll(async () => {
+  given = await serverWithProject()
+})
+afterAll(() => given?.[Symbol.asyncDispose]())
+
+it('an app has its variables as they were given, also by the line of a Procfile, and nothing of the environment of the server', async () => {
+  await using source = await repository({
+    Procfile: 'web: node app.js "$PORT"\n',
+    'app.js':
+      'require("node:http").createServer((q, r) => r.end(JSON.stringify(process.env))).listen(Number(process.argv[2]))',
+  })
+  const GREETING = 'from a variable, with "quotes", $PATH and\nlines'
+  const params = { project_id: given.projectId }
+  const body = { name: 'procfile', git_url: source.url, env_vars: { GREETING } }
+  const deployment = await given.end((await given.client.deployments.create({ params, body })).id)
+  const environment = (await (await fetch(deployment.url)).json()) as Record<string, string>
+  expect(environment).toMatchObject({ GREETING, FAIRLEAD_DEPLOYMENT_ID: deployment.id })
+  // The marks by which the server finds the processes are those of this release and its first instance alone.
+  for (const mark of ['FAIRLEAD_PROCESS_MARK', 'FAIRLEAD_INSTANCE_MARK']) {
+    expect(environment[mark]).toMatch(new RegExp(`^${deployment.id}\\.[\\w-]{43}$`))
+  }
+  const own = /^FAIRLEAD_(DEPLOYMENT_ID|PROCESS_MARK|INSTANCE_MARK)$/
+  const foreign = Object.keys(environment).filter((name) => /DATABASE|SECRET|FAIRLEAD_/.test(name) && !own.test(name))
+  expect(foreign).toEqual([])
+})
