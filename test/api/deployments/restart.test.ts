@@ -15,7 +15,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const startsOnce = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': `const { existsSync, writeFileSync } = require('node:fs')
-    const mark = process.env.HOME + '/started'
+    const mark = 'started'
     if (existsSync(mark)) setInterval(() => {}, 1000)
     else require('node:http').createServer((_, response) => response.end('here')).listen(process.env.PORT)
     writeFileSync(mark, '')\n`,

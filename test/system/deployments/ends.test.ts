@@ -44,11 +44,13 @@ describe('a cancel', () => {
 it('a deployment that fails leaves no process and no file', async () => {
   await using source = await repository({
     'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
-    'server.js': `require('node:http').createServer().listen(0)`,
+    'server.js': `const { spawn } = require('node:child_process')
+spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' }).unref()
+process.exit(7)`,
   })
-  const { id, failure } = await given.deploy('elsewhere', source.url)
-  expect(failure).toMatchObject({ stage: 'start', code: 'wrong_port' })
-  expect(await left(id)).toEqual(none)
+  const { id, failure } = await given.deploy('exits', source.url)
+  expect(failure).toMatchObject({ stage: 'start', code: 'app_exited' })
+  await expect.poll(() => left(id)).toEqual(none)
 })
 
 it('a build that a rollback supersedes leaves no process and no file', async () => {
