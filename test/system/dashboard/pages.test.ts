@@ -6,7 +6,7 @@ import { openPage, pagesOf } from '../../harness/dashboard/pages.ts'
 import { type Seeded, seed } from '../../harness/dashboard/seed.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
-import { problemsOfDialog, problemsOfPage, seriousViolations } from './accessibility.ts'
+import { phone, problemsOfDialog, problemsOnDeskAndPhone, seriousViolations } from './accessibility.ts'
 import { hostileApp } from './hostile-app.ts'
 
 if (chromiumPath === undefined) noChromium('the accessibility of every page, both themes, phones; a hostile app')
@@ -25,24 +25,21 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
   const open = (page: Page, path: string) => openPage(page, dashboard.server.url + path)
 
-  it.each([
-    { kind: 'desk', viewport: { width: 1280, height: 800 } },
-    { kind: 'phone', viewport: { width: 390, height: 844 } },
-  ] as const)('are accessible in both themes and fit the screen: $kind', async ({ viewport }) => {
-    const { context, page } = await dashboard.signedIn({ viewport })
+  it('are accessible in both themes, and fit a desk and a phone', async () => {
+    const { context, page } = await dashboard.signedIn()
     const found: string[] = []
     for (const [name, path] of Object.entries(pagesOf(seeded))) {
-      // The former page may have left it dark.
       await page.emulateMedia({ colorScheme: 'light' })
+      await page.setViewportSize({ width: 1280, height: 800 })
       await open(page, path)
-      found.push(...(await problemsOfPage(page)).map((problem) => `${name}: ${problem}`))
+      found.push(...(await problemsOnDeskAndPhone(page)).map((problem) => `${name}: ${problem}`))
     }
     expect(found).toEqual([])
     await context.close()
   })
 
   it('are accessible with an open dialog, which fits a phone', async () => {
-    const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 } })
+    const { context, page } = await dashboard.signedIn({ viewport: phone })
     const found: string[] = []
     const check = async (name: string) => {
       found.push(...(await problemsOfDialog(page)).map((problem) => `${name}: ${problem}`))
@@ -111,7 +108,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
   })
 
   it('have a menu on a phone', async () => {
-    const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 }, hasTouch: true })
+    const { context, page } = await dashboard.signedIn({ viewport: phone, hasTouch: true })
     await open(page, '/projects')
     expect(await page.getByRole('link', { name: 'Webhooks' }).isVisible()).toBe(false)
     await page.getByRole('button', { name: 'Menu' }).tap()
@@ -194,7 +191,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
   })
 
   it('show the current tab on a phone, and no button over code', async () => {
-    const { context, page } = await dashboard.signedIn({ viewport: { width: 390, height: 844 } })
+    const { context, page } = await dashboard.signedIn({ viewport: phone })
     await open(page, `/projects/${seeded.projectId}/settings`)
     const tab = page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' })
     const right = async () => ((await tab.boundingBox())?.x ?? 0) + ((await tab.boundingBox())?.width ?? 0)
