@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
-import { type Dashboard, openDashboard, user } from '../../harness/dashboard.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { query } from '../../harness/databases.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { listening } from '../../harness/listening.ts'
@@ -28,9 +28,11 @@ require('node:http').createServer((request, response) => {
   }
 }
 
-/** Every test continues where the one before it ended, from the first start of the server on. */
+const user = { email: 'story@example.com', password: 'correct horse battery staple' }
+
+/** Every test continues where the one before it ended, from the setup link on. */
 describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let page: Page
   let app: Repository
   let key = ''
@@ -41,7 +43,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
   const url = (path: string) => dashboard.server.url + path
 
   beforeAll(async () => {
-    dashboard = await openDashboard()
+    dashboard = await sharedDashboard()
     page = await (await dashboard.context({ acceptDownloads: true })).newPage()
     page.setDefaultTimeout(60_000)
     app = await repository(loggingApp('first'))
@@ -71,7 +73,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     return page.url().split('/').at(-1) ?? ''
   }
 
-  it('is created by the link that the server logs, which works once', async () => {
+  it('is created by a setup link, which works once', async () => {
     const link = await dashboard.setupLink()
     await page.goto(link)
     await page.getByLabel('E-mail').fill(user.email)

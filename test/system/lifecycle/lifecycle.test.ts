@@ -8,7 +8,7 @@ import { deployAndSettle, hangingBuild, processesOf, settled } from '../../harne
 import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
 import { testReceiver } from '../../harness/receiver.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
-import { nodeApp, repository } from '../../harness/repository.ts'
+import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /*
@@ -84,7 +84,14 @@ function killAtOnce(pid: number): void {
 }
 
 describe('kill -9 of the server', () => {
-  it('and of an app: the app is started again, and the memory of another one that outlived it stays limited', async () => {
+  /** A deployment whose build hangs, which both kills interrupt. */
+  let interrupted: string
+  let hanging: Repository
+  beforeAll(async () => {
+    hanging = cleanup.use(await repository(hangingBuild))
+  })
+
+  it('and of an app: the app is started again, one that outlived it stays limited, and what was being built is built again', async () => {
     await using hog = await repository({
       ...nodeApp(''),
       // Allocates at most 1.2 GB, in case it is not ended.
@@ -96,12 +103,22 @@ require('node:http').createServer((request, response) => {
 }).listen(process.env.PORT)`,
     })
     await using app = await repository(nodeApp('back'))
+    await using built = await repository(builtAtSecondAttempt('rebuilt'))
+    await using receiver = await testReceiver()
+    const hook = await client.webhooks.create({ body: { url: receiver.url } })
+    receiver.trust(hook.secret)
     const { id: plain } = await client.projects.create({ body: { name: 'limited' } })
     const [adopted, ended] = await Promise.all([
       deployAndSettle(client, plain, { name: 'hog', git_url: hog.url }),
       deploy('ends', app.url),
     ])
     const before = await processesOf(adopted.id)
+    const made = await create('rebuilt', built.url)
+    await buildHangs('rebuilt')
+    const building = await processesOf(made.id)
+    interrupted = (await create('interrupted', hanging.url)).id
+    await begins(interrupted)
+
     await server.kill()
     for (const pid of await processesOf(ended.id)) killAtOnce(pid)
     await startAgain()
@@ -112,18 +129,8 @@ require('node:http').createServer((request, response) => {
     // The app is ended and started again.
     await expect.poll(() => processesOf(adopted.id), { timeout: 60_000 }).not.toEqual(before)
     expect(await answers(adopted.url)).toBe('fine')
-  })
 
-  it('during a build: it is built again, no process of the first attempt remains, and the webhook arrives', async () => {
-    await using receiver = await testReceiver()
-    await using app = await repository(builtAtSecondAttempt('rebuilt'))
-    const hook = await client.webhooks.create({ body: { url: receiver.url } })
-    receiver.trust(hook.secret)
-    const made = await create('rebuilt', app.url)
-    await buildHangs('rebuilt')
-    const building = await processesOf(made.id)
-    await server.kill()
-    await startAgain()
+    // What was being built is built again, and no process of the first attempt remains.
     const deployment = await end(made.id)
     expect(deployment).toMatchObject({ status: 'running', failure: null })
     expect((await processesOf(made.id)).filter((pid) => building.includes(pid))).toEqual([])
@@ -132,27 +139,37 @@ require('node:http').createServer((request, response) => {
     await client.webhooks.delete({ params: { id: hook.id } })
   })
 
-  it('twice during the same build: the deployment fails with that reason', async () => {
-    await using app = await repository(hangingBuild)
-    const made = await create('interrupted', app.url)
-    for (let round = 0; round < 2; round++) {
-      await begins(made.id)
-      await server.kill()
-      await startAgain()
-    }
-    expect(await end(made.id)).toMatchObject({ status: 'failed', failure: { code: 'interrupted' } })
-    expect(await processesOf(made.id)).toEqual([])
+  it('again during the same build: the deployment fails with that reason', async () => {
+    await begins(interrupted)
+    await server.kill()
+    await startAgain()
+    expect(await end(interrupted)).toMatchObject({ status: 'failed', failure: { code: 'interrupted' } })
+    expect(await processesOf(interrupted)).toEqual([])
   })
 })
 
 it('a graceful stop ends apps and builds: the next start brings the apps back and builds again', async () => {
   await using home = await repository(nodeApp('home'))
   await using rebuilt = await repository(builtAtSecondAttempt('later'))
+  await using dying = await repository({
+    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+    // A child process that ignores SIGTERM delays the restart of the app.
+    'server.js': `const { spawn } = require('node:child_process')
+spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+require('node:http').createServer((request, response) => {
+  if (request.url === '/die') process.exit(1)
+  response.end('alive')
+}).listen(process.env.PORT)`,
+  })
   const app = await deploy('home', home.url)
+  const dies = await deploy('dies', dying.url)
   const made = await create('later', rebuilt.url)
   await buildHangs('later')
+  // An app that dies while the server stops is not left running either.
+  await fetch(`${dies.url}/die`).catch(() => undefined)
+  await server.waitForLog((line) => line['msg'] === 'starting the release again')
   expect(await server.stop()).toBe(0)
-  expect([...(await processesOf(app.id)), ...(await processesOf(made.id))]).toEqual([])
+  for (const { id } of [app, dies, made]) expect(await processesOf(id)).toEqual([])
 
   // Another program has the address of the app. The app waits for it, and deployments of the app fail with that reason.
   const occupant = createServer((socket) => socket.destroy())
@@ -166,25 +183,7 @@ it('a graceful stop ends apps and builds: the next start brings the apps back an
   await once(occupant, 'close')
   expect(await answers(app.url)).toBe('home')
   expect((await read(app.id)).status).toBe('running')
-})
-
-it('an app that dies while the server stops is not left running', async () => {
-  await using app = await repository({
-    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
-    // A child process that ignores SIGTERM delays the restart of the app.
-    'server.js': `const { spawn } = require('node:child_process')
-spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore' })
-require('node:http').createServer((request, response) => {
-  if (request.url === '/die') process.exit(1)
-  response.end('alive')
-}).listen(process.env.PORT)`,
-  })
-  const deployment = await deploy('dies', app.url)
-  await fetch(`${deployment.url}/die`).catch(() => undefined)
-  await server.waitForLog((line) => line['msg'] === 'starting the release again')
-  expect(await server.stop()).toBe(0)
-  expect(await processesOf(deployment.id)).toEqual([])
-  await startAgain()
+  expect(await answers(dies.url)).toBe('alive')
 })
 
 it('an app keeps five releases besides the one that runs', async () => {
