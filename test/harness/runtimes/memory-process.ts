@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { format } from 'node:util'
 import { compileFunction } from 'node:vm'
+import { folderRunnerName } from '../../../server/src/platform/toolchain.ts'
 import type { Exit } from '../../../server/src/runtimes/runtime.ts'
 import { type ExampleProcess, startExample } from './example-process.ts'
 
@@ -27,11 +28,12 @@ interface Options {
 class Ended extends Error {}
 
 /**
- * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`. `npm install` and `npm ci` do nothing.
+ * Starts `node FILE`, also in a folder of the sources, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`. `npm install` and `npm ci` do nothing.
  * Everything else is for `startExample`.
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
+  if (program === folderRunnerName) return startInMemory(rest, { ...options, directory: join(options.directory, first) })
   if (program === 'npm' && (first === 'start' || first === 'run')) {
     const name = first === 'start' ? 'start' : rest.find((word) => !word.startsWith('-'))
     const { scripts = {} } = JSON.parse(readFileSync(join(options.directory, 'package.json'), 'utf8'))

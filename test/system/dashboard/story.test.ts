@@ -1,5 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 import type { Page } from 'playwright-core'
@@ -142,13 +143,13 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.getByRole('definition').getByText('running').waitFor()
     await page.getByLabel('Lines of the log').getByText('shop is open').waitFor()
     const steps = page.getByRole('region', { name: 'Steps' }).getByRole('listitem')
-    const shown = (await steps.allTextContents()).map((text) => /^[a-z]+?(?=done)/.exec(text)?.[0])
-    expect(shown).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
+    const shown = async () => (await steps.allTextContents()).map((step) => /^[a-z]+?(?=done)/.exec(step)?.[0])
+    await expect.poll(shown).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
     const address = await page.getByRole('link', { name: /^http:/ }).getAttribute('href')
     expect(await (await fetch(address ?? '')).text()).toBe('first')
     const download = page.waitForEvent('download')
     await button('Download').click()
-    expect(await readFile(await (await download).path(), 'utf8')).toContain('shop is open')
+    expect(await text(await (await download).createReadStream())).toContain('shop is open')
   })
 
   it('sees the reason for a failure first', async () => {
@@ -328,7 +329,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await link.waitFor()
     const download = page.waitForEvent('download')
     await link.click()
-    expect(await readFile(await (await download).path(), 'utf8')).toBe('one\ntwo\n')
+    expect(await text(await (await download).createReadStream())).toBe('one\ntwo\n')
     await button('Actions for list.txt').click()
     await page.getByRole('menuitem', { name: 'Delete' }).click()
     await button('Delete file').click()

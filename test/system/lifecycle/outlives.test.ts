@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { pidIsTaken } from '../../../server/src/platform/processes.ts'
 import type { OsUser } from '../../../server/src/platform/users.ts'
 import type { Status } from '../../../server/src/running/status.ts'
+import { commandHere } from '../../harness/command-here.ts'
 import { deployAndSettle, hangingBuild, processesOf } from '../../harness/deployments.ts'
 import { noOrdinaryUser, ordinaryUser, skipped } from '../../harness/ordinary-user.ts'
 import { freePort } from '../../harness/ports.ts'
@@ -69,7 +70,8 @@ describe.each(users)('as %s', (_, user) => {
     await command('stop', '--timeout', '5')
   })
 
-  const command = (...args: string[]) => fairlead([...args, '--data-dir', data], {}, { user })
+  const command = (...args: string[]) =>
+    user === null ? commandHere([...args, '--data-dir', data]) : fairlead([...args, '--data-dir', data], {}, { user })
   const start = () => serverProcess(data, settings, user)
   const deploy = (name: string, git_url = app.url) => deployAndSettle(client, project, { name, git_url })
   /** Resolves when the app of the first test runs, with its processes. */
@@ -81,6 +83,11 @@ describe.each(users)('as %s', (_, user) => {
     const { code, stdout, stderr } = await command('status', '--json')
     expect(stderr).toBe('')
     return { code, status: JSON.parse(stdout) as Status }
+  }
+  const interrupted = async () => {
+    const exited = once(server.child, 'exit')
+    server.child.kill('SIGINT')
+    expect(await exited).toEqual([0, null])
   }
   const stopped = async () => {
     const { code, stdout, stderr } = await command('stop')
@@ -150,57 +157,31 @@ describe.each(users)('as %s', (_, user) => {
     expect(await status()).toMatchObject({ code: 3, status: { servers: [], apps: [] } })
   })
 
-  it.runIf(isOwn)(
-    'SIGINT leaves apps and databases to another server of the data directory, or ends everything',
-    async () => {
-      const pids = await webRuns()
-      const clusters = (await status()).status.clusters
-      const other = spawn(process.execPath, [fixture, join(data, 'run')], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-        ...user,
-      })
-      others.push(other)
-      await once(other.stdout, 'data')
-      const interrupt = async () => {
-        const exited = once(server.child, 'exit')
-        server.child.kill('SIGINT')
-        expect(await exited).toEqual([0, null])
-      }
-      await interrupt()
-      expect(await processesOf(web.id)).toEqual(pids)
-      expect((await status()).status.clusters).toEqual(clusters)
-      const ended = once(other, 'exit')
-      await stopped()
-      expect(await ended).toEqual([0, null])
+  it.runIf(isOwn)('SIGINT leaves apps and databases to another server of the data directory', async () => {
+    const pids = await webRuns()
+    const clusters = (await status()).status.clusters
+    const other = spawn(process.execPath, [fixture, join(data, 'run')], { stdio: ['ignore', 'pipe', 'inherit'] })
+    others.push(other)
+    await once(other.stdout, 'data')
+    await interrupted()
+    expect(await processesOf(web.id)).toEqual(pids)
+    expect((await status()).status.clusters).toEqual(clusters)
+    const ended = once(other, 'exit')
+    await stopped()
+    expect(await ended).toEqual([0, null])
+  })
 
-      server = await start()
-      await webRuns()
-      await interrupt()
-      expect(await processesOf(web.id)).toEqual([])
-      expect(await processesAround(directory.path)).toEqual([])
-    },
-  )
-
-  it.runIf(isOwn)('a server that hangs is shown as that, and `fairlead stop` ends it by force', async () => {
-    await webRuns()
+  it.runIf(isOwn)('a server that hangs and an app that does not run are named, and `fairlead stop` ends all by force', async () => {
+    const pids = await webRuns()
+    const { pid } = (await status()).status.apps[0] ?? {}
+    process.kill(Number(pid), 'SIGSTOP')
     server.child.kill('SIGSTOP')
     const hanging = await status()
     expect(hanging.code).toBe(1)
     expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
     expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
-    const { code, stdout } = await command('stop', '--timeout', '1')
-    expect(code).toBe(0)
-    expect(stdout).toContain('by force')
-    expect(await processesAround(directory.path)).toEqual([])
-  })
 
-  it.runIf(isOwn)('what should run and does not is named, with exit status 1', async () => {
-    const pids = await webRuns()
-    // A server that is stopped for a moment cannot bring the app back.
-    const { pid } = (await status()).status.apps[0] ?? {}
-    process.kill(Number(pid), 'SIGSTOP')
-    server.child.kill('SIGSTOP')
-    // The sandbox's own process has no environment to be found by.
+    // A server that is stopped cannot bring the app back. The sandbox's own process has no environment to be found by.
     for (const each of [...pids, Number(pid)]) {
       if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
     }
@@ -209,26 +190,14 @@ describe.each(users)('as %s', (_, user) => {
     expect(code).toBe(1)
     expect(seen.apps).toMatchObject([{ deployment_id: web.id, status: 'running', pid: null, since: null }])
     expect(seen.problems).toContain('app web does not run')
+
+    const ended = await command('stop', '--timeout', '1')
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('by force') })
+    expect(await processesAround(directory.path)).toEqual([])
   })
 
-  it('`fairlead stop` ends what a server that was killed has left', async () => {
-    const deployments = [await deploy('one'), await deploy('two')]
-    await server.kill()
-    expect(await status()).toMatchObject({ code: 3, status: { servers: [], problems: [] } })
-    const said = await stopped()
-    for (const { id } of deployments) expect(said).toContain(id)
-    // The next start brings them back.
-    server = await start()
-    for (const { url } of deployments) {
-      await expect.poll(() => fetch(url).then((answer) => answer.status), { timeout: 60_000 }).toBe(200)
-    }
-  })
-
-  it('`fairlead stop` finds a process of an app that has cleared its environment and left its session', async ({
-    skip,
-  }) => {
-    const isolation = server.log.find(({ msg }) => msg === 'isolation of builds and apps')
-    if (isolation?.['bubblewrap'] !== true && isolation?.['cgroups'] === 'none') skip('nothing confines apps here')
+  it('`fairlead stop` ends what a killed server has left, and a process that has left its session and environment', async () => {
+    await webRuns()
     const seconds = `86399.${server.child.pid}`
     const files = nodeApp('hello')
     await using escaping = await repository({
@@ -236,14 +205,23 @@ describe.each(users)('as %s', (_, user) => {
       'server.js': `${files['server.js']}
 require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${seconds}'], { stdio: 'ignore' })`,
     })
-    await deploy('escaping', escaping.url)
-    await expect.poll(() => processesIn(seconds), { timeout: 30_000 }).toHaveLength(1)
+    const isolation = server.log.find(({ msg }) => msg === 'isolation of builds and apps')
+    const isConfined = isolation?.['bubblewrap'] === true || isolation?.['cgroups'] !== 'none'
+    const other = await deploy('other', isConfined ? escaping.url : app.url)
+    if (isConfined) await expect.poll(() => processesIn(seconds), { timeout: 30_000 }).toHaveLength(1)
     await server.kill()
-    await stopped()
+    expect(await status()).toMatchObject({ code: 3, status: { servers: [], problems: [] } })
+    const said = await stopped()
+    for (const { id } of [web, other]) expect(said).toContain(id)
     expect(await processesIn(seconds)).toEqual([])
+    // The next start brings them back.
+    server = await start()
+    for (const { url } of [web, other]) {
+      await expect.poll(() => fetch(url).then((answer) => answer.status, String), { timeout: 60_000 }).toBe(200)
+    }
   })
 
-  it.runIf(isOwn)('SIGTERM during a build leaves nothing of the build, and the next server builds again', async () => {
+  it.runIf(isOwn)('SIGTERM during a build leaves nothing of the build, the next server builds again, and SIGINT ends everything', async () => {
     await using hanging = await repository(hangingBuild)
     const params = { project_id: project }
     const made = await client.deployments.create({ params, body: { name: 'hangs', git_url: hanging.url } })
@@ -255,5 +233,8 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     server = await start()
     await server.waitForLog(({ msg }) => msg === 'deployment begins')
     expect((await client.deployments.get({ params: { ...params, id: made.id } })).status).toBe('building')
+    await interrupted()
+    expect(await processesOf(web.id)).toEqual([])
+    expect(await processesAround(directory.path)).toEqual([])
   })
 })
