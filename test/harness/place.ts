@@ -8,7 +8,7 @@ import { testDatabase } from './database.ts'
 import { type CommandResult, fairlead, type ServerProcess, serverProcess } from './process.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** Where the server processes of a test have their data. */
+/** A data directory and a database of server processes. */
 export interface Place extends AsyncDisposable {
   /** The folder around the data directory. */
   readonly directory: string

@@ -33,7 +33,8 @@ class Ended extends Error {}
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
-  if (program === folderRunnerName) return startInMemory(rest, { ...options, directory: join(options.directory, first) })
+  if (program === folderRunnerName)
+    return startInMemory(rest, { ...options, directory: join(options.directory, first) })
   if (program === 'npm' && (first === 'start' || first === 'run')) {
     const name = first === 'start' ? 'start' : rest.find((word) => !word.startsWith('-'))
     const { scripts = {} } = JSON.parse(readFileSync(join(options.directory, 'package.json'), 'utf8'))

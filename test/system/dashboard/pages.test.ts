@@ -250,7 +250,9 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
     const projects = (page: Page) => page.getByRole('row', { name: /^Project \d/ }).first()
 
-    it('need at most 7 requests each, ask for nothing row by row, are accessible in both themes, and fit a desk and a phone', async () => {
+    it('need at most 7 requests each, ask for nothing row by row, are accessible in both themes, and fit a desk and a phone', {
+      timeout: 600_000,
+    }, async () => {
       const { context, page } = await dashboard.signedIn()
       page.setDefaultTimeout(60_000)
       const requests = watchRequests(page)

@@ -8,7 +8,7 @@ import { deployAndSettle, hangingBuild, processesOf, settled } from '../../harne
 import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
 import { testReceiver } from '../../harness/receiver.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
-import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { nodeApp, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /*
@@ -84,13 +84,6 @@ function killAtOnce(pid: number): void {
 }
 
 describe('kill -9 of the server', () => {
-  /** A deployment whose build hangs, which both kills interrupt. */
-  let interrupted: string
-  let hanging: Repository
-  beforeAll(async () => {
-    hanging = cleanup.use(await repository(hangingBuild))
-  })
-
   it('and of an app: the app is started again, one that outlived it stays limited, and what was being built is built again', async () => {
     await using hog = await repository({
       ...nodeApp(''),
@@ -116,9 +109,6 @@ require('node:http').createServer((request, response) => {
     const made = await create('rebuilt', built.url)
     await buildHangs('rebuilt')
     const building = await processesOf(made.id)
-    interrupted = (await create('interrupted', hanging.url)).id
-    await begins(interrupted)
-
     await server.kill()
     for (const pid of await processesOf(ended.id)) killAtOnce(pid)
     await startAgain()
@@ -130,7 +120,7 @@ require('node:http').createServer((request, response) => {
     await expect.poll(() => processesOf(adopted.id), { timeout: 60_000 }).not.toEqual(before)
     expect(await answers(adopted.url)).toBe('fine')
 
-    // What was being built is built again, and no process of the first attempt remains.
+    // The deployment is built again, and no process of the first attempt remains.
     const deployment = await end(made.id)
     expect(deployment).toMatchObject({ status: 'running', failure: null })
     expect((await processesOf(made.id)).filter((pid) => building.includes(pid))).toEqual([])
@@ -139,12 +129,16 @@ require('node:http').createServer((request, response) => {
     await client.webhooks.delete({ params: { id: hook.id } })
   })
 
-  it('again during the same build: the deployment fails with that reason', async () => {
-    await begins(interrupted)
-    await server.kill()
-    await startAgain()
-    expect(await end(interrupted)).toMatchObject({ status: 'failed', failure: { code: 'interrupted' } })
-    expect(await processesOf(interrupted)).toEqual([])
+  it('twice during the same build: the deployment fails with that reason', async () => {
+    await using app = await repository(hangingBuild)
+    const made = await create('interrupted', app.url)
+    for (let round = 0; round < 2; round++) {
+      await begins(made.id)
+      await server.kill()
+      await startAgain()
+    }
+    expect(await end(made.id)).toMatchObject({ status: 'failed', failure: { code: 'interrupted' } })
+    expect(await processesOf(made.id)).toEqual([])
   })
 })
 

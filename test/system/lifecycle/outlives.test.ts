@@ -171,30 +171,33 @@ describe.each(users)('as %s', (_, user) => {
     expect(await ended).toEqual([0, null])
   })
 
-  it.runIf(isOwn)('a server that hangs and an app that does not run are named, and `fairlead stop` ends all by force', async () => {
-    const pids = await webRuns()
-    const { pid } = (await status()).status.apps[0] ?? {}
-    process.kill(Number(pid), 'SIGSTOP')
-    server.child.kill('SIGSTOP')
-    const hanging = await status()
-    expect(hanging.code).toBe(1)
-    expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
-    expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
+  it.runIf(isOwn)(
+    'a server that hangs and an app that does not run are named, and `fairlead stop` ends all by force',
+    async () => {
+      const pids = await webRuns()
+      const { pid } = (await status()).status.apps[0] ?? {}
+      process.kill(Number(pid), 'SIGSTOP')
+      server.child.kill('SIGSTOP')
+      const hanging = await status()
+      expect(hanging.code).toBe(1)
+      expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
+      expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
 
-    // A server that is stopped cannot bring the app back. The sandbox's own process has no environment to be found by.
-    for (const each of [...pids, Number(pid)]) {
-      if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
-    }
-    await expect.poll(() => processesOf(web.id), { timeout: 30_000 }).toEqual([])
-    const { code, status: seen } = await status()
-    expect(code).toBe(1)
-    expect(seen.apps).toMatchObject([{ deployment_id: web.id, status: 'running', pid: null, since: null }])
-    expect(seen.problems).toContain('app web does not run')
+      // A server that is stopped cannot bring the app back. The sandbox's own process has no environment to be found by.
+      for (const each of [...pids, Number(pid)]) {
+        if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
+      }
+      await expect.poll(() => processesOf(web.id), { timeout: 30_000 }).toEqual([])
+      const { code, status: seen } = await status()
+      expect(code).toBe(1)
+      expect(seen.apps).toMatchObject([{ deployment_id: web.id, status: 'running', pid: null, since: null }])
+      expect(seen.problems).toContain('app web does not run')
 
-    const ended = await command('stop', '--timeout', '1')
-    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('by force') })
-    expect(await processesAround(directory.path)).toEqual([])
-  })
+      const ended = await command('stop', '--timeout', '1')
+      expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('by force') })
+      expect(await processesAround(directory.path)).toEqual([])
+    },
+  )
 
   it('`fairlead stop` ends what a killed server has left, and a process that has left its session and environment', async () => {
     await webRuns()
@@ -221,20 +224,23 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     }
   })
 
-  it.runIf(isOwn)('SIGTERM during a build leaves nothing of the build, the next server builds again, and SIGINT ends everything', async () => {
-    await using hanging = await repository(hangingBuild)
-    const params = { project_id: project }
-    const made = await client.deployments.create({ params, body: { name: 'hangs', git_url: hanging.url } })
-    const log = () => client.deployments.logs({ params: { ...params, id: made.id }, query: { stream: 'build' } })
-    const builds = () => expect.poll(async () => (await log()).text(), { timeout: 60_000 }).toContain('building')
-    await builds()
-    expect(await server.stop()).toBe(0)
-    expect(await processesOf(made.id)).toEqual([])
-    server = await start()
-    await server.waitForLog(({ msg }) => msg === 'deployment begins')
-    expect((await client.deployments.get({ params: { ...params, id: made.id } })).status).toBe('building')
-    await interrupted()
-    expect(await processesOf(web.id)).toEqual([])
-    expect(await processesAround(directory.path)).toEqual([])
-  })
+  it.runIf(isOwn)(
+    'SIGTERM during a build leaves nothing of the build, the next server builds again, and SIGINT ends everything',
+    async () => {
+      await using hanging = await repository(hangingBuild)
+      const params = { project_id: project }
+      const made = await client.deployments.create({ params, body: { name: 'hangs', git_url: hanging.url } })
+      const log = () => client.deployments.logs({ params: { ...params, id: made.id }, query: { stream: 'build' } })
+      const builds = () => expect.poll(async () => (await log()).text(), { timeout: 60_000 }).toContain('building')
+      await builds()
+      expect(await server.stop()).toBe(0)
+      expect(await processesOf(made.id)).toEqual([])
+      server = await start()
+      await server.waitForLog(({ msg }) => msg === 'deployment begins')
+      expect((await client.deployments.get({ params: { ...params, id: made.id } })).status).toBe('building')
+      await interrupted()
+      expect(await processesOf(web.id)).toEqual([])
+      expect(await processesAround(directory.path)).toEqual([])
+    },
+  )
 })
