@@ -48,13 +48,13 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       [`/projects/${seeded.projectId}/apps/${seeded.appId}/schedules`, 'New schedule'],
       [`/projects/${seeded.projectId}/databases`, 'New database'],
     ] as const) {
-      await open(page, path)
+      if (!page.url().endsWith(path)) await open(page, path)
       await page.getByRole('button', { name: button }).click()
       await page.getByRole('dialog').waitFor()
       await check(button)
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
     }
-    await page.keyboard.press('Escape')
-    await page.getByRole('dialog').waitFor({ state: 'detached' })
     await page.keyboard.press('Control+k')
     await page.getByRole('option', { name: /^storefront/ }).waitFor()
     await check('palette')
