@@ -33,6 +33,9 @@ class Ended extends Error {}
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
+  // The line of a Procfile that needs no shell.
+  if (program === '/bin/sh' && first === '-c' && /^[\w ./-]+$/.test(rest[0] ?? ''))
+    return startInMemory((rest[0] ?? '').replace(/^exec /, '').split(' '), options)
   if (program === folderRunnerName)
     return startInMemory(rest, { ...options, directory: join(options.directory, first) })
   if (program === 'npm' && (first === 'start' || first === 'run')) {
