@@ -1,39 +1,15 @@
 import { answers, noteUnreachable, untilAnswered } from './reachability.ts'
-import { sleep } from './sleep.ts'
 
-/** A network that comes or goes may take several requests away, one soon after the other. */
-const pausesMs = [0, 300, 1_000]
-
-/**
- * Loads a part of the dashboard. While the server is away it waits, in place of an error for ever.
- *
- * @param isBack resolves when the server answers
- */
-export async function loadModule<Module>(load: () => Promise<Module>, isBack = untilReachable): Promise<Module> {
-  return load().catch((error) => loadAgain(load, isBack, error))
+/** Loads a part of the dashboard. While the server is away it waits, in place of an error for ever. */
+export async function loadModule<Module>(load: () => Promise<Module>): Promise<Module> {
+  return load().catch(() => loadAgain(load))
 }
 
-async function loadAgain<Module>(
-  load: () => Promise<Module>,
-  isBack: () => Promise<void>,
-  first: unknown,
-): Promise<Module> {
-  let last = first
-  for (const pauseMs of pausesMs) {
-    await sleep(pauseMs)
-    await isBack()
-    try {
-      return await load()
-    } catch (error) {
-      last = error
-    }
+async function loadAgain<Module>(load: () => Promise<Module>): Promise<Module> {
+  for (;;) {
+    // An error with an answer: another version of the dashboard, which the router loads.
+    if (await answers()) return load()
+    noteUnreachable()
+    await untilAnswered()
   }
-  // An error with an answer: another version of the dashboard, which the router loads.
-  throw last
-}
-
-async function untilReachable(): Promise<void> {
-  if (await answers()) return
-  noteUnreachable()
-  await untilAnswered()
 }
