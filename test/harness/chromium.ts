@@ -50,13 +50,14 @@ function prepare(page: Page): void {
 function repeatGoto(page: Page): void {
   const goto = page.goto.bind(page)
   page.goto = async (url, options) => {
-    for (let left = 3; ; left--) {
+    for (let left = 6; ; left--) {
       try {
         return await goto(url, options)
       } catch (error) {
         // The browser's own page about the error may arrive when the next attempt has begun.
         if (left === 0 || !/ERR_NETWORK_CHANGED|chrome-error:|interrupted by another navigation/.test(String(error)))
           throw error
+        await page.waitForLoadState().catch(() => undefined)
       }
     }
   }

@@ -51,6 +51,7 @@ export async function commandHere(
     replaceStream('stderr', stderr),
     replaceInput(input),
     replaceExitCode(),
+    keepExitListeners(),
   ]
   try {
     const status = await statusOf(programs[of](), args)
@@ -114,5 +115,13 @@ function replaceExitCode(): () => void {
   process.exitCode = undefined
   return () => {
     process.exitCode = before
+  }
+}
+
+/** Removes what the command would do at the end of its own process. */
+function keepExitListeners(): () => void {
+  const before = process.listeners('exit')
+  return () => {
+    for (const listener of process.listeners('exit')) if (!before.includes(listener)) process.off('exit', listener)
   }
 }

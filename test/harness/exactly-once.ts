@@ -1,12 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import type { Client } from '@fairlead/server/client'
 import { expect } from 'vitest'
+import { placeOfServers } from './place.ts'
 import { freePort } from './ports.ts'
-import { fairlead, type ServerProcess, serverProcess } from './process.ts'
-import { temporaryDirectory } from './temporary.ts'
 
 /** Starts an endpoint that fails three requests of ten, before and after handling them, and handles each id once. */
 async function unreliableEndpoint() {
@@ -81,11 +79,9 @@ export async function handlesOnce({
   readonly restarts: number
 }): Promise<void> {
   const endpoint = await unreliableEndpoint()
-  await using directory = await temporaryDirectory()
-  const data = join(directory.path, 'data')
-  const key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
-  const port = String(await freePort())
-  let server: ServerProcess = await serverProcess(data, { FAIRLEAD_PORT: port })
+  await using place = await placeOfServers({ FAIRLEAD_PORT: String(await freePort()) })
+  const key = await place.key()
+  let server = await place.start()
   try {
     const client = server.clientFor(key)
     const { id } = await client.webhooks.create({ body: { url: endpoint.url } })
@@ -109,7 +105,7 @@ export async function handlesOnce({
         } else if (killed < kills && progress > killed / (kills + 1)) {
           await server.kill()
           killed++
-          server = await serverProcess(data, { FAIRLEAD_PORT: port })
+          server = await place.start()
         } else await new Promise((done) => setTimeout(done, 20))
       }
     }

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import { createAccounts } from '../../../server/src/accounts/accounts.ts'
 import { createUsers } from '../../../server/src/accounts/users.ts'
-import { openDatabase } from '../../../server/src/platform/database.ts'
+import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { browser as fetchBrowser, type Browser as SignedInBrowser } from '../browser.ts'
 import { connectChromium } from '../chromium.ts'
 import { type Dashboard, openDashboard, type User, type Windows, windows } from '../dashboard.ts'
@@ -21,6 +21,8 @@ export interface SharedDashboard extends Windows, AsyncDisposable {
   /** The user's browser. */
   readonly api: SignedInBrowser
   readonly client: Client
+  /** Creates a link by which another user of the account is made, as the server logs one for the first user at its first start. */
+  setupLink(): Promise<string>
 }
 
 /**
@@ -34,6 +36,8 @@ export async function sharedDashboard(): Promise<SharedDashboard> {
   const chromium = await chromiumOfRun()
   cleanup.defer(() => chromium.close())
   const { accountId, token } = await newAccount(databaseUrl)
+  const setupLink = async () =>
+    `${url}/setup#${await onDatabase(databaseUrl, (db) => createUsers({ database: db }).createSetupLink(accountId))}`
   const user = { email: `${randomUUID()}@example.com`, password: 'correct horse battery staple' }
   const api = fetchBrowser(url)
   await api.dashboard.setup.complete({ body: { token, ...user } })
@@ -46,18 +50,24 @@ export async function sharedDashboard(): Promise<SharedDashboard> {
     user,
     api,
     client: api.client,
+    setupLink,
     ...windows(chromium, url, user),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
 
 /** Creates an account, and the link by which its first user is made. The modules of a whole server take longer to load than a test. */
-async function newAccount(connectionString: string): Promise<{ accountId: string; token: string }> {
+function newAccount(connectionString: string): Promise<{ accountId: string; token: string }> {
+  return onDatabase(connectionString, async (database) => {
+    const { id } = await createAccounts({ database }).create({ name: 'test', plan: 'enterprise' })
+    return { accountId: id, token: await createUsers({ database }).createSetupLink(id) }
+  })
+}
+
+async function onDatabase<Result>(connectionString: string, act: (db: Database) => Promise<Result>): Promise<Result> {
   const handle = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
   try {
-    const accounts = createAccounts({ database: handle.db })
-    const { id } = await accounts.create({ name: 'test', plan: 'enterprise' })
-    return { accountId: id, token: await createUsers({ database: handle.db }).createSetupLink(id) }
+    return await act(handle.db)
   } finally {
     await handle.close()
   }

@@ -42,6 +42,8 @@ export function pagesOf(seeded: Seeded): Record<string, string> {
 /** Opens a page and waits until its data is loaded, and its style, which it may have had to load again. */
 export async function openPage(page: Page, url: string): Promise<void> {
   await page.goto(url)
+  // The page has another heading until the scripts are loaded.
+  await page.locator('main[aria-busy=true]').waitFor({ state: 'detached' })
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page
     .getByText(/^Loading /)

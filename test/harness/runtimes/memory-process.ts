@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { format } from 'node:util'
 import { compileFunction } from 'node:vm'
+import { folderRunnerName } from '../../../server/src/platform/toolchain.ts'
 import type { Exit } from '../../../server/src/runtimes/runtime.ts'
 import { type ExampleProcess, startExample } from './example-process.ts'
 
@@ -33,6 +34,8 @@ export class Ended extends Error {}
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
+  if (program === folderRunnerName)
+    return startInMemory(rest, { ...options, directory: join(options.directory, first) })
   if (program === 'npm' && (first === 'start' || first === 'run')) {
     const name = first === 'start' ? 'start' : rest.find((word) => !word.startsWith('-'))
     const { scripts = {} } = JSON.parse(fs.readFileSync(join(options.directory, 'package.json'), 'utf8'))
@@ -40,7 +43,6 @@ export function startInMemory(argv: readonly string[], options: Options): Exampl
     return startInMemory(words, options)
   }
   if (program === 'npm') return runCode('', [], options)
-  if (program === 'fairlead-in') return startInMemory(rest, { ...options, directory: join(options.directory, first) })
   if (program === '/bin/sh') {
     const words = simpleLine(rest[0] ?? '')
     if (words !== undefined) return startInMemory(words, options)
@@ -65,7 +67,9 @@ function relativeTo<Module extends object>(directory: string, module: Module): M
   return Object.fromEntries(own)
 }
 
-const simpleLine = (line: string): string[] | undefined => (/[^\w ./-]/.test(line) ? undefined : line.split(' '))
+/** Returns the words of a line without a meaning for the shell, such as that of a Procfile. */
+const simpleLine = (line: string): string[] | undefined =>
+  /[^\w ./-]/.test(line) ? undefined : line.replace(/^exec /, '').split(' ')
 
 const runFile = (file: string, args: readonly string[], options: Options) =>
   run(file, fs.readFileSync(file, 'utf8'), args, options)

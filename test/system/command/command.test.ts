@@ -7,32 +7,11 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { commandHere } from '../../harness/command-here.ts'
 import { testDatabase } from '../../harness/database.ts'
+import { placeOfServers } from '../../harness/place.ts'
 import { command, fairlead, processesIn, serverProcess } from '../../harness/process.ts'
 import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
 const keyForm = /^fl_[0-9A-Za-z]{36}\n$/
-
-it('a key that is made before the first start is valid afterwards, and one that is made beside the server at once', async () => {
-  await using directory = await temporaryDirectory()
-  const data = join(directory.path, 'data')
-  const before = await fairlead(['keys', 'create', '--new', '--name', 'before', '--data-dir', data])
-  expect(before.code).toBe(0)
-  expect(before.stderr).toContain(`no data in ${data} yet`)
-  expect(before.stdout).toMatch(keyForm)
-  {
-    await using server = await serverProcess(data)
-    const beside = await fairlead(['keys', 'create', '--name', 'beside', '--preset', 'read', '--data-dir', data])
-    expect(beside).toMatchObject({ code: 0, stdout: expect.stringMatching(keyForm), stderr: '' })
-    for (const { stdout } of [before, beside]) {
-      expect((await server.clientFor(stdout.trim()).projects.list()).projects).toEqual([])
-    }
-  }
-  const otherKey = await fairlead(['serve', '--port', '0', '--data-dir', data], {
-    FAIRLEAD_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
-  })
-  expect(otherKey.code).toBe(1)
-  expect(otherKey.stderr).toContain('FAIRLEAD_SECRET_KEY')
-})
 
 it('a mistake in the arguments ends the process with status 1, and names what is wrong', async () => {
   const result = await fairlead(['nonsense'])
@@ -40,30 +19,31 @@ it('a mistake in the arguments ends the process with status 1, and names what is
 })
 
 describe('fairlead serve', () => {
-  it('is one process that stops on SIGTERM with status 0 and leaves nothing running', async () => {
+  it('takes the key that was made before its first start, and stops on SIGTERM with status 0 and nothing left', async () => {
     await using directory = await temporaryDirectory()
-    const server = await serverProcess(join(directory.path, 'data'))
-    const pid = Number(
-      (await readFile(join(directory.path, 'data/postgres/data/postmaster.pid'), 'utf8')).split('\n')[0],
-    )
-    expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
-    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+    const data = join(directory.path, 'data')
+    const before = await fairlead(['keys', 'create', '--new', '--name', 'before', '--data-dir', data])
+    expect(before.code).toBe(0)
+    expect(before.stderr).toContain(`no data in ${data} yet`)
+    expect(before.stdout).toMatch(keyForm)
+    const server = await serverProcess(data)
+    const beside = await fairlead(['keys', 'create', '--name', 'beside', '--preset', 'read', '--data-dir', data])
+    expect(beside).toMatchObject({ code: 0, stdout: expect.stringMatching(keyForm), stderr: '' })
+    for (const { stdout } of [before, beside]) {
+      expect((await server.clientFor(stdout.trim()).projects.list()).projects).toEqual([])
+    }
+    const pid = Number((await readFile(join(data, 'postgres/data/postmaster.pid'), 'utf8')).split('\n')[0])
+    for (const path of ['healthz', 'readyz']) expect((await fetch(`${server.url}/${path}`)).status).toBe(200)
     expect(await server.stop()).toBe(0)
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
-    expect(await readFile(join(directory.path, 'data/postgres/postgres.log'), 'utf8')).toMatch(/is shut down\n$/)
-    expect(await readdir(join(directory.path, 'data/run'))).toEqual([])
-  })
+    expect(await readFile(join(data, 'postgres/postgres.log'), 'utf8')).toMatch(/is shut down\n$/)
+    expect(await readdir(join(data, 'run'))).toEqual([])
 
-  it('treats two SIGINTs at once as one Ctrl+C, and stops in order', async () => {
-    await using directory = await temporaryDirectory()
-    await using database = await testDatabase()
-    const server = await serverProcess(join(directory.path, 'data'), { DATABASE_URL: database.url })
-    const exited = once(server.child, 'close')
-    server.child.kill('SIGINT')
-    server.child.kill('SIGINT')
-    expect(await exited).toEqual([0, null])
-    expect(server.log.at(-1)).toMatchObject({ msg: 'stopped' })
-    expect(await processesIn(directory.path)).toEqual([])
+    const otherKey = await fairlead(['serve', '--port', '0', '--data-dir', data], {
+      FAIRLEAD_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
+    })
+    expect(otherKey.code).toBe(1)
+    expect(otherKey.stderr).toContain('FAIRLEAD_SECRET_KEY')
   })
 
   it('reports that the port is taken', async () => {
@@ -91,17 +71,22 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('--data-dir')
   })
 
-  it('lets a second server on the same data directory follow the first, and lead when that has gone', async () => {
-    await using directory = await temporaryDirectory()
-    const data = join(directory.path, 'data')
-    await using database = await testDatabase()
-    await using first = await serverProcess(data, { DATABASE_URL: database.url })
-    await using second = await serverProcess(data, { DATABASE_URL: database.url })
+  it('lets a second server follow the first and lead when that has gone, and takes two SIGINTs at once as one Ctrl+C', async () => {
+    await using place = await placeOfServers()
+    await using first = await place.start()
+    await using second = await place.start()
     expect(second.log.find(({ msg }) => msg === 'ready')).toMatchObject({ leader: false })
     for (const { url } of [first, second]) expect((await fetch(`${url}/readyz`)).status).toBe(200)
     await first.stop()
     await second.waitForLog(({ msg }) => msg === 'apps are reconciled')
     await expect.poll(async () => (await fetch(`${second.url}/readyz`)).status).toBe(200)
+
+    const exited = once(second.child, 'close')
+    second.child.kill('SIGINT')
+    second.child.kill('SIGINT')
+    expect(await exited).toEqual([0, null])
+    expect(second.log.at(-1)).toMatchObject({ msg: 'stopped' })
+    expect(await processesIn(place.directory)).toEqual([])
   })
 })
 

@@ -1,11 +1,18 @@
-import axe from 'axe-core'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 
+/** The text for people takes a page twice as long to read. */
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export const phone = { width: 390, height: 844 } as const
+
 /** Each theme with its background and the rules to check. The themes differ in their colours only. */
 const themes = [
-  { colorScheme: 'light', canvas: 'rgb(246, 247, 248)', rules: 'undefined' },
-  { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: "{ runOnly: ['color-contrast'] }" },
+  { colorScheme: 'light', canvas: 'rgb(246, 247, 248)', rules: undefined },
+  { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: ['color-contrast'] },
 ] as const
 
 /** The number of pixels by which the content of an open dialog is wider than the dialog. */
@@ -16,22 +23,32 @@ const dialogOverflow =
 const smallFields =
   "[...document.querySelectorAll('input, select, textarea')].filter((field) => parseFloat(getComputedStyle(field).fontSize) < 16).length"
 
+export interface Violation {
+  readonly id: string
+  readonly impact: AxeResults['violations'][number]['impact']
+  readonly targets: readonly string[]
+}
+
+/** Returns what axe finds by these rules, by default by all. */
+export async function violationsOf(page: Page, rules?: readonly string[]): Promise<Violation[]> {
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe)
+  // To describe what is right as well would take axe longer than to find what is wrong.
+  const options = { resultTypes: ['violations'], ...(rules !== undefined && { runOnly: rules }) }
+  return page.evaluate<Violation[]>(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+  violations.map(({ id, impact, nodes }) => ({ id, impact, targets: nodes.map(({ target }) => target.join(' ')) })))`)
+}
+
 /** Returns the violations that axe rates serious or critical, and content outside of landmarks, as `rule: element`. */
-export async function seriousViolations(page: Page, options = 'undefined'): Promise<string[]> {
-  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
-  const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${options} ?? {})`)
-  return violations
+export async function seriousViolations(page: Page, rules?: readonly string[]): Promise<string[]> {
+  return (await violationsOf(page, rules))
     .filter(({ id, impact }) => impact === 'serious' || impact === 'critical' || id === 'region')
-    .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+    .flatMap(({ id, targets }) => targets.map((target) => `${id}: ${target}`))
 }
 
 /** Returns what is wrong with an open page in both themes: violations, and content that the screen does not hold. */
 export async function problemsOfPage(page: Page): Promise<string[]> {
-  const found: string[] = []
   await page.emulateMedia({ colorScheme: 'light' })
-  const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-  if (overflow > 0) found.push(`${overflow} pixels wider than the screen`)
-  found.push(...(await smallFieldsOf(page)))
+  const found = await problemsOfScreen(page)
   for (const { colorScheme, canvas, rules } of themes) {
     await page.emulateMedia({ colorScheme })
     // The colours change with the next frame, and some of them gradually.
@@ -41,6 +58,23 @@ export async function problemsOfPage(page: Page): Promise<string[]> {
     found.push(...(await seriousViolations(page, rules)).map((violation) => `${colorScheme}: ${violation}`))
   }
   return found
+}
+
+/**
+ * Returns what is wrong with an open page on a desk and then on a phone, whose size the page keeps. On the phone, the page is dark:
+ * its style alone depends on the size, and its colours are the same.
+ */
+export async function problemsOnDeskAndPhone(page: Page): Promise<string[]> {
+  const onDesk = await problemsOfPage(page)
+  await page.setViewportSize(phone)
+  const onPhone = [...(await problemsOfScreen(page)), ...(await seriousViolations(page))]
+  return [...onDesk, ...onPhone.map((problem) => `phone: ${problem}`)]
+}
+
+async function problemsOfScreen(page: Page): Promise<string[]> {
+  const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+  const wide = overflow > 0 ? [`${overflow} pixels wider than the screen`] : []
+  return [...wide, ...(await smallFieldsOf(page))]
 }
 
 async function smallFieldsOf(page: Page): Promise<string[]> {

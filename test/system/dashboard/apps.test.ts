@@ -29,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
   let failed: string
   let busy: string
   let page: Page
-  /** The paths of the requests to the API since the page was opened, without their queries. */
+  /** The paths of the requests to the API since the test began, without their queries. */
   let requests: string[]
 
   beforeAll(async () => {
@@ -46,21 +46,19 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
       ...(index < 300 && { status: 'superseded', failure: null }),
     }))
     await addCopies(database, 'deployments', busy, copies)
+    page = (await dashboard.signedIn()).page
+    page.setDefaultTimeout(60_000)
+    page.on('request', (request) => {
+      const { pathname } = new URL(request.url())
+      if (pathname.startsWith('/dashboard/api/')) requests.push(pathname.slice('/dashboard/api'.length))
+    })
   })
   afterAll(async () => {
     await dashboard?.[Symbol.asyncDispose]()
     await source?.[Symbol.asyncDispose]()
   })
-  beforeEach(async () => {
-    const opened = await dashboard.signedIn()
-    page = opened.page
-    page.setDefaultTimeout(60_000)
+  beforeEach(() => {
     requests = []
-    page.on('request', (request) => {
-      const { pathname } = new URL(request.url())
-      if (pathname.startsWith('/dashboard/api/')) requests.push(pathname.slice('/dashboard/api'.length))
-    })
-    return () => opened.context.close()
   })
 
   const open = (path: string) => openPage(page, `${dashboard.server.url}/projects/${projectId}${path}`)
@@ -164,6 +162,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     await Promise.all([first, second].map((tab) => line(tab, 'asked for /later').waitFor({ timeout: 60_000 })))
     await second.getByRole('link', { name: 'Webhooks' }).click()
     await second.getByText('No endpoint yet').waitFor({ timeout: 60_000 })
+    await Promise.all(tabs.slice(1).map((tab) => tab.close()))
   })
 
   it('deletes an app with all its deployments, after a question that Escape leaves', async () => {
@@ -207,29 +206,27 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
   })
 
   it('names the run of a workflow at its key and at its deployment', async () => {
-    const { context, page: keys, api } = await dashboard.signedIn()
-    const { id } = await api.client.apiKeys.create({ body: { name: 'acme/shop', preset: 'deploy' } })
+    const { id } = await dashboard.client.apiKeys.create({ body: { name: 'acme/shop', preset: 'deploy' } })
     const run_url = 'https://github.com/acme/shop/actions/runs/1'
     const run = { repository: 'acme/shop', run_url, actor: 'octocat', event: 'push' }
     const more = { trust_id: 'trust_1', issuer: 'https://token.actions.githubusercontent.com' }
     const whole = { ...run, ...more, ref: 'refs/heads/main', workflow: 'deploy.yml', environment: null }
     await database.query('update api_keys set workflow = $1 where id = $2', [JSON.stringify(whole), id])
-    await openPage(keys, `${dashboard.server.url}/settings/api-keys`)
-    const link = keys.getByRole('link', { name: 'run of a workflow of acme/shop' })
+    await openPage(page, `${dashboard.server.url}/settings/api-keys`)
+    const link = page.getByRole('link', { name: 'run of a workflow of acme/shop' })
     expect(await link.getAttribute('href')).toBe(run_url)
 
     const trigger = JSON.stringify({ kind: 'workflow', name: 'acme/shop', ...run })
     await database.query('update deployments set triggered_by = $1 where id = $2', [trigger, running.id])
-    await openPage(keys, dashboard.server.url + deployment(running.id))
-    await keys.getByText('run of acme/shop on push by octocat').waitFor()
-    await context.close()
+    await openPage(page, dashboard.server.url + deployment(running.id))
+    await page.getByText('run of acme/shop on push by octocat').waitFor()
   })
 
   it('lists all deliveries to an endpoint', async () => {
     await using endpoint = await listening((_, response) => void response.end())
-    const { context, page: webhook, api } = await dashboard.signedIn()
-    const { id } = await api.client.webhooks.create({ body: { url: endpoint.url } })
-    await api.client.webhooks.test({ params: { id } })
+    const { client } = dashboard
+    const { id } = await client.webhooks.create({ body: { url: endpoint.url } })
+    await client.webhooks.test({ params: { id } })
     const deliveries = () =>
       database.query<{ id: string; status: string }>('select id, status from deliveries where webhook_id = $1', [id])
     const [delivery] = await deliveries()
@@ -240,13 +237,12 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
       String(delivery?.id),
       Array.from({ length: 129 }, () => ({})),
     )
-    await openPage(webhook, `${dashboard.server.url}/webhooks/${id}`)
-    const rows = webhook.getByRole('table', { name: 'Deliveries' }).getByRole('row')
+    await openPage(page, `${dashboard.server.url}/webhooks/${id}`)
+    const rows = page.getByRole('table', { name: 'Deliveries' }).getByRole('row')
     for (const count of [51, 101, 131]) {
       await expect.poll(() => rows.count()).toBe(count)
-      if (count < 131) await webhook.getByRole('button', { name: 'Show older deliveries' }).click()
+      if (count < 131) await page.getByRole('button', { name: 'Show older deliveries' }).click()
     }
-    await context.close()
   })
 
   it('saw no page with errors', () => {

@@ -8,7 +8,7 @@ import { openPage } from '../../harness/dashboard/pages.ts'
 import type { Dashboard } from '../../harness/dashboard.ts'
 import type { TestDatabase } from '../../harness/database.ts'
 import { freePort } from '../../harness/ports.ts'
-import { problemsOfDialog, problemsOfPage } from './accessibility.ts'
+import { problemsOfDialog, problemsOnDeskAndPhone } from './accessibility.ts'
 
 if (chromiumPath === undefined) noChromium('the domains of an app')
 
@@ -147,14 +147,11 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await page.getByText(/^Checked: /).waitFor({ state: 'attached' })
   })
 
-  it.each([
-    { kind: 'desk', viewport: { width: 1280, height: 800 } },
-    { kind: 'phone', viewport: { width: 390, height: 844 } },
-  ] as const)('are accessible, fit the screen and need few requests: $kind', async ({ viewport }) => {
-    const name = `a-name-that-is-rather-long-${viewport.width}.of-a-branch.shop.example.com`
+  it('are accessible, fit a desk and a phone, and need few requests', async () => {
+    const name = 'a-name-that-is-rather-long.of-a-branch.shop.example.com'
     const { id } = await client.domains.create({ params, body: { name } })
     await settle(name, 'failing', [problem, { ...problem, code: 'caa', severity: 'warning' }])
-    await using given = await signedIn({ viewport })
+    await using given = await signedIn()
     const { page } = given
     let requests = 0
     page.on('request', (request) => {
@@ -162,10 +159,11 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     })
     for (const at of [path, `${path}/${id}`]) {
       requests = 0
+      await page.setViewportSize({ width: 1280, height: 800 })
       await open(page, at)
       await page.getByText(name).first().waitFor()
       expect(requests).toBeLessThanOrEqual(6)
-      expect([at, ...(await problemsOfPage(page))]).toEqual([at])
+      expect([at, ...(await problemsOnDeskAndPhone(page))]).toEqual([at])
     }
   })
 

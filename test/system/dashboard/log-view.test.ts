@@ -37,18 +37,16 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     const { id } = await client.projects.create({ body: { name: 'Shop' } })
     const deployment = await deployAndSettle(client, id, { name: 'shop', git_url: source.url })
     url = `${dashboard.server.url}/projects/${id}/deployments/${deployment.id}`
+    page = (await dashboard.signedIn()).page
+    page.setDefaultTimeout(60_000)
   })
   afterAll(async () => {
     await dashboard?.[Symbol.asyncDispose]()
     await source?.[Symbol.asyncDispose]()
   })
   beforeEach(async () => {
-    const opened = await dashboard.signedIn()
-    page = opened.page
-    page.setDefaultTimeout(60_000)
     await openPage(page, url)
     await line('no basket').waitFor()
-    return () => opened.context.close()
   })
 
   const lines = () => page.getByLabel('Lines of the log')

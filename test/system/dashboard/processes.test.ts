@@ -19,7 +19,8 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     await using source = await repository(app)
     const { client } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'starter' } })
-    await deployAndSettle(client, project_id, { name: 'shop', git_url: source.url })
+    const deployed = await deployAndSettle(client, project_id, { name: 'shop', git_url: source.url })
+    expect(deployed).toMatchObject({ status: 'running', failure: null })
     const { apps } = await client.apps.list({ params: { project_id } })
     const { page, context } = await dashboard.signedIn()
     page.setDefaultTimeout(60_000)

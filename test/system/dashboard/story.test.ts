@@ -1,12 +1,13 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { createReceiver } from '@fairlead/receiver'
 import Koa from 'koa'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { chromiumPath, noChromium } from '../../harness/chromium.ts'
-import { type Dashboard, openDashboard, user } from '../../harness/dashboard.ts'
+import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/of-run.ts'
 import { query } from '../../harness/databases.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { listening } from '../../harness/listening.ts'
@@ -28,9 +29,11 @@ require('node:http').createServer((request, response) => {
   }
 }
 
-/** Every test continues where the one before it ended, from the first start of the server on. */
+const user = { email: 'story@example.com', password: 'correct horse battery staple' }
+
+/** Every test continues where the one before it ended, from the setup link on. */
 describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
-  let dashboard: Dashboard
+  let dashboard: SharedDashboard
   let page: Page
   let app: Repository
   let key = ''
@@ -41,7 +44,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
   const url = (path: string) => dashboard.server.url + path
 
   beforeAll(async () => {
-    dashboard = await openDashboard()
+    dashboard = await sharedDashboard()
     page = await (await dashboard.context({ acceptDownloads: true })).newPage()
     page.setDefaultTimeout(60_000)
     app = await repository(loggingApp('first'))
@@ -71,7 +74,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     return page.url().split('/').at(-1) ?? ''
   }
 
-  it('is created by the link that the server logs, which works once', async () => {
+  it('is created by a setup link, which works once', async () => {
     const link = await dashboard.setupLink()
     await page.goto(link)
     await page.getByLabel('E-mail').fill(user.email)
@@ -140,13 +143,13 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.getByRole('definition').getByText('running').waitFor()
     await page.getByLabel('Lines of the log').getByText('shop is open').waitFor()
     const steps = page.getByRole('region', { name: 'Steps' }).getByRole('listitem')
-    const shown = (await steps.allTextContents()).map((text) => /^[a-z]+?(?=done)/.exec(text)?.[0])
-    expect(shown).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
+    const shown = async () => (await steps.allTextContents()).map((step) => /^[a-z]+?(?=done)/.exec(step)?.[0])
+    await expect.poll(shown).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
     const address = await page.getByRole('link', { name: /^http:/ }).getAttribute('href')
     expect(await (await fetch(address ?? '')).text()).toBe('first')
     const download = page.waitForEvent('download')
     await button('Download').click()
-    expect(await readFile(await (await download).path(), 'utf8')).toContain('shop is open')
+    expect(await text(await (await download).createReadStream())).toContain('shop is open')
   })
 
   it('sees the reason for a failure first', async () => {
@@ -326,7 +329,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await link.waitFor()
     const download = page.waitForEvent('download')
     await link.click()
-    expect(await readFile(await (await download).path(), 'utf8')).toBe('one\ntwo\n')
+    expect(await text(await (await download).createReadStream())).toBe('one\ntwo\n')
     await button('Actions for list.txt').click()
     await page.getByRole('menuitem', { name: 'Delete' }).click()
     await button('Delete file').click()

@@ -1,17 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { placeOfServers } from '../../harness/place.ts'
 import { freePort, portSettings } from '../../harness/ports.ts'
-import { command, fairlead } from '../../harness/process.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
+import { command } from '../../harness/process.ts'
 
 it('clients that open as many connections to the server as they can keep no command from it', async () => {
-  await using directory = await temporaryDirectory()
-  const data = join(directory.path, 'data')
+  await using place = await placeOfServers()
+  const { data } = place
   const port = await freePort()
-  const env = { PATH: process.env['PATH'], FAIRLEAD_PORT: String(port), ...portSettings }
+  const env = { PATH: process.env['PATH'], FAIRLEAD_PORT: String(port), ...portSettings, ...place.environment }
   const limited = ['-c', 'ulimit -n 600; exec "$@"', 'sh', process.execPath, command, 'serve', '--data-dir', data]
   const server = spawn('bash', limited, { env, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
   const exited = once(server, 'exit')
@@ -24,7 +23,7 @@ it('clients that open as many connections to the server as they can keep no comm
     await expect.poll(() => log, { timeout: 60_000 }).toContain('"msg":"ready"')
     for (let at = 0; at < 700; at += 1) clients.push(connect(port, '127.0.0.1').on('error', () => undefined))
     await expect.poll(() => clients.filter((socket) => socket.destroyed).length).toBeGreaterThan(350)
-    const { stdout } = await fairlead(['status', '--json', '--data-dir', data])
+    const { stdout } = await place.command('status', '--json')
     expect(JSON.parse(stdout)).toMatchObject({ servers: [{ state: 'ready' }] })
   } finally {
     for (const socket of clients) socket.destroy()

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { VersionDescription } from '../../../server/src/platform/versions/description.ts'
-import { fairlead, serverProcess } from '../../harness/process.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
+import { type Place, placeOfServers } from '../../harness/place.ts'
+import { fairlead, type ServerProcess } from '../../harness/process.ts'
 import { packedVersion } from '../../harness/versions.ts'
 
 const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescription
@@ -12,41 +12,51 @@ const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescri
 const programWith = (description: VersionDescription, serve: string) =>
   `if (process.argv[2] === 'self-check') console.log(${JSON.stringify(JSON.stringify(description))})\nelse { ${serve} }\n`
 
-it.each<[string, RegExp, string]>([
-  ['throws', /ended before it was ready \(exit status 1\)/, "throw new Error('upside down')"],
-  [
-    'exits',
-    /ended before it was ready \(exit status 3\)\.\nopening the database/,
-    "process.send({ type: 'log', line: 'opening the database' }, () => process.exit(3))",
-  ],
-  [
-    'hangs',
-    /did not become ready within 10 s\.\nopening the database/,
-    "process.send({ type: 'log', line: 'opening the database' }); setInterval(() => undefined, 1000)",
-  ],
-  [
-    'says why',
-    /cannot start: no room left/,
-    "process.send({ type: 'failed', reason: 'no room left' }); setInterval(() => undefined, 1000)",
-  ],
-])('a new version whose start %s leaves the former one at work, which says why', async (_, reason, serve) => {
-  await using directory = await temporaryDirectory()
-  const data = join(directory.path, 'data')
-  await using server = await serverProcess(data, { FAIRLEAD_HANDOVER_TIMEOUT: '10' })
-  const description = { ...own, version: '9.0.0' }
-  const archive = await packedVersion(directory.path, description, { program: programWith(description, serve) })
-  const update = await fairlead(['update', archive, '--data-dir', data])
-  expect(update).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) })
-  const failed = (line: Record<string, unknown>) => line['msg'] === 'the handover failed; this server goes on'
-  await server.waitForLog(failed)
-  expect(server.log.find(failed)?.['err']).toMatchObject({ message: expect.stringMatching(reason) })
-  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+describe('a new version whose start', () => {
+  let place: Place
+  let server: ServerProcess
+  let patch = 0
+  beforeAll(async () => {
+    place = await placeOfServers({ FAIRLEAD_HANDOVER_TIMEOUT: '10' })
+    server = await place.start()
+  })
+  afterAll(async () => {
+    await server?.[Symbol.asyncDispose]()
+    await place?.[Symbol.asyncDispose]()
+  })
+
+  it.each<[string, RegExp, string]>([
+    ['throws', /ended before it was ready \(exit status 1\)/, "throw new Error('upside down')"],
+    [
+      'exits',
+      /ended before it was ready \(exit status 3\)\.\nopening the database/,
+      "process.send({ type: 'log', line: 'opening the database' }, () => process.exit(3))",
+    ],
+    [
+      'hangs',
+      /did not become ready within 10 s\.\nopening the database/,
+      "process.send({ type: 'log', line: 'opening the database' }); setInterval(() => undefined, 1000)",
+    ],
+    [
+      'says why',
+      /cannot start: no room left/,
+      "process.send({ type: 'failed', reason: 'no room left' }); setInterval(() => undefined, 1000)",
+    ],
+  ])('%s leaves the former one at work, which says why', async (_, reason, serve) => {
+    const description = { ...own, version: `9.0.${patch++}` }
+    const archive = await packedVersion(place.directory, description, { program: programWith(description, serve) })
+    const update = await place.command('update', archive)
+    expect(update).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) })
+    const failed = ({ msg, err }: Record<string, unknown>) =>
+      msg === 'the handover failed; this server goes on' && reason.test(JSON.stringify(err).replaceAll('\\n', '\n'))
+    await server.waitForLog(failed)
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  })
 })
 
 it('the former server ends only when the service manager knows the next one', async () => {
-  await using directory = await temporaryDirectory()
-  const data = join(directory.path, 'data')
-  const heard = join(directory.path, 'heard')
+  await using place = await placeOfServers()
+  const heard = join(place.directory, 'heard')
   // Takes its time over the main process, and writes down which of the servers live after that.
   const program = `#!/bin/sh
 case "$*" in
@@ -54,12 +64,12 @@ case "$*" in
     echo "$*" | sed 's/.*MAINPID=\\([0-9]*\\).*/\\1/' >> '${heard}' ;;
 esac
 `
-  await writeFile(join(directory.path, 'systemd-notify'), program, { mode: 0o755 })
-  const PATH = `${directory.path}:${process.env['PATH']}`
-  await using server = await serverProcess(data, { PATH, NOTIFY_SOCKET: '/run/systemd/notify' })
+  await writeFile(join(place.directory, 'systemd-notify'), program, { mode: 0o755 })
+  const PATH = `${place.directory}:${process.env['PATH']}`
+  await using server = await place.start({ PATH, NOTIFY_SOCKET: '/run/systemd/notify' })
   await expect.poll(() => readFile(heard, 'utf8').catch(() => ''), { timeout: 60_000 }).toBe(`${server.child.pid}\n`)
-  expect(await fairlead(['reload', '--data-dir', data])).toMatchObject({ code: 0 })
-  expect(await fairlead(['stop', '--data-dir', data])).toMatchObject({ code: 0 })
+  expect(await place.command('reload')).toMatchObject({ code: 0 })
+  expect(await place.command('stop')).toMatchObject({ code: 0 })
   expect((await readFile(heard, 'utf8')).trim().split('\n')).toHaveLength(2)
   expect(await readFile(`${heard}.alive`, 'utf8')).toBe(`${server.child.pid}\n`)
 })

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { serverWithProject } from '../../harness/project.ts'
 import { instancesAt } from '../../harness/replicas.ts'
@@ -36,6 +37,7 @@ it('an instance whose health turns bad is started again, without a failed reques
       const answer = await fetch(url, { method: at % 2 === 0 ? 'GET' : 'POST' }).catch((error: Error) => error)
       if (!(answer instanceof Response) || answer.status !== 200) failed.push(String(answer))
       else await answer.arrayBuffer()
+      await pause(5)
     }
   })()
   await expect.poll(async () => (await instancesAt(url)).has(broken), soon).toBe(false)

@@ -84,7 +84,7 @@ function killAtOnce(pid: number): void {
 }
 
 describe('kill -9 of the server', () => {
-  it('and of an app: the app is started again, and the memory of another one that outlived it stays limited', async () => {
+  it('and of an app: the app is started again, one that outlived it stays limited, and what was being built is built again', async () => {
     await using hog = await repository({
       ...nodeApp(''),
       // Allocates at most 1.2 GB, in case it is not ended.
@@ -96,12 +96,19 @@ require('node:http').createServer((request, response) => {
 }).listen(process.env.PORT)`,
     })
     await using app = await repository(nodeApp('back'))
+    await using built = await repository(builtAtSecondAttempt('rebuilt'))
+    await using receiver = await testReceiver()
+    const hook = await client.webhooks.create({ body: { url: receiver.url } })
+    receiver.trust(hook.secret)
     const { id: plain } = await client.projects.create({ body: { name: 'limited' } })
     const [adopted, ended] = await Promise.all([
       deployAndSettle(client, plain, { name: 'hog', git_url: hog.url }),
       deploy('ends', app.url),
     ])
     const before = await processesOf(adopted.id)
+    const made = await create('rebuilt', built.url)
+    await buildHangs('rebuilt')
+    const building = await processesOf(made.id)
     await server.kill()
     for (const pid of await processesOf(ended.id)) killAtOnce(pid)
     await startAgain()
@@ -112,18 +119,8 @@ require('node:http').createServer((request, response) => {
     // The app is ended and started again.
     await expect.poll(() => processesOf(adopted.id), { timeout: 60_000 }).not.toEqual(before)
     expect(await answers(adopted.url)).toBe('fine')
-  })
 
-  it('during a build: it is built again, no process of the first attempt remains, and the webhook arrives', async () => {
-    await using receiver = await testReceiver()
-    await using app = await repository(builtAtSecondAttempt('rebuilt'))
-    const hook = await client.webhooks.create({ body: { url: receiver.url } })
-    receiver.trust(hook.secret)
-    const made = await create('rebuilt', app.url)
-    await buildHangs('rebuilt')
-    const building = await processesOf(made.id)
-    await server.kill()
-    await startAgain()
+    // The deployment is built again, and no process of the first attempt remains.
     const deployment = await end(made.id)
     expect(deployment).toMatchObject({ status: 'running', failure: null })
     expect((await processesOf(made.id)).filter((pid) => building.includes(pid))).toEqual([])
@@ -148,11 +145,25 @@ require('node:http').createServer((request, response) => {
 it('a graceful stop ends apps and builds: the next start brings the apps back and builds again', async () => {
   await using home = await repository(nodeApp('home'))
   await using rebuilt = await repository(builtAtSecondAttempt('later'))
+  await using dying = await repository({
+    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+    // A child process that ignores SIGTERM delays the restart of the app.
+    'server.js': `const { spawn } = require('node:child_process')
+spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+require('node:http').createServer((request, response) => {
+  if (request.url === '/die') process.exit(1)
+  response.end('alive')
+}).listen(process.env.PORT)`,
+  })
   const app = await deploy('home', home.url)
+  const dies = await deploy('dies', dying.url)
   const made = await create('later', rebuilt.url)
   await buildHangs('later')
+  // An app that dies while the server stops is not left running either.
+  await fetch(`${dies.url}/die`).catch(() => undefined)
+  await server.waitForLog((line) => line['msg'] === 'starting the release again')
   expect(await server.stop()).toBe(0)
-  expect([...(await processesOf(app.id)), ...(await processesOf(made.id))]).toEqual([])
+  for (const { id } of [app, dies, made]) expect(await processesOf(id)).toEqual([])
 
   // Another program has the address of the app. The app waits for it, and deployments of the app fail with that reason.
   const occupant = createServer((socket) => socket.destroy())
@@ -166,25 +177,7 @@ it('a graceful stop ends apps and builds: the next start brings the apps back an
   await once(occupant, 'close')
   expect(await answers(app.url)).toBe('home')
   expect((await read(app.id)).status).toBe('running')
-})
-
-it('an app that dies while the server stops is not left running', async () => {
-  await using app = await repository({
-    'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
-    // A child process that ignores SIGTERM delays the restart of the app.
-    'server.js': `const { spawn } = require('node:child_process')
-spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore' })
-require('node:http').createServer((request, response) => {
-  if (request.url === '/die') process.exit(1)
-  response.end('alive')
-}).listen(process.env.PORT)`,
-  })
-  const deployment = await deploy('dies', app.url)
-  await fetch(`${deployment.url}/die`).catch(() => undefined)
-  await server.waitForLog((line) => line['msg'] === 'starting the release again')
-  expect(await server.stop()).toBe(0)
-  expect(await processesOf(deployment.id)).toEqual([])
-  await startAgain()
+  expect(await answers(dies.url)).toBe('alive')
 })
 
 it('an app keeps five releases besides the one that runs', async () => {

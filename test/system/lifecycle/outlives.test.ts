@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Client } from '@fairlead/server/client'
 import { Client as Postgres } from 'pg'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pidIsTaken } from '../../../server/src/platform/processes.ts'
 import type { OsUser } from '../../../server/src/platform/users.ts'
 import type { Status } from '../../../server/src/running/status.ts'
+import { commandHere } from '../../harness/command-here.ts'
 import { deployAndSettle, hangingBuild, processesOf } from '../../harness/deployments.ts'
 import { noOrdinaryUser, ordinaryUser, skipped } from '../../harness/ordinary-user.ts'
 import { freePort } from '../../harness/ports.ts'
@@ -30,6 +31,7 @@ const users: readonly (readonly [name: string, user: OsUser | null])[] = [
 
 const fixture = fileURLToPath(new URL('./fixtures/control-process.ts', import.meta.url))
 
+/* One server after another on the same data directory. */
 describe.each(users)('as %s', (_, user) => {
   // Claims that do not depend on the user are tried as the user of the tests.
   const isOwn = user === null
@@ -42,7 +44,9 @@ describe.each(users)('as %s', (_, user) => {
   let app: Repository
   const others: ChildProcess[] = []
 
-  beforeEach(async () => {
+  let web: { readonly id: string; readonly url: string }
+
+  beforeAll(async () => {
     directory = await temporaryDirectory()
     data = join(directory.path, 'data')
     if (user !== null) {
@@ -50,28 +54,40 @@ describe.each(users)('as %s', (_, user) => {
       await chown(data, user.uid, user.gid)
     }
     settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' }
-    server = await start()
-    const key = await command('keys', 'create', '--new', '--name', 'test')
-    client = server.clientFor(key.stdout.trim())
-    project = (await client.projects.create({ body: { name: 'shop' } })).id
     app = await repository(nodeApp('hello'))
+  })
+  afterAll(async () => {
+    await app[Symbol.asyncDispose]()
+    await directory[Symbol.asyncDispose]()
+  })
+  beforeEach(async () => {
+    server = await start()
   })
   afterEach(async () => {
     for (const other of others.splice(0)) other.kill('SIGKILL')
     server.child.kill('SIGCONT')
     await server.kill()
     await command('stop', '--timeout', '5')
-    await app[Symbol.asyncDispose]()
-    await directory[Symbol.asyncDispose]()
   })
 
-  const command = (...args: string[]) => fairlead([...args, '--data-dir', data], {}, { user })
+  const command = (...args: string[]) =>
+    user === null ? commandHere([...args, '--data-dir', data]) : fairlead([...args, '--data-dir', data], {}, { user })
   const start = () => serverProcess(data, settings, user)
-  const deploy = (name = 'web') => deployAndSettle(client, project, { name, git_url: app.url })
+  const deploy = (name: string, git_url = app.url) => deployAndSettle(client, project, { name, git_url })
+  /** Resolves when the app of the first test runs, with its processes. */
+  const webRuns = async () => {
+    await expect.poll(() => fetch(web.url).then((answer) => answer.text(), String), { timeout: 60_000 }).toBe('hello')
+    return processesOf(web.id)
+  }
   const status = async (): Promise<{ readonly code: number; readonly status: Status }> => {
     const { code, stdout, stderr } = await command('status', '--json')
     expect(stderr).toBe('')
     return { code, status: JSON.parse(stdout) as Status }
+  }
+  const interrupted = async () => {
+    const exited = once(server.child, 'exit')
+    server.child.kill('SIGINT')
+    expect(await exited).toEqual([0, null])
   }
   const stopped = async () => {
     const { code, stdout, stderr } = await command('stop')
@@ -81,7 +97,11 @@ describe.each(users)('as %s', (_, user) => {
   }
 
   it('SIGTERM ends the server alone, the next one adopts what runs, and `fairlead stop` ends everything', async () => {
-    const deployment = await deploy()
+    const key = await command('keys', 'create', '--new', '--name', 'test')
+    client = server.clientFor(key.stdout.trim())
+    project = (await client.projects.create({ body: { name: 'shop' } })).id
+    const deployment = await deploy('web')
+    web = deployment
     const created = await client.databases.create({ params: { project_id: project }, body: { name: 'data' } })
     const at = { params: { project_id: project, id: created.id } }
     await expect.poll(async () => (await client.databases.get(at)).status, { timeout: 90_000 }).toBe('available')
@@ -137,108 +157,90 @@ describe.each(users)('as %s', (_, user) => {
     expect(await status()).toMatchObject({ code: 3, status: { servers: [], apps: [] } })
   })
 
-  it.runIf(isOwn)('SIGINT ends everything', async () => {
-    const deployment = await deploy()
-    const exited = once(server.child, 'exit')
-    server.child.kill('SIGINT')
-    expect(await exited).toEqual([0, null])
-    expect(await processesOf(deployment.id)).toEqual([])
-    expect(await processesAround(directory.path)).toEqual([])
-  })
-
-  it.runIf(isOwn)('SIGTERM during a build leaves nothing of the build, and the next server builds again', async () => {
-    await app.commit(hangingBuild)
-    const params = { project_id: project }
-    const made = await client.deployments.create({ params, body: { name: 'web', git_url: app.url } })
-    const log = () => client.deployments.logs({ params: { ...params, id: made.id }, query: { stream: 'build' } })
-    const builds = () => expect.poll(async () => (await log()).text(), { timeout: 60_000 }).toContain('building')
-    await builds()
-    expect(await server.stop()).toBe(0)
-    expect(await processesOf(made.id)).toEqual([])
-    server = await start()
-    await server.waitForLog(({ msg }) => msg === 'deployment begins')
-    expect((await client.deployments.get({ params: { ...params, id: made.id } })).status).toBe('building')
-  })
-
-  it('`fairlead stop` ends what a server that was killed has left', async () => {
-    const deployments = [await deploy('one'), await deploy('two')]
-    await server.kill()
-    expect(await status()).toMatchObject({ code: 3, status: { servers: [], problems: [] } })
-    const said = await stopped()
-    for (const { id } of deployments) expect(said).toContain(id)
-    // The next start brings them back.
-    server = await start()
-    for (const { url } of deployments) {
-      await expect.poll(() => fetch(url).then((answer) => answer.status), { timeout: 60_000 }).toBe(200)
-    }
-  })
-
-  it('`fairlead stop` finds a process of an app that has cleared its environment and left its session', async ({
-    skip,
-  }) => {
-    const isolation = server.log.find(({ msg }) => msg === 'isolation of builds and apps')
-    if (isolation?.['bubblewrap'] !== true && isolation?.['cgroups'] === 'none') skip('nothing confines apps here')
-    const seconds = `86399.${server.child.pid}`
-    const files = nodeApp('hello')
-    await app.commit({
-      ...files,
-      'server.js': `${files['server.js']}
-require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${seconds}'], { stdio: 'ignore' })`,
-    })
-    await deploy()
-    await expect.poll(() => processesIn(seconds), { timeout: 30_000 }).toHaveLength(1)
-    await server.kill()
-    await stopped()
-    expect(await processesIn(seconds)).toEqual([])
-  })
-
-  it.runIf(isOwn)('a server that hangs is shown as that, and `fairlead stop` ends it by force', async () => {
-    await deploy()
-    server.child.kill('SIGSTOP')
-    const hanging = await status()
-    expect(hanging.code).toBe(1)
-    expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
-    expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
-    const { code, stdout } = await command('stop', '--timeout', '1')
-    expect(code).toBe(0)
-    expect(stdout).toContain('by force')
-    expect(await processesAround(directory.path)).toEqual([])
-  })
-
-  it.runIf(isOwn)('what should run and does not is named, with exit status 1', async () => {
-    const deployment = await deploy()
-    // A server that is stopped for a moment cannot bring the app back.
-    const { pid } = (await status()).status.apps[0] ?? {}
-    process.kill(Number(pid), 'SIGSTOP')
-    server.child.kill('SIGSTOP')
-    // The sandbox's own process has no environment to be found by.
-    for (const each of [...(await processesOf(deployment.id)), Number(pid)]) {
-      if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
-    }
-    await expect.poll(() => processesOf(deployment.id), { timeout: 30_000 }).toEqual([])
-    const { code, status: seen } = await status()
-    expect(code).toBe(1)
-    expect(seen.apps).toMatchObject([{ deployment_id: deployment.id, status: 'running', pid: null, since: null }])
-    expect(seen.problems).toContain('app web does not run')
-  })
-
   it.runIf(isOwn)('SIGINT leaves apps and databases to another server of the data directory', async () => {
-    const deployment = await deploy()
-    const pids = await processesOf(deployment.id)
+    const pids = await webRuns()
     const clusters = (await status()).status.clusters
-    const other = spawn(process.execPath, [fixture, join(data, 'run')], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      ...user,
-    })
+    const other = spawn(process.execPath, [fixture, join(data, 'run')], { stdio: ['ignore', 'pipe', 'inherit'] })
     others.push(other)
     await once(other.stdout, 'data')
-    const exited = once(server.child, 'exit')
-    server.child.kill('SIGINT')
-    expect(await exited).toEqual([0, null])
-    expect(await processesOf(deployment.id)).toEqual(pids)
+    await interrupted()
+    expect(await processesOf(web.id)).toEqual(pids)
     expect((await status()).status.clusters).toEqual(clusters)
     const ended = once(other, 'exit')
     await stopped()
     expect(await ended).toEqual([0, null])
   })
+
+  it.runIf(isOwn)(
+    'a server that hangs and an app that does not run are named, and `fairlead stop` ends all by force',
+    async () => {
+      const pids = await webRuns()
+      const { pid } = (await status()).status.apps[0] ?? {}
+      process.kill(Number(pid), 'SIGSTOP')
+      server.child.kill('SIGSTOP')
+      const hanging = await status()
+      expect(hanging.code).toBe(1)
+      expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
+      expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
+
+      // A server that is stopped cannot bring the app back. The sandbox's own process has no environment to be found by.
+      for (const each of [...pids, Number(pid)]) {
+        if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
+      }
+      await expect.poll(() => processesOf(web.id), { timeout: 30_000 }).toEqual([])
+      const { code, status: seen } = await status()
+      expect(code).toBe(1)
+      expect(seen.apps).toMatchObject([{ deployment_id: web.id, status: 'running', pid: null, since: null }])
+      expect(seen.problems).toContain('app web does not run')
+
+      const ended = await command('stop', '--timeout', '1')
+      expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('by force') })
+      expect(await processesAround(directory.path)).toEqual([])
+    },
+  )
+
+  it('`fairlead stop` ends what a killed server has left, and a process that has left its session and environment', async () => {
+    await webRuns()
+    const seconds = `86399.${server.child.pid}`
+    const files = nodeApp('hello')
+    await using escaping = await repository({
+      ...files,
+      'server.js': `${files['server.js']}
+require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${seconds}'], { stdio: 'ignore' })`,
+    })
+    const isolation = server.log.find(({ msg }) => msg === 'isolation of builds and apps')
+    const isConfined = isolation?.['bubblewrap'] === true || isolation?.['cgroups'] !== 'none'
+    const other = await deploy('other', isConfined ? escaping.url : app.url)
+    if (isConfined) await expect.poll(() => processesIn(seconds), { timeout: 30_000 }).toHaveLength(1)
+    await server.kill()
+    expect(await status()).toMatchObject({ code: 3, status: { servers: [], problems: [] } })
+    const said = await stopped()
+    for (const { id } of [web, other]) expect(said).toContain(id)
+    expect(await processesIn(seconds)).toEqual([])
+    // The next start brings them back.
+    server = await start()
+    for (const { url } of [web, other]) {
+      await expect.poll(() => fetch(url).then((answer) => answer.status, String), { timeout: 60_000 }).toBe(200)
+    }
+  })
+
+  it.runIf(isOwn)(
+    'SIGTERM during a build leaves nothing of the build, the next server builds again, and SIGINT ends everything',
+    async () => {
+      await using hanging = await repository(hangingBuild)
+      const params = { project_id: project }
+      const made = await client.deployments.create({ params, body: { name: 'hangs', git_url: hanging.url } })
+      const log = () => client.deployments.logs({ params: { ...params, id: made.id }, query: { stream: 'build' } })
+      const builds = () => expect.poll(async () => (await log()).text(), { timeout: 60_000 }).toContain('building')
+      await builds()
+      expect(await server.stop()).toBe(0)
+      expect(await processesOf(made.id)).toEqual([])
+      server = await start()
+      await server.waitForLog(({ msg }) => msg === 'deployment begins')
+      expect((await client.deployments.get({ params: { ...params, id: made.id } })).status).toBe('building')
+      await interrupted()
+      expect(await processesOf(web.id)).toEqual([])
+      expect(await processesAround(directory.path)).toEqual([])
+    },
+  )
 })

@@ -1,22 +1,18 @@
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
+import { placeOfServers } from '../../harness/place.ts'
 import { freePort } from '../../harness/ports.ts'
-import { fairlead, serverProcess } from '../../harness/process.ts'
 import { instancesAt, replicatedApp } from '../../harness/replicas.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const soon = { timeout: 60_000, interval: 100 }
 
 it('all instances of an app outlive a server that is killed, and the next one looks after each', {
   timeout: 180_000,
 }, async () => {
-  await using directory = await temporaryDirectory()
+  await using place = await placeOfServers({ FAIRLEAD_PORT: String(await freePort()) })
   await using source = await replicatedApp()
-  const data = join(directory.path, 'data')
-  const settings = { FAIRLEAD_PORT: String(await freePort()) }
-  const key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
-  const first = await serverProcess(data, settings)
+  const key = await place.key()
+  const first = await place.start()
   const { id: project_id } = await first.clientFor(key).projects.create({ body: { name: 'p', plan: 'enterprise' } })
   const { id, url } = await deployAndSettle(first.clientFor(key), project_id, { name: 'app', git_url: source.url })
   const { apps } = await first.clientFor(key).apps.list({ params: { project_id } })
@@ -34,7 +30,7 @@ it('all instances of an app outlive a server that is killed, and the next one lo
   await first.kill()
   expect(await instancesAt(url)).toEqual(before)
 
-  await using next = await serverProcess(data, settings)
+  await using next = await place.start()
   const client = next.clientFor(key)
   expect(await instancesAt(url)).toEqual(before)
   // One that ends is started again, which shows that the next server watches it.

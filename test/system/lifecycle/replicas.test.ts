@@ -11,6 +11,8 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 
 const long = { timeout: 180_000 }
 const soon = { timeout: 60_000, interval: 100 }
+/** For what the server looks at now and then. */
+const patient = { timeout: 90_000, interval: 500 }
 
 async function deployed(name: string) {
   const source = await replicatedApp()
@@ -100,11 +102,11 @@ it('has no more instances than a smaller plan allows, and more again with a larg
   await expect.poll(async () => (await instancesAt(app.url)).size, soon).toBe(2)
   await expect.poll(() => app.running('worker'), soon).toEqual(['worker.1'])
   await given.client.projects.update({ params: { project_id: given.projectId }, body: { plan: 'free' } })
-  await expect.poll(async () => (await app.running('web')).length, { ...soon, timeout: 90_000 }).toBe(1)
-  await expect.poll(() => app.running('worker'), soon).toEqual([])
+  await expect.poll(async () => (await app.running('web')).length, patient).toBe(1)
+  await expect.poll(() => app.running('worker'), patient).toEqual([])
   expect((await app.read()).processes.map(({ instances }) => instances)).toEqual([1, 0])
   await given.client.projects.update({ params: { project_id: given.projectId }, body: { plan: 'enterprise' } })
-  await expect.poll(async () => (await instancesAt(app.url)).size, { ...soon, timeout: 90_000 }).toBe(2)
+  await expect.poll(async () => (await instancesAt(app.url)).size, patient).toBe(2)
 })
 
 it('runs other process types when they are asked for, and starts them again', long, async () => {

@@ -3,6 +3,7 @@ import type { Client } from '@fairlead/server/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { OsUser } from '../../../server/src/platform/users.ts'
 import type { Status } from '../../../server/src/running/status.ts'
+import { testDatabase } from '../../harness/database.ts'
 import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
 import { ended, running } from '../../harness/gateway/program.ts'
 import { noOrdinaryUser, ordinaryDirectory, ordinaryUser, skipped } from '../../harness/ordinary-user.ts'
@@ -31,7 +32,7 @@ describe.each(users)('as %s', (_, user) => {
   let first: string
   let url: string
 
-  const command = (...args: string[]) => fairlead([...args, '--data-dir', data], {}, { user })
+  const command = (...args: string[]) => fairlead([...args, '--data-dir', data], settings, { user })
   const statusOf = async () => JSON.parse((await command('status', '--json')).stdout) as Status
   const body = async () => (await fetch(url)).text()
   const again = async () => expect.poll(() => body().catch(String), { timeout: 60_000 }).toBe('second')
@@ -39,7 +40,10 @@ describe.each(users)('as %s', (_, user) => {
   beforeAll(async () => {
     const directory = cleanup.use(user === null ? await temporaryDirectory() : await ordinaryDirectory())
     data = user === null ? `${directory.path}/data` : directory.path
-    settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server', FAIRLEAD_STABLE_TIME: '0.1' }
+    const FAIRLEAD_PORT = String(await freePort())
+    settings = { FAIRLEAD_PORT, FAIRLEAD_ON_STOP: 'server', FAIRLEAD_STABLE_TIME: '0.1' }
+    // An ordinary user cannot reach the cluster of the run.
+    if (user === null) settings = { ...settings, DATABASE_URL: cleanup.use(await testDatabase()).url }
     cleanup.defer(async () => {
       await server.kill()
       await command('stop', '--timeout', '5')

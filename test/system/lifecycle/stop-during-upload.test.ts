@@ -1,13 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { placeOfServers } from '../../harness/place.ts'
 import { freePort } from '../../harness/ports.ts'
-import { fairlead, serverProcess } from '../../harness/process.ts'
 import { filesOnDisk } from '../../harness/storage.ts'
-import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /** Longer than the ten seconds that other requests get. */
 const uploadMs = 12_000
@@ -15,13 +13,12 @@ const uploadMs = 12_000
 it('SIGTERM lets an upload finish, ends the process, and the next start has the file', {
   timeout: 120_000,
 }, async () => {
-  await using directory = await temporaryDirectory()
-  const data = join(directory.path, 'data')
-  const settings = { FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' }
-  const apiKey = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
+  await using place = await placeOfServers({ FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' })
+  const { data } = place
+  const apiKey = await place.key()
   await using cleanup = new AsyncDisposableStack()
-  cleanup.defer(async () => void (await fairlead(['stop', '--data-dir', data])))
-  const server = cleanup.use(await serverProcess(data, settings))
+  cleanup.defer(async () => void (await place.command('stop')))
+  const server = cleanup.use(await place.start())
   const project = await server.clientFor(apiKey).projects.create({ body: { name: 'files' } })
 
   const upload = request(`${server.url}/v1/projects/${project.id}/storage/upload`, {
@@ -60,7 +57,7 @@ it('SIGTERM lets an upload finish, ends the process, and the next start has the 
   // A second signal would end it at once.
   expect(await exited).toEqual([0, null])
 
-  const next = cleanup.use(await serverProcess(data, settings))
+  const next = cleanup.use(await place.start())
   const { id } = JSON.parse(body) as { id: string }
   const file = await next.clientFor(apiKey).storage.get({ params: { project_id: project.id, id } })
   expect(file).toMatchObject({ name: 'large.bin', sha256: hash.digest('hex') })

@@ -1,0 +1,62 @@
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createKeys } from '../../server/src/accounts/keys.ts'
+import { presets } from '../../server/src/accounts/scopes.ts'
+import { openDatabase } from '../../server/src/platform/database.ts'
+import { testDatabase } from './database.ts'
+import { type CommandResult, fairlead, type ServerProcess, serverProcess } from './process.ts'
+import { temporaryDirectory } from './temporary.ts'
+
+/** A data directory and a database of server processes. */
+export interface Place extends AsyncDisposable {
+  /** The folder around the data directory. */
+  readonly directory: string
+  readonly data: string
+  /** The settings of its servers and commands. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Starts `fairlead serve`, with further settings. */
+  start(settings?: Readonly<Record<string, string>>): Promise<ServerProcess>
+  /** Runs `fairlead` to its end. */
+  command(...args: readonly string[]): Promise<CommandResult>
+  /** Creates a key of the operator with all rights. */
+  key(): Promise<string>
+}
+
+/**
+ * Makes a data directory whose database is in the cluster of the run. A server that makes a cluster of its own takes seconds of CPU time
+ * for it: only a test about that cluster needs one.
+ */
+export async function placeOfServers(settings: Readonly<Record<string, string>> = {}): Promise<Place> {
+  await using cleanup = new AsyncDisposableStack()
+  const database = cleanup.use(await testDatabase())
+  const { path } = cleanup.use(await temporaryDirectory())
+  const data = join(path, 'data')
+  const environment = { DATABASE_URL: database.url, ...settings }
+  const owned = cleanup.move()
+  return {
+    directory: path,
+    data,
+    environment,
+    start: (more = {}) => serverProcess(data, { ...environment, ...more }),
+    command: (...args) => fairlead([...args, '--data-dir', data], environment),
+    key: () => operatorKey(database.url),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+async function operatorKey(connectionString: string): Promise<string> {
+  const { db, close } = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
+  try {
+    const accountId = await createAccounts({ database: db }).ensureOperator()
+    const made = await createKeys({ database: db }).create({
+      accountId,
+      name: 'test',
+      scopes: presets.full,
+      projectIds: null,
+    })
+    return made.key
+  } finally {
+    await close()
+  }
+}
