@@ -2,8 +2,14 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** These files take longest, mostly because they wait. Vitest begins with the largest files, so some of them would end last. */
-const slow =
-  /\/(processes\/.*|http\/errors|webhooks\/sending|databases\/limits|step\/refusal|lifecycle\/lifecycle|containers\/conformance|certificates\/server)\.test\.ts$/
+const slow = new RegExp(
+  `/(${[
+    'processes/.*',
+    'http/errors|webhooks/sending|databases/limits|deployments/outcomes|schedules/times',
+    'step/refusal|domains/checks-servers|deployments/disk',
+    'bench/short|lifecycle/(lifecycle|outlives)|dashboard/pages|deployments/(kinds|limits)|containers/conformance|certificates/server',
+  ].join('|')})\\.test\\.ts$`,
+)
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -19,6 +19,7 @@ export const systemPackages = [
   { package: 'pebble', programs: ['pebble'], for: 'certificates' },
   { package: 'knot', programs: ['knotd'], for: 'DNS' },
   { package: 'bind9-dnsutils', programs: ['nsupdate'], for: 'DNS' },
+  { package: 'unbound', programs: ['unbound'], for: 'DNS' },
   { package: 'postgresql-client', programs: ['psql'], for: 'connections to databases' },
   { package: 'systemd-container', programs: ['systemd-nspawn'], for: 'the service' },
   { package: 'mmdebstrap', programs: ['mmdebstrap'], for: 'the service and the plain machine' },

@@ -56,6 +56,9 @@ export interface SignedInBrowser extends Browser {
   readonly userId: string
 }
 
+/** Settings of servers whose apps run in their memory: networks of apps cost a start a dozen programs. */
+export const withoutNetworks = { FAIRLEAD_APP_NETWORK: 'none' }
+
 /** The server process that all API tests of a run share, see `shared-server.ts`. */
 export interface SharedServer {
   readonly url: string
@@ -121,6 +124,7 @@ export async function ownServer(
   const directory = cleanup.use(await temporaryDirectory())
   const dataDirectory = join(directory.path, 'data')
   const log: Record<string, unknown>[] = []
+  const isInMemory = inject('sharedServer') !== null
   const write = (text: string) => {
     const line: Record<string, unknown> = JSON.parse(text)
     log.push(line)
@@ -138,11 +142,11 @@ export async function ownServer(
         FAIRLEAD_BUILD_ENV: JSON.stringify(inject('buildEnvironment')),
         FAIRLEAD_STABLE_TIME: '0.1',
         ...portSettings,
+        ...(isInMemory ? withoutNetworks : {}),
         ...environment,
       },
     )
-  const runtime =
-    inject('sharedServer') === null ? {} : { preferredRuntime: await runtimeInMemory(cleanup, dataDirectory) }
+  const runtime = isInMemory ? { preferredRuntime: await runtimeInMemory(cleanup, dataDirectory) } : {}
   const start = (port: string) =>
     startServer({
       config: configFor(port),
