@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -20,13 +21,17 @@ class SlowestFirst extends BaseSequencer {
   }
 }
 
-const globalSetup = ['test/harness/global-setup.ts']
+/** The number of this run, which all of its folders and processes have. */
+process.env['TEST_RUN'] ??= randomBytes(3).toString('hex')
+
+const endLeftovers = 'test/harness/end-leftovers.ts'
+const globalSetup = [endLeftovers, 'test/harness/global-setup.ts']
 
 /** The levels of tests, see docs/testing.md. Each is a folder and a project. The first three run together. */
 const levels = [
   { name: 'processes', groupOrder: 0, globalSetup },
   { name: 'api', groupOrder: 0, globalSetup, isolate: false },
-  { name: 'unit', groupOrder: 0, isolate: false },
+  { name: 'unit', groupOrder: 0, globalSetup: [endLeftovers], isolate: false },
   { name: 'system', groupOrder: 1, globalSetup: [...globalSetup, 'test/harness/dashboard/global-setup.ts'] },
   { name: 'long', groupOrder: 2, globalSetup },
 ]

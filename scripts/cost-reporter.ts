@@ -12,7 +12,6 @@ interface Cost {
  * A reporter of vitest that prints what each file of tests costs: the CPU seconds of the whole machine, so nothing else may run, and
  * what the file counted. Files must run one after the other.
  */
-// biome-ignore lint/style/noDefaultExport: vitest loads the default export.
 export default class CostReporter implements Reporter {
   readonly #files = new Map<string, Cost>()
   readonly #begin = now()

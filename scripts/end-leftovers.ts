@@ -4,16 +4,16 @@ import { join } from 'node:path'
 
 /**
  * Ends the processes that a run of tests leaves behind and removes its folders, when the run has ended, however it ended:
- * `node scripts/end-leftovers.ts RUN GROUP` waits for the end of its standard input, which the runner holds open. The folders of a run
- * have RUN in their names; its processes have such a folder in their command line, environment or working directory. GROUP is
- * the process group of the tests themselves.
+ * `node scripts/end-leftovers.ts RUN` waits for the end of its standard input, which the runner holds open. The folders of a run have
+ * RUN in their names; its processes have such a folder in their command line, environment or working directory, or RUN as their
+ * `TEST_RUN`.
  */
 
-const [run = '', group = ''] = process.argv.slice(2)
+const run = process.argv[2] ?? ''
+if (run === '') throw new Error('the run has no number')
 const mark = `flt-${run}-`
 
 process.stdin.resume().on('end', () => {
-  signal(-Number(group))
   // A process may start another one while this looks.
   let left = processes()
   for (let round = 0; round < 20 && left.length > 0; round += 1) {
@@ -35,7 +35,7 @@ function processes(): number[] {
 
 function isOfRun(pid: number): boolean {
   const texts = [read(`/proc/${pid}/cmdline`), read(`/proc/${pid}/environ`), target(`/proc/${pid}/cwd`)]
-  return texts.some((text) => text.includes(mark))
+  return texts.some((text) => text.includes(mark) || text.includes(`TEST_RUN=${run}\0`))
 }
 
 function signal(pid: number): void {

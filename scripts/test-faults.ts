@@ -45,6 +45,7 @@ if (spawnSync('git', ['diff', '--quiet', 'HEAD', '--', 'server/src', 'receiver/s
   process.stderr.write('The sources have changes. Commit them first: faults are put in and taken out.\n')
   process.exit(1)
 }
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
 mkdirSync(folder, { recursive: true })
 const done = existsSync(results) ? readFileSync(results, 'utf8').trim().split('\n').length : 0
 for (const [at, fault] of draw().entries()) {
@@ -161,7 +162,7 @@ async function firstFailure(file: string): Promise<string | null> {
     if ((isLast || !file.startsWith('server')) && spawnSync('node', ['scripts/build.ts']).status !== 0)
       return 'the build'
     const { code, output } = await runVitest([...step, '--passWithNoTests'], { minutes: 20, quiet: true })
-    if (code !== 0) return output.match(/FAIL.*?(test\/\S+)/)?.[1] ?? 'a run that did not begin'
+    if (code !== 0) return output.match(/FAIL.*?(test\/[\w./-]+)/)?.[1] ?? 'a run that did not begin'
   }
   return null
 }

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 
 export interface VitestOptions {
   /** Longer runs are given up: something hangs. */
@@ -18,25 +17,17 @@ export interface VitestResult {
   readonly output: string
 }
 
-/**
- * Runs vitest once, with the arguments of its command line. Whatever the tests leave, processes and folders, ends with it, also when this process is killed:
- * `end-leftovers.ts` finds it by the number of the run.
- */
+/** Runs vitest once, with the arguments of its command line, in a group of processes that ends together. */
 export function runVitest(
   args: readonly string[],
   { minutes, environment = {}, quiet = false }: VitestOptions,
 ): Promise<VitestResult> {
   const started = performance.now()
-  const run = randomBytes(3).toString('hex')
-  // A group of processes, which ends together.
   const child = spawn('vitest', [...args], {
     stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit',
     detached: true,
-    env: { ...process.env, ...environment, TEST_RUN: run },
+    env: { ...process.env, ...environment },
   })
-  // It outlives this process.
-  const leftovers = ['scripts/end-leftovers.ts', run, String(child.pid)]
-  const watch = spawn('node', leftovers, { stdio: ['pipe', 'ignore', 'inherit'], detached: true })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text) => {
@@ -56,8 +47,7 @@ export function runVitest(
     child.on('close', (code) => {
       clearTimeout(deadline)
       for (const signal of signals) process.off(signal, end)
-      watch.stdin.end()
-      watch.on('exit', () => done({ code: code ?? 1, minutes: (performance.now() - started) / 60_000, output }))
+      done({ code: code ?? 1, minutes: (performance.now() - started) / 60_000, output })
     })
   })
 }

@@ -97,7 +97,8 @@ describe('POST /projects/:project_id/sources', () => {
       const whole = await bundleOf(app, 'main')
       const other = Buffer.from(whole)
       // Another commit than those in the pack.
-      other.write('0', whole.indexOf('\n') + 1)
+      const at = whole.indexOf('\n') + 1
+      other.write(String.fromCharCode(whole[at] ?? 0) === '0' ? '1' : '0', at)
       const { id } = await uploadBundle(server.client, projectId, other)
       expect((await deploy('other', id)).failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
     })
