@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserServer, chromium, type Page } from 'playwright-core'
 import { count } from './counts.ts'
+import { withoutNetlink } from './without-netlink.ts'
 
 /**
  * The path of the installed Chromium; `undefined` when there is none. The headless shell comes first: a window of a whole Chromium
@@ -16,7 +17,7 @@ export const chromiumPath = [
 
 const settings = (more: readonly string[]) => {
   if (chromiumPath === undefined) throw new Error('no Chromium is installed: apt-get install chromium-headless-shell')
-  return { executablePath: chromiumPath, args: ['--no-sandbox', '--disable-dev-shm-usage', ...more] }
+  return { executablePath: withoutNetlink(chromiumPath), args: ['--no-sandbox', '--disable-dev-shm-usage', ...more] }
 }
 
 /**

@@ -320,9 +320,11 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
         return route.continue()
       })
       await page.route('**/*.js', (route) => (loads === 1 ? route.abort() : route.continue()))
-      await page.goto(`${dashboard.server.url}/projects`)
+      // The page may load itself again before all of it arrived, which must not interrupt this call.
+      await page.goto(`${dashboard.server.url}/projects`, { waitUntil: 'commit' })
       await projects(page).waitFor()
-      expect(loads).toBe(2)
+      // More often when networks come and go.
+      expect(loads).toBeGreaterThanOrEqual(2)
       await context.close()
     })
   })
