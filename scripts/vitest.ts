@@ -43,10 +43,13 @@ export function runVitest(
   }, minutes * 60_000)
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   for (const signal of signals) process.on(signal, end)
+  const endNow = () => end('SIGKILL')
+  process.on('exit', endNow)
   return new Promise((done) => {
     child.on('close', (code) => {
       clearTimeout(deadline)
       for (const signal of signals) process.off(signal, end)
+      process.off('exit', endNow)
       done({ code: code ?? 1, minutes: (performance.now() - started) / 60_000, output })
     })
   })
