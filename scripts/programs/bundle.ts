@@ -71,7 +71,10 @@ export async function bundlePrograms(folder: string): Promise<void> {
   writeFileSync(join(folder, 'licenses.txt'), licensesOf(contained))
 }
 
-/** Node keeps a source with a character beyond ASCII as two bytes a character, for as long as the process lives. */
+/**
+ * Escapes all characters beyond ASCII. Node keeps a source that has one of them in memory with two bytes for every character. A tagged
+ * template that reads `raw` would see the difference; no source has such a template.
+ */
 function escapeInChunk(chunk: OutputChunk | OutputAsset): void {
   if (chunk.type !== 'chunk') return
   chunk.code = chunk.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

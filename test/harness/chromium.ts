@@ -26,7 +26,7 @@ const settings = (more: readonly string[]) => {
  * @param more further arguments
  */
 export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
-  return patient(await chromium.launch(settings(more)))
+  return counted(await chromium.launch(settings(more)))
 }
 
 /** Starts a Chromium for several processes, which connect to it. */
@@ -34,34 +34,12 @@ export const launchChromiumServer = (): Promise<BrowserServer> =>
   chromium.launchServer({ ...settings([]), host: '127.0.0.1' })
 
 /** Connects to that Chromium. It closes the windows of a process whose connection ends. */
-export const connectChromium = async (address: string): Promise<Browser> => patient(await chromium.connect(address))
+export const connectChromium = async (address: string): Promise<Browser> => counted(await chromium.connect(address))
 
-function patient(browser: Browser): Browser {
+function counted(browser: Browser): Browser {
   const newContext = browser.newContext.bind(browser)
-  browser.newContext = async (options) => (await newContext(options)).on('page', prepare)
+  browser.newContext = async (options) => (await newContext(options)).on('page', () => count('pages'))
   return browser
-}
-
-function prepare(page: Page): void {
-  count('pages')
-  repeatGoto(page)
-}
-
-/** Opens a page again that got no answer because the network of an app came or went meanwhile, as a user would. */
-function repeatGoto(page: Page): void {
-  const goto = page.goto.bind(page)
-  page.goto = async (url, options) => {
-    for (let left = 6; ; left--) {
-      try {
-        return await goto(url, options)
-      } catch (error) {
-        // The browser's own page about the error may arrive when the next attempt has begun.
-        if (left === 0 || !/ERR_NETWORK_CHANGED|chrome-error:|interrupted by another navigation/.test(String(error)))
-          throw error
-        await page.waitForLoadState().catch(() => undefined)
-      }
-    }
-  }
 }
 
 /** Signs in on the page for that, and resolves when another page is shown. */

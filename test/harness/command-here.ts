@@ -118,7 +118,7 @@ function replaceExitCode(): () => void {
   }
 }
 
-/** Removes what the command would do at the end of its own process. */
+/** Removes the listeners that the command has added: they would run when the test process exits. */
 function keepExitListeners(): () => void {
   const before = process.listeners('exit')
   return () => {

@@ -1,12 +1,10 @@
 import { appendFileSync } from 'node:fs'
-
-/** These things take most of the time of a run. `docs/testing.md` has the budgets. */
-export type Counted = 'server starts' | 'deployments' | 'databases' | 'pages'
+import type { Counts } from '../../scripts/test-counts.ts'
 
 const file = process.env['TEST_COUNTS']
 
 /** Counts something that a test made, in the file that the runner names. Processes append whole lines to it. */
-export function count(what: Counted): void {
+export function count(what: keyof Counts): void {
   if (file !== undefined) appendFileSync(file, `${what}\n`)
 }
 

@@ -123,11 +123,7 @@ function collectErrors(page: Page, origin: string, pageErrors: PageError[]): voi
   page.on('pageerror', (error) => report(String(error)))
   page.on('console', (message) => {
     // The browser itself logs responses with an error status. The page shows them as well.
-    // A browser on the server's own machine ends its requests when the network of an app comes or goes; pages ask again.
-    const expected =
-      /^Failed to load resource: (the server responded with a status of 4|net::ERR_NETWORK_CHANGED)/.test(
-        message.text(),
-      )
+    const expected = /^Failed to load resource: the server responded with a status of 4/.test(message.text())
     if ((message.type() === 'error' || message.type() === 'warning') && !expected) report(message.text())
   })
   page.on('request', (request) => {

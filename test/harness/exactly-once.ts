@@ -3,8 +3,8 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Client } from '@fairlead/server/client'
 import { expect } from 'vitest'
-import { placeOfServers } from './place.ts'
 import { freePort } from './ports.ts'
+import { serverProcesses } from './server-processes.ts'
 
 /** Starts an endpoint that fails three requests of ten, before and after handling them, and handles each id once. */
 async function unreliableEndpoint() {
@@ -79,9 +79,9 @@ export async function handlesOnce({
   readonly restarts: number
 }): Promise<void> {
   const endpoint = await unreliableEndpoint()
-  await using place = await placeOfServers({ FAIRLEAD_PORT: String(await freePort()) })
-  const key = await place.key()
-  let server = await place.start()
+  await using servers = await serverProcesses({ FAIRLEAD_PORT: String(await freePort()) })
+  const key = await servers.key()
+  let server = await servers.start()
   try {
     const client = server.clientFor(key)
     const { id } = await client.webhooks.create({ body: { url: endpoint.url } })
@@ -105,7 +105,7 @@ export async function handlesOnce({
         } else if (killed < kills && progress > killed / (kills + 1)) {
           await server.kill()
           killed++
-          server = await place.start()
+          server = await servers.start()
         } else await new Promise((done) => setTimeout(done, 20))
       }
     }

@@ -15,7 +15,7 @@ import { privateAccess } from '../../server/src/platform/postgres/access.ts'
 import { openCluster } from '../../server/src/platform/postgres/cluster.ts'
 import { databaseUrl } from './database.ts'
 import { buildEnvironment } from './environment.ts'
-import { type SharedServer, withoutNetworks } from './server.ts'
+import type { SharedServer } from './server.ts'
 import { templateName } from './template.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
@@ -117,7 +117,6 @@ export async function startShared(
       FAIRLEAD_DATA_DIR: dataDirectory,
       FAIRLEAD_BUILD_ENV: JSON.stringify(environment),
       FAIRLEAD_STABLE_TIME: '0.1',
-      ...withoutNetworks,
       FAIRLEAD_DRAIN_TIMEOUT: '1',
       FAIRLEAD_FILE_SOURCES: tmpdir(),
     },

@@ -120,7 +120,7 @@ export async function untilAlone(dataDirectory: string, deploymentId: string): P
   }
 }
 
-/** Returns the folders of all releases, of processes and of those in memory. */
+/** Returns the folders of all releases, whether their apps run as processes or in memory. */
 export async function releasesOnDisk(dataDirectory: string): Promise<string[]> {
   const inside = async (folder: string) => (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
   const ofProcesses = (await inside(join(dataDirectory, 'apps'))).map((app) => join(app, 'releases'))

@@ -15,7 +15,7 @@ import { type Browser, browser } from './browser.ts'
 import { countLogLine } from './counts.ts'
 import { openTestDatabase, type TestDatabase, testDatabase } from './database.ts'
 import { freePort, portSettings } from './ports.ts'
-import { memoryRuntime } from './runtimes/memory.ts'
+import { memoryRuntime, memorySettings } from './runtimes/memory.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 /** A server, with what a test does as its operator. Everything here is of one account unless an option names another. */
@@ -55,9 +55,6 @@ export interface SignedInBrowser extends Browser {
   readonly password: string
   readonly userId: string
 }
-
-/** Settings of servers whose apps run in their memory: networks of apps cost a start a dozen programs. */
-export const withoutNetworks = { FAIRLEAD_APP_NETWORK: 'none' }
 
 /** The server process that all API tests of a run share, see `shared-server.ts`. */
 export interface SharedServer {
@@ -142,7 +139,7 @@ export async function ownServer(
         FAIRLEAD_BUILD_ENV: JSON.stringify(inject('buildEnvironment')),
         FAIRLEAD_STABLE_TIME: '0.1',
         ...portSettings,
-        ...(isInMemory ? withoutNetworks : {}),
+        ...(isInMemory ? memorySettings : {}),
         ...environment,
       },
     )

@@ -3,7 +3,7 @@ import { loadConfig } from '../../server/src/platform/config.ts'
 import { startServer } from '../../server/src/server.ts'
 import { countLogLine } from './counts.ts'
 import { freePort, portSettings } from './ports.ts'
-import { memoryRuntime } from './runtimes/memory.ts'
+import { memoryRuntime, memorySettings } from './runtimes/memory.ts'
 import { Ended } from './runtimes/memory-process.ts'
 
 /*
@@ -19,7 +19,8 @@ const write = (line: string) => {
 process.on('unhandledRejection', (error) => {
   if (!(error instanceof Ended)) throw error
 })
-const config = loadConfig({}, { ...process.env, ...portSettings, FAIRLEAD_PORT: String(await freePort()) })
+const settings = { ...process.env, ...portSettings, ...memorySettings, FAIRLEAD_PORT: String(await freePort()) }
+const config = loadConfig({}, settings)
 const memory = await memoryRuntime(config.dataDirectory)
 const server = await startServer({
   config,

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 
 export const isRoot = process.getuid?.() === 0
 
-/** By this name, `scripts/end-leftovers.ts` finds what a run has left. */
-const prefix = `flt-${process.env['TEST_RUN'] ?? 'manual'}-`
+/** The names of all temporary folders of a run begin with this: `scripts/end-leftovers.ts` finds them by it. */
+export const prefix = `flt-${process.env['TEST_RUN'] ?? 'manual'}-`
 
 /**
  * Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it.

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isRoot, prefix } from './temporary.ts'
 
 /** The number of an architecture for seccomp, and of its system call `socket`: linux/audit.h and the tables of system calls. */
 const architectures: Readonly<Record<string, readonly [number, number]>> = {
@@ -12,13 +13,14 @@ const notSupported = 97
 const bubblewrap = '/usr/bin/bwrap'
 
 /**
- * Returns a program that runs another one without netlink sockets, or the program itself where that is not possible. A Chromium that
- * learns of networks that come and go ends its requests with `ERR_NETWORK_CHANGED`, and other tests make such networks.
+ * Returns a program that runs another program without netlink sockets. A Chromium that learns of networks that come and go ends its
+ * requests with `ERR_NETWORK_CHANGED`. Only the tests of root make such networks, with bubblewrap installed; for others it returns the
+ * program itself.
  */
 export function withoutNetlink(program: string): string {
   const architecture = architectures[process.arch]
-  if (architecture === undefined || !existsSync(bubblewrap) || process.getuid?.() !== 0) return program
-  const folder = mkdtempSync(join(tmpdir(), `flt-${process.env['TEST_RUN'] ?? 'manual'}-`))
+  if (architecture === undefined || !existsSync(bubblewrap) || !isRoot) return program
+  const folder = mkdtempSync(join(tmpdir(), prefix))
   const [filter, wrapper] = [join(folder, 'filter'), join(folder, 'program')]
   writeFileSync(filter, filterOf(...architecture))
   writeFileSync(wrapper, `#!/bin/sh\nexec ${bubblewrap} --dev-bind / / --seccomp 9 ${program} "$@" 9<${filter}\n`)

@@ -1,12 +1,12 @@
 import { chmod, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type HostileServer, hostileServer, secretText } from '../../harness/hostile-server.ts'
 import type { Repository } from '../../harness/repository.ts'
+import { type ServerWithTrap, secretText, serverWithTrap } from '../../harness/server-with-trap.ts'
 
-let given: HostileServer
+let given: ServerWithTrap
 beforeAll(async () => {
-  given = await hostileServer()
+  given = await serverWithTrap()
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 

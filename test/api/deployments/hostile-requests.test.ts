@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
-import { type HostileServer, hostileServer } from '../../harness/hostile-server.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
+import { type ServerWithTrap, serverWithTrap } from '../../harness/server-with-trap.ts'
 
-let given: HostileServer
+let given: ServerWithTrap
 let honest: Repository
 beforeAll(async () => {
-  given = await hostileServer()
+  given = await serverWithTrap()
   honest = await repository(nodeApp('honest'))
 })
 afterAll(async () => {

@@ -28,9 +28,8 @@ interface Options {
 export class Ended extends Error {}
 
 /**
- * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`, also in a folder or as a line of a
- * Procfile without a meaning for the shell. `npm install` and `npm ci` do nothing.
- * Everything else is for `startExample`.
+ * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`, also in a subfolder or by `/bin/sh -c`.
+ * `npm install` and `npm ci` do nothing. `startExample` starts everything else.
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
@@ -56,7 +55,7 @@ export function startInMemory(argv: readonly string[], options: Options): Exampl
   return startExample(argv, options)
 }
 
-/** Returns a module whose functions take relative paths from this folder, as those of a process do from its working directory. */
+/** Returns a copy of `fs` that resolves relative paths against a folder: the working directory of the program. */
 function relativeTo<Module extends object>(directory: string, module: Module): Module {
   const own = Object.entries(module).map(([name, value]) => {
     if (typeof value !== 'function' || /^[A-Z]/.test(name)) return [name, value]
@@ -67,7 +66,7 @@ function relativeTo<Module extends object>(directory: string, module: Module): M
   return Object.fromEntries(own)
 }
 
-/** Returns the words of a line without a meaning for the shell, such as that of a Procfile. */
+/** Splits a command line into words; `undefined` when only a shell can read it. */
 const simpleLine = (line: string): string[] | undefined =>
   /[^\w ./-]/.test(line) ? undefined : line.replace(/^exec /, '').split(' ')
 

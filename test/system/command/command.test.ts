@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { commandHere } from '../../harness/command-here.ts'
 import { testDatabase } from '../../harness/database.ts'
-import { placeOfServers } from '../../harness/place.ts'
 import { command, fairlead, processesIn, serverProcess } from '../../harness/process.ts'
+import { serverProcesses } from '../../harness/server-processes.ts'
 import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
 const keyForm = /^fl_[0-9A-Za-z]{36}\n$/
@@ -72,9 +72,9 @@ describe('fairlead serve', () => {
   })
 
   it('lets a second server follow the first and lead when that has gone, and takes two SIGINTs at once as one Ctrl+C', async () => {
-    await using place = await placeOfServers()
-    await using first = await place.start()
-    await using second = await place.start()
+    await using servers = await serverProcesses()
+    await using first = await servers.start()
+    await using second = await servers.start()
     expect(second.log.find(({ msg }) => msg === 'ready')).toMatchObject({ leader: false })
     for (const { url } of [first, second]) expect((await fetch(`${url}/readyz`)).status).toBe(200)
     await first.stop()
@@ -86,7 +86,7 @@ describe('fairlead serve', () => {
     second.child.kill('SIGINT')
     expect(await exited).toEqual([0, null])
     expect(second.log.at(-1)).toMatchObject({ msg: 'stopped' })
-    expect(await processesIn(place.directory)).toEqual([])
+    expect(await processesIn(servers.directory)).toEqual([])
   })
 })
 

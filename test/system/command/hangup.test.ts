@@ -7,10 +7,10 @@ import { describe, expect, it } from 'vitest'
 import type { Status } from '../../../server/src/running/status.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { buildEnvironment } from '../../harness/environment.ts'
-import { type Place, placeOfServers } from '../../harness/place.ts'
 import { freePort, portSettings } from '../../harness/ports.ts'
 import { command, fairlead, processesAround, type ServerProcess } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
+import { type ServerProcesses, serverProcesses } from '../../harness/server-processes.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /** Deploys an app by a key of the operator, and returns its address. */
@@ -59,22 +59,23 @@ describe('a server whose terminal is closed', () => {
 })
 
 describe('SIGHUP', () => {
-  const statusOf = async (place: Place) => JSON.parse((await place.command('status', '--json')).stdout) as Status
+  const statusOf = async (servers: ServerProcesses) =>
+    JSON.parse((await servers.command('status', '--json')).stdout) as Status
   const ready = ({ log }: ServerProcess) => log.filter((line) => line['msg'] === 'ready').length
 
   it('twice replaces the server once, and apps keep running', async () => {
     // A handover is no stop: it ends nothing.
-    await using place = await placeOfServers({ FAIRLEAD_ON_STOP: 'all' })
-    await using _ = { [Symbol.asyncDispose]: async () => void (await place.command('stop')) }
-    await using server = await place.start()
-    const app = await deployApp(server.url, await place.key())
-    const before = await statusOf(place)
+    await using servers = await serverProcesses({ FAIRLEAD_ON_STOP: 'all' })
+    await using _ = { [Symbol.asyncDispose]: async () => void (await servers.command('stop')) }
+    await using server = await servers.start()
+    const app = await deployApp(server.url, await servers.key())
+    const before = await statusOf(servers)
     const exited = once(server.child, 'exit')
     server.child.kill('SIGHUP')
     await server.waitForLog((line) => line['msg'] === 'handing over to a new server')
     server.child.kill('SIGHUP')
     await exited
-    const after = await statusOf(place)
+    const after = await statusOf(servers)
     expect(after.servers).toHaveLength(1)
     expect(after.servers[0]?.pid).not.toBe(server.child.pid)
     expect(ready(server)).toBe(2)
@@ -84,9 +85,9 @@ describe('SIGHUP', () => {
   })
 
   it('during a start is refused, and a handover that fails leaves the server and its apps at work', async () => {
-    await using place = await placeOfServers({ FAIRLEAD_HANDOVER_TIMEOUT: '0.01' })
-    const starting = place.start()
-    const records = () => readdir(join(place.data, 'run')).catch(() => [])
+    await using servers = await serverProcesses({ FAIRLEAD_HANDOVER_TIMEOUT: '0.01' })
+    const starting = servers.start()
+    const records = () => readdir(join(servers.data, 'run')).catch(() => [])
     const pid = async () => Number((await records()).find((name) => name.endsWith('.json'))?.split('-')[0])
     await expect.poll(pid, { timeout: 60_000, interval: 10 }).toBeGreaterThan(0)
     process.kill(await pid(), 'SIGHUP')
@@ -95,14 +96,14 @@ describe('SIGHUP', () => {
     await server.waitForLog(refused)
     expect(await readFile(`/proc/${server.child.pid}/cmdline`, 'utf8')).toContain('serve')
 
-    const app = await deployApp(server.url, await place.key())
-    const before = await statusOf(place)
+    const app = await deployApp(server.url, await servers.key())
+    const before = await statusOf(servers)
     const lines = server.log.length
     server.child.kill('SIGHUP')
     await server.waitForLog(
       (line) => server.log.indexOf(line) >= lines && /the handover failed/.test(String(line['msg'])),
     )
-    const after = await statusOf(place)
+    const after = await statusOf(servers)
     expect(after.servers.map(({ pid }) => pid)).toEqual([server.child.pid])
     expect(after.apps.map(({ pid }) => pid)).toEqual(before.apps.map(({ pid }) => pid))
     expect(await (await fetch(app)).text()).toBe('here')

@@ -20,7 +20,7 @@ it('an app has its variables as they were given, also by the line of a Procfile,
   const deployment = await given.end((await given.client.deployments.create({ params, body })).id)
   const environment = (await (await fetch(deployment.url)).json()) as Record<string, string>
   expect(environment).toMatchObject({ GREETING, FAIRLEAD_DEPLOYMENT_ID: deployment.id })
-  // The marks by which the server finds the processes are those of this release and its first instance alone.
+  // The server finds the processes by these marks, which name this release.
   for (const mark of ['FAIRLEAD_PROCESS_MARK', 'FAIRLEAD_INSTANCE_MARK']) {
     expect(environment[mark]).toMatch(new RegExp(`^${deployment.id}\\.[\\w-]{43}$`))
   }

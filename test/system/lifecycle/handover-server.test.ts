@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { VersionDescription } from '../../../server/src/platform/versions/description.ts'
-import { type Place, placeOfServers } from '../../harness/place.ts'
 import { fairlead, type ServerProcess } from '../../harness/process.ts'
+import { type ServerProcesses, serverProcesses } from '../../harness/server-processes.ts'
 import { packedVersion } from '../../harness/versions.ts'
 
 const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescription
@@ -13,16 +13,16 @@ const programWith = (description: VersionDescription, serve: string) =>
   `if (process.argv[2] === 'self-check') console.log(${JSON.stringify(JSON.stringify(description))})\nelse { ${serve} }\n`
 
 describe('a new version whose start', () => {
-  let place: Place
+  let servers: ServerProcesses
   let server: ServerProcess
   let patch = 0
   beforeAll(async () => {
-    place = await placeOfServers({ FAIRLEAD_HANDOVER_TIMEOUT: '10' })
-    server = await place.start()
+    servers = await serverProcesses({ FAIRLEAD_HANDOVER_TIMEOUT: '10' })
+    server = await servers.start()
   })
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]()
-    await place?.[Symbol.asyncDispose]()
+    await servers?.[Symbol.asyncDispose]()
   })
 
   it.each<[string, RegExp, string]>([
@@ -44,8 +44,8 @@ describe('a new version whose start', () => {
     ],
   ])('%s leaves the former one at work, which says why', async (_, reason, serve) => {
     const description = { ...own, version: `9.0.${patch++}` }
-    const archive = await packedVersion(place.directory, description, { program: programWith(description, serve) })
-    const update = await place.command('update', archive)
+    const archive = await packedVersion(servers.directory, description, { program: programWith(description, serve) })
+    const update = await servers.command('update', archive)
     expect(update).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) })
     const failed = ({ msg, err }: Record<string, unknown>) =>
       msg === 'the handover failed; this server goes on' && reason.test(JSON.stringify(err).replaceAll('\\n', '\n'))
@@ -55,8 +55,8 @@ describe('a new version whose start', () => {
 })
 
 it('the former server ends only when the service manager knows the next one', async () => {
-  await using place = await placeOfServers()
-  const heard = join(place.directory, 'heard')
+  await using servers = await serverProcesses()
+  const heard = join(servers.directory, 'heard')
   // Takes its time over the main process, and writes down which of the servers live after that.
   const program = `#!/bin/sh
 case "$*" in
@@ -64,12 +64,12 @@ case "$*" in
     echo "$*" | sed 's/.*MAINPID=\\([0-9]*\\).*/\\1/' >> '${heard}' ;;
 esac
 `
-  await writeFile(join(place.directory, 'systemd-notify'), program, { mode: 0o755 })
-  const PATH = `${place.directory}:${process.env['PATH']}`
-  await using server = await place.start({ PATH, NOTIFY_SOCKET: '/run/systemd/notify' })
+  await writeFile(join(servers.directory, 'systemd-notify'), program, { mode: 0o755 })
+  const PATH = `${servers.directory}:${process.env['PATH']}`
+  await using server = await servers.start({ PATH, NOTIFY_SOCKET: '/run/systemd/notify' })
   await expect.poll(() => readFile(heard, 'utf8').catch(() => ''), { timeout: 60_000 }).toBe(`${server.child.pid}\n`)
-  expect(await place.command('reload')).toMatchObject({ code: 0 })
-  expect(await place.command('stop')).toMatchObject({ code: 0 })
+  expect(await servers.command('reload')).toMatchObject({ code: 0 })
+  expect(await servers.command('stop')).toMatchObject({ code: 0 })
   expect((await readFile(heard, 'utf8')).trim().split('\n')).toHaveLength(2)
   expect(await readFile(`${heard}.alive`, 'utf8')).toBe(`${server.child.pid}\n`)
 })

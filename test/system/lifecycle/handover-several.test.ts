@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import type { VersionDescription } from '../../../server/src/platform/versions/description.ts'
-import { type Place, placeOfServers } from '../../harness/place.ts'
 import { command, fairlead } from '../../harness/process.ts'
+import { type ServerProcesses, serverProcesses } from '../../harness/server-processes.ts'
 import { packedVersion } from '../../harness/versions.ts'
 
 const version = '9.0.0'
@@ -27,48 +27,48 @@ async function otherVersion(directory: string, before: string): Promise<string> 
 }
 
 /** Returns the versions of the servers, and whether all that should run does. */
-async function running(place: Place) {
-  const { code, stdout } = await place.command('status', '--json')
-  const { servers } = JSON.parse(stdout) as { servers: { version: string }[] }
-  return { code, versions: servers.map((server) => server.version) }
+async function running(servers: ServerProcesses) {
+  const { code, stdout } = await servers.command('status', '--json')
+  const status = JSON.parse(stdout) as { servers: { version: string }[] }
+  return { code, versions: status.servers.map((server) => server.version) }
 }
 
 it('when one of several servers cannot be replaced, those that were return to the former version', async () => {
-  await using place = await placeOfServers()
-  await using _first = await place.start()
-  await using second = await place.start()
+  await using servers = await serverProcesses()
+  await using _first = await servers.start()
+  await using second = await servers.start()
   const port = new URL(second.url).port
   const breaks = `if (process.argv[2] === 'serve' && process.env.FAIRLEAD_PORT === '${port}') throw new Error('upside down')`
-  const update = await place.command('update', await otherVersion(place.directory, breaks))
+  const update = await servers.command('update', await otherVersion(servers.directory, breaks))
   expect(update.stderr).toContain(`Version ${version} does not take over`)
   expect(update.stderr).toContain(`Version ${own.version} goes on`)
   expect(update.code).toBe(1)
   await expect
-    .poll(() => running(place), { timeout: 30_000 })
+    .poll(() => running(servers), { timeout: 30_000 })
     .toEqual({
       code: 0,
       versions: [own.version, own.version],
     })
-  expect((await place.command('stop')).code).toBe(0)
+  expect((await servers.command('stop')).code).toBe(0)
 })
 
 it('Ctrl+C of an update that waits for the new server leaves the links and the server with one version', async () => {
-  await using place = await placeOfServers()
-  await using server = await place.start()
+  await using servers = await serverProcesses()
+  await using server = await servers.start()
   const waits = "if (process.argv[2] === 'serve') await new Promise((done) => setTimeout(done, 3000))"
-  const archive = await otherVersion(place.directory, waits)
-  const update = spawn(process.execPath, [command, 'update', archive, '--data-dir', place.data], {
-    env: { ...process.env, ...place.environment },
+  const archive = await otherVersion(servers.directory, waits)
+  const update = spawn(process.execPath, [command, 'update', archive, '--data-dir', servers.data], {
+    env: { ...process.env, ...servers.environment },
     stdio: 'ignore',
   })
   const ended = once(update, 'exit')
   await server.waitForLog(({ msg }) => msg === 'handing over to a new server')
   update.kill('SIGINT')
   expect(await ended).toEqual([0, null])
-  await expect.poll(() => running(place), { timeout: 30_000 }).toEqual({ code: 0, versions: [version] })
-  const next = JSON.parse(await readFile(join(place.data, 'versions/current/package.json'), 'utf8')) as {
+  await expect.poll(() => running(servers), { timeout: 30_000 }).toEqual({ code: 0, versions: [version] })
+  const next = JSON.parse(await readFile(join(servers.data, 'versions/current/package.json'), 'utf8')) as {
     version: string
   }
   expect(next.version).toBe(version)
-  expect((await place.command('stop')).code).toBe(0)
+  expect((await servers.command('stop')).code).toBe(0)
 })

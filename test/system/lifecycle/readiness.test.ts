@@ -2,9 +2,9 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
-import { placeOfServers } from '../../harness/place.ts'
 import { freePort } from '../../harness/ports.ts'
 import { repository } from '../../harness/repository.ts'
+import { serverProcesses } from '../../harness/server-processes.ts'
 
 /** An app that listens as soon as its HOME has no file `wait`. */
 const waitingApp = {
@@ -18,10 +18,10 @@ listen()`,
 }
 
 it('/readyz says 503 until the start of every app has been tried', async () => {
-  await using place = await placeOfServers()
-  const { data } = place
-  const key = await place.key()
-  const first = await place.start()
+  await using servers = await serverProcesses()
+  const { data } = servers
+  const key = await servers.key()
+  const first = await servers.start()
   const client = first.clientFor(key)
   const project = await client.projects.create({ body: { name: 'p' } })
   await using app = await repository(waitingApp)
@@ -31,7 +31,7 @@ it('/readyz says 503 until the start of every app has been tried', async () => {
   expect(await first.stop()).toBe(0)
 
   await writeFile(join(home, 'wait'), '')
-  await using second = await place.start({ FAIRLEAD_PORT: new URL(first.url).port })
+  await using second = await servers.start({ FAIRLEAD_PORT: new URL(first.url).port })
   const readiness = async () => {
     const answer = await fetch(`${second.url}/readyz`)
     const { reason } = (await answer.json()) as { reason?: string }
@@ -45,9 +45,9 @@ it('/readyz says 503 until the start of every app has been tried', async () => {
 })
 
 it('a starting server is alive, not ready, and answers 503 with Retry-After where it will answer requests', async () => {
-  await using place = await placeOfServers()
+  await using servers = await serverProcesses()
   const port = String(await freePort())
-  const starting = place.start({ FAIRLEAD_PORT: port })
+  const starting = servers.start({ FAIRLEAD_PORT: port })
   const seen = new Set<string>()
   const health = new Set<string>()
   const paths = ['v1/projects', 'dashboard/api/session', 'files/nothing/here']

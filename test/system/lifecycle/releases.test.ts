@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { expect, it } from 'vitest'
 import { startConversation } from '../../harness/conversation.ts'
-import { placeOfServers } from '../../harness/place.ts'
 import { startReleasing } from '../../harness/releases.ts'
+import { serverProcesses } from '../../harness/server-processes.ts'
 
 /** `npm run bench releases` makes fifty. */
 const releases = 5
@@ -80,11 +80,11 @@ it('ends exchanges that are open on an old release only after the drain time', a
 /** Starts a server with an app under load. */
 async function startApp(environment: Record<string, string>) {
   await using cleanup = new AsyncDisposableStack()
-  const place = cleanup.use(await placeOfServers(environment))
-  const server = cleanup.use(await place.start())
-  const client = server.clientFor(await place.key())
+  const servers = cleanup.use(await serverProcesses(environment))
+  const server = cleanup.use(await servers.start())
+  const client = server.clientFor(await servers.key())
   const project = await client.projects.create({ body: { name: 'p' } })
-  const releasing = cleanup.use(await startReleasing({ client, projectId: project.id, dataDirectory: place.data }))
+  const releasing = cleanup.use(await startReleasing({ client, projectId: project.id, dataDirectory: servers.data }))
   const owned = cleanup.move()
   return { ...releasing, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

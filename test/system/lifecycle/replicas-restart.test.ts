@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest'
 import { deployAndSettle, processesOf } from '../../harness/deployments.ts'
-import { placeOfServers } from '../../harness/place.ts'
 import { freePort } from '../../harness/ports.ts'
 import { instancesAt, replicatedApp } from '../../harness/replicas.ts'
+import { serverProcesses } from '../../harness/server-processes.ts'
 
 const soon = { timeout: 60_000, interval: 100 }
 
 it('all instances of an app outlive a server that is killed, and the next one looks after each', {
   timeout: 180_000,
 }, async () => {
-  await using place = await placeOfServers({ FAIRLEAD_PORT: String(await freePort()) })
+  await using servers = await serverProcesses({ FAIRLEAD_PORT: String(await freePort()) })
   await using source = await replicatedApp()
-  const key = await place.key()
-  const first = await place.start()
+  const key = await servers.key()
+  const first = await servers.start()
   const { id: project_id } = await first.clientFor(key).projects.create({ body: { name: 'p', plan: 'enterprise' } })
   const { id, url } = await deployAndSettle(first.clientFor(key), project_id, { name: 'app', git_url: source.url })
   const { apps } = await first.clientFor(key).apps.list({ params: { project_id } })
@@ -30,7 +30,7 @@ it('all instances of an app outlive a server that is killed, and the next one lo
   await first.kill()
   expect(await instancesAt(url)).toEqual(before)
 
-  await using next = await place.start()
+  await using next = await servers.start()
   const client = next.clientFor(key)
   expect(await instancesAt(url)).toEqual(before)
   // One that ends is started again, which shows that the next server watches it.

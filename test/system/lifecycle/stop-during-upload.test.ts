@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { placeOfServers } from '../../harness/place.ts'
 import { freePort } from '../../harness/ports.ts'
+import { serverProcesses } from '../../harness/server-processes.ts'
 import { filesOnDisk } from '../../harness/storage.ts'
 
 /** Longer than the ten seconds that other requests get. */
@@ -13,12 +13,12 @@ const uploadMs = 12_000
 it('SIGTERM lets an upload finish, ends the process, and the next start has the file', {
   timeout: 120_000,
 }, async () => {
-  await using place = await placeOfServers({ FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' })
-  const { data } = place
-  const apiKey = await place.key()
+  await using servers = await serverProcesses({ FAIRLEAD_PORT: String(await freePort()), FAIRLEAD_ON_STOP: 'server' })
+  const { data } = servers
+  const apiKey = await servers.key()
   await using cleanup = new AsyncDisposableStack()
-  cleanup.defer(async () => void (await place.command('stop')))
-  const server = cleanup.use(await place.start())
+  cleanup.defer(async () => void (await servers.command('stop')))
+  const server = cleanup.use(await servers.start())
   const project = await server.clientFor(apiKey).projects.create({ body: { name: 'files' } })
 
   const upload = request(`${server.url}/v1/projects/${project.id}/storage/upload`, {
@@ -57,7 +57,7 @@ it('SIGTERM lets an upload finish, ends the process, and the next start has the 
   // A second signal would end it at once.
   expect(await exited).toEqual([0, null])
 
-  const next = cleanup.use(await place.start())
+  const next = cleanup.use(await servers.start())
   const { id } = JSON.parse(body) as { id: string }
   const file = await next.clientFor(apiKey).storage.get({ params: { project_id: project.id, id } })
   expect(file).toMatchObject({ name: 'large.bin', sha256: hash.digest('hex') })

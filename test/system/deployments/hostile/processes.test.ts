@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { userOf } from '../../../../server/src/platform/processes.ts'
 import { deployAndSettle, processesOf } from '../../../harness/deployments.ts'
-import { type HostileServer, hostileServer } from '../../../harness/hostile-server.ts'
 import { nodeApp, repository } from '../../../harness/repository.ts'
+import { type ServerWithTrap, serverWithTrap } from '../../../harness/server-with-trap.ts'
 
 const isRoot = process.getuid?.() === 0
 
-let given: HostileServer
+let given: ServerWithTrap
 beforeAll(async () => {
-  given = await hostileServer()
+  given = await serverWithTrap()
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 

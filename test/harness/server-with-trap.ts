@@ -6,16 +6,16 @@ import { type Repository, repository } from './repository.ts'
 import { ownServer } from './server.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-export type HostileServer = Awaited<ReturnType<typeof hostileServer>>
+export type ServerWithTrap = Awaited<ReturnType<typeof serverWithTrap>>
 
 /** The text of a file that only the server may read. */
 export const secretText = 'the-secret-of-the-server'
 
 /** Starts a server for hostile requests and commits, with one project and a trap that shows when the server executed them. */
-export async function hostileServer() {
+export async function serverWithTrap() {
   await using cleanup = new AsyncDisposableStack()
   const folder = cleanup.use(await temporaryDirectory())
-  // The server can write there, apps cannot.
+  // Only the server can write there; apps in its memory can, too.
   const trap = join(folder.path, 'trap')
   await mkdir(trap, { mode: 0o700 })
   const secret = join(trap, 'secret.txt')

@@ -58,3 +58,16 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
     await expectNotFound(given.server, 'volumes.list', { project_id: given.projectId, app_id: id })
   })
 })
+
+describe('PATCH /projects/:project_id/apps/:app_id/volumes', () => {
+  it('refuses what is no volume of the app', async () => {
+    const params = { project_id: given.projectId, app_id: await given.appRow() }
+    const { status, text } = await ask(caller(), 'volumes.update', params, { delete: ['data'] })
+    expect([status, text]).toEqual([400, expect.stringContaining('is no volume of this app')])
+  })
+
+  it('answers 404 with the body of an app that never existed', async () => {
+    const id = await given.appRow()
+    await expectNotFound(given.server, 'volumes.update', { project_id: given.projectId, app_id: id })
+  })
+})

@@ -8,8 +8,8 @@ import { testDatabase } from './database.ts'
 import { type CommandResult, fairlead, type ServerProcess, serverProcess } from './process.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** A data directory and a database of server processes. */
-export interface Place extends AsyncDisposable {
+/** Server processes that share a data directory and a database. */
+export interface ServerProcesses extends AsyncDisposable {
   /** The folder around the data directory. */
   readonly directory: string
   readonly data: string
@@ -24,10 +24,10 @@ export interface Place extends AsyncDisposable {
 }
 
 /**
- * Makes a data directory whose database is in the cluster of the run. A server that makes a cluster of its own takes seconds of CPU time
- * for it: only a test about that cluster needs one.
+ * Makes an empty data directory, and a database in the cluster of the run. Without this database, the first server would make a cluster,
+ * which takes seconds of CPU time.
  */
-export async function placeOfServers(settings: Readonly<Record<string, string>> = {}): Promise<Place> {
+export async function serverProcesses(settings: Readonly<Record<string, string>> = {}): Promise<ServerProcesses> {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
   const { path } = cleanup.use(await temporaryDirectory())
