@@ -5,8 +5,8 @@ import { runVitest } from './vitest.ts'
 
 /**
  * Shows which tests find faults: `npm run test:faults [-- SEED [COUNT]]` draws faults from the sources (30, unless told), puts them
- * in one at a time, and runs the tests: first the unit tests that import the changed file, then the contract, the API tests and the
- * processes. The first failed test ends a fault's turn. `test-repeat/faults-SEED.tsv` gets a line for each; a later run goes on where
+ * in one at a time, and runs the tests: first the unit tests that import the changed file, then the contract, the API tests of the same
+ * subject, and then all unit tests, API tests and processes. The first failed test ends a fault's turn. `test-repeat/faults-SEED.tsv` gets a line for each; a later run goes on where
  * an earlier one ended. The checkout must have no changes, and nothing else may use it.
  */
 
@@ -153,7 +153,7 @@ async function firstFailure(file: string): Promise<string | null> {
   const once = ['--bail=1', '--run']
   const steps: readonly (readonly string[])[] = [
     ['related', file, '--project', 'unit', ...once],
-    ['run', '--project', 'api', ...once, 'test/api/specification.test.ts'],
+    ['run', '--project', 'api', ...once, 'test/api/specification.test.ts', `test/api/${file.split('/')[2]}`],
     ['run', '--project', 'unit', '--project', 'api', '--project', 'processes', ...once],
   ]
   for (const step of steps) {

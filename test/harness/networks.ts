@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { vi } from 'vitest'
 import { namesOf } from '../../server/src/runtimes/network/addresses.ts'
 import type { Reach } from '../../server/src/runtimes/network/reach.ts'
@@ -93,6 +94,29 @@ export async function otherMachine(part: number, metadata: string): Promise<Othe
   await once(web.stdout, 'data')
   const owned = cleanup.move()
   return { addresses, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/**
+ * A service of this machine, which keeps its connections open. Count them to show that nothing gets through: the networks around this
+ * machine may accept connections to addresses that are not its own any more.
+ */
+export async function hostService(
+  address: string,
+  port = 0,
+): Promise<{ port: number; sockets: Set<Socket> } & AsyncDisposable> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => undefined))
+  })
+  await new Promise<void>((done, fail) => server.once('error', fail).listen(port, address, done))
+  return {
+    port: (server.address() as AddressInfo).port,
+    sockets,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((done) => server.close(done))
+    },
+  }
 }
 
 /** Runs a program of the system; resolves with its output. */

@@ -14,38 +14,49 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const paths = ['/', '/secret', '/folder/secret.txt', '/page.html', '/passwd', '/..%2f..%2fsecret.txt', '/.git/config']
 
 const contents: [string, (source: Repository) => Promise<unknown>][] = [
-  [
-    'links that lead out, to a folder outside, and in a ring',
-    async ({ path }) => {
-      await link(path, 'secret', given.secret)
-      await link(path, 'folder', given.trap)
-      await link(path, 'passwd', '../../../../../../../../../../etc/passwd')
-      await link(path, 'page.html', '/etc/passwd')
-      await link(path, 'ring', 'ring')
-    },
-  ],
+  ['a link to a secret', ({ path }) => link(path, 'secret', given.secret)],
+  ['a link to a folder outside', ({ path }) => link(path, 'folder', given.trap)],
+  ['a link that climbs out', ({ path }) => link(path, 'passwd', '../../../../../../../../../../etc/passwd')],
+  ['a page that is a link', ({ path }) => link(path, 'page.html', '/etc/passwd')],
   ['an index that is a link', ({ path }) => symlink(given.secret, join(path, 'index.html'))],
-  [
-    'a manifest, a lock file and a Procfile that are links',
-    async ({ path }) => {
-      for (const name of ['package.json', 'package-lock.json', 'Procfile']) await link(path, name, given.secret)
-    },
-  ],
+  ['a manifest that is a link', ({ path }) => link(path, 'package.json', given.secret)],
+  ['a Procfile that is a link', ({ path }) => link(path, 'Procfile', given.secret)],
+  ['a lock file that is a link', ({ path }) => link(path, 'package-lock.json', given.secret)],
+  ['a link in a ring', ({ path }) => link(path, 'ring', 'ring')],
   ['a manifest that is a folder', (source) => source.commit({ 'package.json/x': '' })],
+  ['a manifest without end', (source) => source.commit({ 'package.json': '['.repeat(100_000) })],
+  ['a manifest of nothing', (source) => source.commit({ 'package.json': 'null' })],
+  [
+    'a manifest with a prototype',
+    (source) => source.commit({ 'package.json': '{"__proto__":{"scripts":{"start":"x"}}}' }),
+  ],
+  ['a manifest with scripts of the wrong kind', (source) => source.commit({ 'package.json': '{"scripts":[1,{}]}' })],
+  ['a Procfile of control characters', (source) => source.commit({ Procfile: 'web: \u0000\u001b[2J' })],
   ['a file that is small only in git', (source) => source.commit({ 'index.html': '\n'.repeat(24_000_000) })],
   [
-    'hooks, filters and settings that are commands',
+    'hooks',
     async (source) => {
       for (const hook of ['post-checkout', 'post-merge', 'pre-commit', 'reference-transaction', 'post-index-change']) {
         const file = join(source.path, '.git', 'hooks', hook)
         await writeFile(file, `#!/bin/sh\n[ -e ${given.secret} ] && touch ${given.trace}-$FAIRLEAD_NONE || exit 0\n`)
         if (hook === 'post-checkout') await chmod(file, 0o755)
       }
-      await source.commit({
+      await source.commit({ 'index.html': 'hooks' })
+    },
+  ],
+  [
+    'filters in attributes',
+    (source) =>
+      source.commit({
         '.gitattributes': '* filter=evil diff=evil merge=evil\n',
         '.gitconfig': `[filter "evil"]\n\tsmudge = touch ${given.trace}\n`,
-        'index.html': 'commands',
-      })
+        'index.html': 'filters',
+      }),
+  ],
+  [
+    'a file monitor in the settings',
+    async (source) => {
+      await source.commit({ 'index.html': 'monitor' })
       await source.git('config', 'core.sshCommand', `touch ${given.trace}`)
       await source.git('config', 'uploadpack.packObjectsHook', `touch ${given.trace}`)
     },
@@ -70,17 +81,9 @@ const contents: [string, (source: Repository) => Promise<unknown>][] = [
         'index.html': 'update',
       }),
   ],
-  [
-    'names of files with control characters, names like options, and a folder forty deep',
-    (source) =>
-      source.commit({
-        'a\n\u001b[2Jb': 'x',
-        '--reference=x': 'x',
-        '-rf': 'x',
-        [`${'d/'.repeat(40)}x`]: 'x',
-        'index.html': 'names',
-      }),
-  ],
+  ['file names with control characters', (source) => source.commit({ 'a\n\u001b[2Jb': 'x', 'index.html': 'names' })],
+  ['file names like options', (source) => source.commit({ '--reference=x': 'x', '-rf': 'x', 'index.html': 'options' })],
+  ['a folder forty deep', (source) => source.commit({ [`${'d/'.repeat(40)}x`]: 'x', 'index.html': 'deep' })],
 ]
 
 test.each(contents)('a repository with %s gives nothing away', async (_, make) => {

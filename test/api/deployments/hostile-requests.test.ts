@@ -105,16 +105,25 @@ describe('a request is refused with', () => {
 })
 
 describe('a request is accepted and does no harm with', () => {
-  test.each(['$(touch x)', '../../../../etc', '--help', '..', "'; drop table deployments; --", '\u202egnp.exe'])(
-    'the name %j',
-    async (name) => {
-      const { client } = given.server
-      const own = await client.projects.create({ body: { name: 'names' } })
-      const made = await deployAndSettle(client, own.id, { name, git_url: honest.url })
-      expect({ name, failure: made.failure }).toEqual({ name, failure: null })
-      expect(await (await fetch(made.url)).text()).toBe('honest')
-      await client.deployments.stop({ params: { project_id: own.id, id: made.id } })
-      await given.expectUnharmed()
-    },
-  )
+  test.each([
+    '$(touch x)',
+    '`touch x`',
+    '; rm -rf /',
+    '../../../../etc',
+    '--help',
+    '.',
+    '..',
+    '<script>alert(1)</script>',
+    "'; drop table deployments; --",
+    '$HOME',
+    '\u202egnp.exe',
+  ])('the name %j', async (name) => {
+    const { client } = given.server
+    const own = await client.projects.create({ body: { name: 'names' } })
+    const made = await deployAndSettle(client, own.id, { name, git_url: honest.url })
+    expect({ name, failure: made.failure }).toEqual({ name, failure: null })
+    expect(await (await fetch(made.url)).text()).toBe('honest')
+    await client.deployments.stop({ params: { project_id: own.id, id: made.id } })
+    await given.expectUnharmed()
+  })
 })

@@ -45,10 +45,10 @@ const urlOf = (seen: Extract<Observation, { state: 'listening' }>) => {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}/`
 }
 
-/** Returns the IPv4 addresses by which others reach this machine. */
+/** Returns the IPv4 addresses by which others reach this machine, without the networks that other tests make and remove. */
 const ownAddresses = (): string[] =>
   Object.entries(networkInterfaces())
-    .filter(([name]) => !name.startsWith('fl'))
+    .filter(([name]) => !/^(fl|out|br-|docker|veth)/.test(name))
     .flatMap(([, each]) => each ?? [])
     .filter(({ internal, family }) => !internal && family === 'IPv4')
     .map(({ address }) => address)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { groupProcesses, readStat, variableOf } from '../../../server/src/platform/processes.ts'
 import { createdDatabase } from '../../harness/databases.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
-import { noPasta, otherMachine } from '../../harness/networks.ts'
+import { hostService, noPasta, otherMachine } from '../../harness/networks.ts'
 import { noBubblewrap, noOrdinaryUser, ordinaryUser, skipped } from '../../harness/ordinary-user.ts'
 import { serverProcess, signal } from '../../harness/process.ts'
 import { repository } from '../../harness/repository.ts'
@@ -86,12 +86,14 @@ describe.skipIf(why !== null)('apps of a server that is not root', () => {
     const { client, project, server } = given
     const made = await createdDatabase(client, project)
     const { hostname, port } = new URL(made.connection_string)
+    const own = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+    await using service = await hostService('0.0.0.0')
     const app = await start('connects')
     expect(await app.reaches(`${hostname}:${port}`)).toBe('connected')
     expect(await app.reaches(new URL(server.url).host)).toBe('connected')
-    const own = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
     for (const { address } of own.filter(({ family }) => family === 'IPv4')) {
-      expect(await app.reaches(`${address}:22`), address).toBe('ECONNREFUSED')
+      await app.reaches(`${address}:${service.port}`)
+      expect(service.sockets.size, address).toBe(0)
     }
   })
 
