@@ -31,6 +31,9 @@ const alias = {
   'mime-db': createRequire(ofServer.resolve('koa')).resolve('mime-db'),
   // The queue looks for a file with settings of its former versions, to say that it heeds them no more. It brings parsers of YAML and JSON5.
   cosmiconfig: join(import.meta.dirname, 'no-config-file.ts'),
+  // Half a megabyte of tables.
+  'iconv-lite': join(import.meta.dirname, 'one-encoding.ts'),
+  depd: join(import.meta.dirname, 'no-deprecations.ts'),
 }
 
 /** Writes the programs, their source maps and the licences of what they contain to a folder. */
@@ -45,8 +48,6 @@ export async function bundlePrograms(folder: string): Promise<void> {
       resolve: { alias },
       transform: { target: 'node24' },
       plugins: [{ name: 'ascii', generateBundle: (_, output) => Object.values(output).forEach(escapeInChunk) }],
-      // `depd` calls eval to keep the number of parameters of a function.
-      checks: { eval: false },
     })
     const { output } = await bundle.write({
       dir: folder,

@@ -1,4 +1,8 @@
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { finishTransfersMs } from '../composition/composition.ts'
 import { loadConfig } from '../platform/config.ts'
@@ -7,6 +11,7 @@ import { receiveTakeover, type Takeover } from '../platform/handover/take-over.t
 import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
+import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
@@ -69,6 +74,7 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   }
   handleSignals({ stop, onStop: config.onStop, handOver: onHangUp, logger })
   await warnOfOtherVersion(config.dataDirectory, logger)
+  await keepCompiled(config.dataDirectory)
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
 
@@ -108,6 +114,23 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   if (!stop.signal.aborted) await stopped
   void serviceManager.stopping()
   await stopInTime(server, scopeOf(stop.signal, config.onStop), logger)
+}
+
+/**
+ * Lets Node keep what it compiles from now on, which takes a fifth of the time of later starts. Only this server's user may write there:
+ * Node runs what it finds. A first start keeps nothing, because the folder is not checked yet.
+ */
+async function keepCompiled(dataDirectory: string): Promise<void> {
+  if (!existsSync(dataDirectory)) return
+  const { compiled } = dataDirectoryAt(dataDirectory)
+  try {
+    await mkdir(compiled, { recursive: true, mode: 0o700 })
+    for (const version of await readdir(compiled))
+      if (version !== ownVersion) await rm(join(compiled, version), { recursive: true, force: true })
+    enableCompileCache(join(compiled, ownVersion))
+  } catch {
+    // The server says it when it opens the folder, and starts without where it can.
+  }
 }
 
 async function stopInTime(server: FairleadServer, scope: StopScope, logger: Logger): Promise<void> {

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { basename, join } from 'node:path'
 import type { Client } from '@fairlead/server/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ownVersion } from '../../../server/src/platform/versions/own-package.ts'
 import { deployAndSettle, hangingBuild, processesOf, settled } from '../../harness/deployments.ts'
 import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
 import { testReceiver } from '../../harness/receiver.ts'
@@ -169,7 +170,10 @@ require('node:http').createServer((request, response) => {
   const occupant = createServer((socket) => socket.destroy())
   occupant.listen(Number(new URL(app.url).port), '127.0.0.1')
   await once(occupant, 'listening')
+  await mkdir(join(data, 'compiled', '0.0.1'), { recursive: true })
   await startAgain()
+  // What Node has compiled of other versions is of no use.
+  expect(await readdir(join(data, 'compiled'))).toEqual([ownVersion])
   expect(await end(made.id)).toMatchObject({ status: 'running' })
   const refused = await deploy('home', home.url)
   expect(refused.failure).toMatchObject({ stage: 'switch', code: 'address_taken' })

@@ -44,6 +44,8 @@ export interface DataDirectory {
   readonly processMarks: string
   /** The epoch of the leadership, as the name of a file. */
   readonly leaderEpoch: string
+  /** What Node has compiled of the server. */
+  readonly compiled: string
 }
 
 /**
@@ -93,5 +95,6 @@ export function dataDirectoryAt(root: string): DataDirectory {
     files: join(root, 'files'),
     processMarks: join(root, 'process-marks'),
     leaderEpoch: join(root, 'leader-epoch'),
+    compiled: join(root, 'compiled'),
   }
 }
