@@ -1,0 +1,149 @@
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
+import { pino } from 'pino'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { insertAutomatic } from '../../../server/src/certificates/rows.ts'
+import type { ServedName } from '../../../server/src/certificates/serving/selection.ts'
+import { orderKeyContext } from '../../../server/src/certificates/tables.ts'
+import { startWorker } from '../../../server/src/certificates/work/worker.ts'
+import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import { authority, type Issued, issue } from '../../harness/issuing.ts'
+
+/*
+ * How due certificates become orders, with an authority in memory. Real authorities are in test/system/tls/certificates.
+ */
+
+const cleanup = new AsyncDisposableStack()
+const secrets = createSecretBox(randomBytes(32))
+const logger = pino({ level: 'silent' })
+const minuteMs = 60_000
+let database: TestDatabase
+let db: Database
+let issuer: Issued
+let operatorId: string
+
+beforeAll(async () => {
+  database = cleanup.use(await testDatabase())
+  const handle = openDatabase({ connectionString: database.url, max: 6 }, logger)
+  cleanup.defer(handle.close)
+  db = handle.db
+  operatorId = await createAccounts({ database: db }).ensureOperator()
+  issuer = await authority({ to: 1000 })
+})
+afterAll(() => cleanup.disposeAsync())
+
+interface Asked {
+  readonly names: readonly string[]
+  readonly key: string
+  readonly url: string | null
+  /** Lets the authority issue the certificate. */
+  readonly issue: () => void
+}
+
+beforeEach(async () => {
+  await database.query('delete from certificates')
+  await database.query('delete from acme_orders')
+})
+
+/** Starts a worker for names of the operator that need certificates. */
+async function working(names: readonly string[], perDomain = 1000) {
+  const served = names.map(
+    (name): ServedName => ({ name, accountId: operatorId, projectId: null, appId: null, domainId: null }),
+  )
+  for (const name of served) await insertAutomatic(db, name)
+  const orders: Asked[] = []
+  const worker = startWorker({
+    database: db,
+    secrets,
+    logger,
+    operatorId,
+    limits: { perDomain, perAccount: 1000 },
+    servedNames: async () => served,
+    isShown: () => true,
+    announce: async () => undefined,
+    acme: {
+      async order({ names, key, url, onOrder, signal }) {
+        const gate = Promise.withResolvers<void>()
+        signal.addEventListener('abort', () => gate.reject(signal.reason), { once: true })
+        if (url === null) await onOrder(`https://authority.test/orders/${names[0]}`)
+        orders.push({ names, key, url, issue: gate.resolve })
+        await gate.promise
+        const { certificate } = await issue({ names, issuer, to: 90, key: createPrivateKey(key) })
+        return certificate + issuer.certificate
+      },
+      revoke: async () => undefined,
+    },
+  })
+  return { orders, worker, [Symbol.asyncDispose]: () => worker.stop() }
+}
+
+interface Row {
+  readonly name: string
+  readonly order_url: string | null
+  readonly order_key: string | null
+  readonly id: string
+  readonly chain: string | null
+  readonly failure: { readonly code: string } | null
+  readonly next_attempt_at: Date | null
+}
+
+const rows = () => database.query<Row>('select *, names[1] as name from certificates order by names[1]')
+
+const until = (check: () => unknown) => expect.poll(check, { timeout: 20_000 })
+
+describe('certificates that are due', () => {
+  it('have orders and keys of their own, which are there before anything is done about them', async () => {
+    await using given = await working(['a.example.net', 'b.example.net'])
+    await until(() => given.orders.length).toBe(2)
+    const stored = (await rows()).map(({ id, order_url, order_key }) => ({
+      url: order_url,
+      key: secrets.decrypt(order_key ?? '', orderKeyContext(id)),
+    }))
+    const keys = new Map(given.orders.map(({ names, key }) => [names[0], key]))
+    expect(stored).toEqual(
+      ['a.example.net', 'b.example.net'].map((name) => ({
+        url: `https://authority.test/orders/${name}`,
+        key: keys.get(name),
+      })),
+    )
+    expect(new Set(keys.values()).size).toBe(2)
+  })
+
+  it('are put in place one by one, and rest until two thirds of their time', async () => {
+    await using given = await working(['a.example.net', 'b.example.net'])
+    await until(() => given.orders.length).toBe(2)
+    given.orders.find(({ names }) => names[0] === 'a.example.net')?.issue()
+    await until(async () => (await rows()).map(({ chain }) => chain !== null)).toEqual([true, false])
+    const [first, second] = await rows()
+    expect(new X509Certificate(first?.chain ?? '').subjectAltName).toBe('DNS:a.example.net')
+    expect(first).toMatchObject({ order_url: null, order_key: null })
+    expect(second?.order_url).not.toBeNull()
+    const days = ((first?.next_attempt_at?.getTime() ?? 0) - Date.now()) / (24 * 60 * minuteMs)
+    expect(days).toBeGreaterThan(55)
+    expect(days).toBeLessThan(65)
+  })
+
+  it('go on with their orders after another server has begun them', async () => {
+    {
+      await using given = await working(['a.example.net'])
+      await until(() => given.orders.length).toBe(1)
+    }
+    const [{ id, order_url: url, order_key: key } = {} as Row] = await rows()
+    await using given = await working(['a.example.net'])
+    await until(() => given.orders.length).toBe(1)
+    expect(given.orders[0]).toMatchObject({ url, key: secrets.decrypt(key ?? '', orderKeyContext(id)) })
+  })
+
+  it('wait half an hour where the authority allows no more below a domain, and others go on', async () => {
+    await using given = await working(['a.example.net', 'b.example.net', 'c.example.org'], 1)
+    await until(() => given.orders.length).toBe(2)
+    await until(async () => (await rows()).flatMap(({ failure }) => failure?.code ?? [])).toEqual(['limit_reached'])
+    const waiting = (await rows()).find(({ failure }) => failure !== null)
+    expect(waiting?.name).toMatch(/example\.net$/)
+    const minutes = ((waiting?.next_attempt_at?.getTime() ?? 0) - Date.now()) / minuteMs
+    expect(minutes).toBeGreaterThan(29)
+    expect(minutes).toBeLessThanOrEqual(30)
+  })
+})
