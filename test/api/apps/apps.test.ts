@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccounts } from '../../../server/src/accounts/accounts.ts'
@@ -100,6 +101,30 @@ describe('the address of a new app', () => {
     expect(plain.app.address).toEqual({ hostname: `web-${suffix}` })
     expect(same.app.address).toEqual({ hostname: `web-2-${suffix}` })
   })
+})
+
+it('a transaction that locks an app keeps others from that app alone', async () => {
+  const { app } = await findOrCreate('locked')
+  const { app: free } = await findOrCreate('free')
+  const order: string[] = []
+  const [holds, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const first = inTransaction(async (transaction) => {
+    await apps().lock(transaction, app.id)
+    holds.resolve()
+    await release.promise
+    order.push('first')
+  })
+  await holds.promise
+  const second = inTransaction(async (transaction) => {
+    await apps().lock(transaction, app.id)
+    order.push('second')
+  })
+  await inTransaction(async (transaction) => {
+    await sql`set local lock_timeout = '10s'`.execute(transaction)
+    await apps().lock(transaction, free.id)
+  }).finally(release.resolve)
+  await Promise.all([first, second])
+  expect(order).toEqual(['first', 'second'])
 })
 
 it('apps are found by ids, and ids without an app are left out', async () => {

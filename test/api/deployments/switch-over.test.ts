@@ -18,8 +18,10 @@ const app = { id: 'app_1', name: 'web', number: 1, address: { port: 1 } }
 /**
  * Switches over in a transaction whose connection is lost at its commit. The database tells at the third question
  * afterwards whether it committed.
+ *
+ * @param opening what the gateway says when it is to open the address of the app
  */
-async function switchWithLostCommit(committed: boolean) {
+async function switchWithLostCommit(committed: boolean, opening: () => Promise<void> = async () => undefined) {
   await using cleanup = new AsyncDisposableStack()
   const visible = createServer((_, response) => response.setHeader('x-fairlead-deployment', 'dep_new').end())
   visible.listen(0, '127.0.0.1')
@@ -42,7 +44,7 @@ async function switchWithLostCommit(committed: boolean) {
   const switchOver = createSwitchStep({
     lock: createKeyedLock(),
     gateway: {
-      open: async () => undefined,
+      open: opening,
       route: async (_, to) => {
         const before = routed
         routed = to
@@ -84,4 +86,16 @@ it('the new release keeps the address when the database committed and the answer
 
 it('the old release gets its address back when the database did not commit', async () => {
   expect(await switchWithLostCommit(false)).toEqual({ outcome: 'connection lost', routed: old, retired: [] })
+})
+
+it('an address that another program holds is told with its port, and any other failure as it is', async () => {
+  const failing = (code: string) => () => Promise.reject(Object.assign(new Error(`no: ${code}`), { code }))
+  const taken = await switchWithLostCommit(true, failing('EADDRINUSE'))
+  expect(taken).toEqual({
+    outcome: 'Port 1, the address of this app, is held by another program. Stop that program.',
+    routed: old,
+    retired: [],
+  })
+  const denied = await switchWithLostCommit(true, failing('EACCES'))
+  expect(denied).toEqual({ outcome: 'no: EACCES', routed: old, retired: [] })
 })
