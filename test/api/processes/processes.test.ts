@@ -32,14 +32,23 @@ describe('GET /projects/:project_id/apps/:app_id/processes', () => {
 })
 
 describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
-  it('keeps a number until it is left to the repository again', async () => {
+  const otherApp = async () => {
+    const { id } = await given.deploy('other')
+    await given.client.deployments.stop(given.paramsOf(id))
+    return (await given.appNamed('other')).id
+  }
+
+  it('keeps a number until it is left to the repository again, which changes no other app', async () => {
     const { id } = await given.deploy('kept')
     await given.client.deployments.stop(given.paramsOf(id))
     const params = { project_id: given.projectId, app_id: (await given.appNamed('kept')).id }
     const more = await succeed(caller(), 'processes.update', params, scaled({ web: { instances: 3 } }))
     expect(more.processes).toMatchObject([{ type: 'web', instances: 3, asked: 3 }])
+    const other = { ...params, app_id: await otherApp() }
+    await succeed(caller(), 'processes.update', other, scaled({ web: { instances: 2 } }))
     const back = await succeed(caller(), 'processes.update', params, scaled({ web: { instances: null } }))
     expect(back.processes).toMatchObject([{ type: 'web', instances: 1, asked: null }])
+    expect((await given.client.processes.list({ params: other })).processes).toMatchObject([{ asked: 2 }])
   })
 
   it('refuses unknown types, no web at all, and more than the plan allows, and changes nothing then', async () => {

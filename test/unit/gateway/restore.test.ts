@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest'
+import type { Known } from '../../../server/src/gateway/control/known.ts'
+import { type Connection, connectionLost } from '../../../server/src/gateway/supervision/connection.ts'
+import { restore } from '../../../server/src/gateway/supervision/restore.ts'
+
+/** Apps that a gateway should have, none of which it has. */
+const knownApps = (...ids: string[]): Known =>
+  ({
+    apps: new Map(ids.map((appId) => [appId, { appId, address: { port: 1 }, upstream: null }])),
+    names: { all: () => [], of: () => [] },
+    certificates: new Map(),
+    answers: new Map(),
+  }) as unknown as Known
+
+/** A connection whose calls to open an address end as `open` says. */
+function connection(open: (appId: string, attempt: number) => void) {
+  const calls: string[] = []
+  const call = async (name: string, argument: { readonly appId: string } | null) => {
+    const told = argument === null ? name : `${name} ${argument.appId}`
+    calls.push(told)
+    if (argument !== null) open(argument.appId, calls.filter((each) => each === told).length)
+  }
+  return { calls, given: { welcome: { apps: [], edge: undefined }, call } as unknown as Connection }
+}
+
+function log() {
+  const lines: string[] = []
+  return { lines, given: { error: (_: unknown, message: string) => lines.push(message) } as never }
+}
+
+const failure = (code: string) => Object.assign(new Error(code), { code })
+const times = (calls: readonly string[], call: string) => calls.filter((each) => each === call).length
+
+it('an address that is taken is tried until it is free, and nothing else waits for it', async () => {
+  let isFree = false
+  const { calls, given } = connection((appId) => {
+    if (appId === 'taken' && !isFree) throw failure('EADDRINUSE')
+  })
+  const { lines, given: logger } = log()
+  await restore(given, { known: knownApps('taken', 'free'), isListening: true }, logger)
+  expect(calls).toEqual(['open taken', 'open free', 'listen'])
+  expect(lines).toHaveLength(1)
+  await expect.poll(() => times(calls, 'open taken'), { timeout: 10_000 }).toBeGreaterThan(2)
+  isFree = true
+  const { length } = calls
+  await expect.poll(() => calls.length, { timeout: 10_000 }).toBeGreaterThan(length)
+  expect(lines).toHaveLength(1)
+})
+
+it('an address that is taken is not tried any more once the connection is lost', async () => {
+  const { calls, given } = connection((_, attempt) => {
+    throw failure(attempt === 1 ? 'EADDRINUSE' : connectionLost)
+  })
+  await restore(given, { known: knownApps('taken'), isListening: false }, log().given)
+  await expect.poll(() => calls, { timeout: 10_000 }).toEqual(['open taken', 'open taken'])
+})
+
+it('a connection that breaks ends the restoring', async () => {
+  const { given } = connection(() => {
+    throw failure(connectionLost)
+  })
+  await expect(restore(given, { known: knownApps('one'), isListening: false }, log().given)).rejects.toThrow(
+    connectionLost,
+  )
+})
