@@ -5,8 +5,9 @@ import { runVitest } from './vitest.ts'
 
 /**
  * Shows which tests find faults: `npm run test:faults [-- SEED [COUNT]]` draws faults from the sources (30, unless told), puts them
- * in one at a time, and runs the tests: first the unit tests that import the changed file, then the contract, the API tests of the same
- * subject, and then all unit tests, API tests and processes. The first failed test ends a fault's turn. `test-repeat/faults-SEED.tsv` gets a line for each; a later run goes on where
+ * in one at a time, and looks what finds them: the type check, the linter, the unit tests that import the changed file, the contract and
+ * the API tests of the same subject, all unit tests, API tests and processes, and the system tests that import the file. The first
+ * failure ends a fault's turn. `test-repeat/faults-SEED.tsv` gets a line for each; a later run goes on where
  * an earlier one ended. The checkout must have no changes, and nothing else may use it.
  */
 
@@ -135,7 +136,7 @@ function isNode(value: unknown): value is Node {
   )
 }
 
-/** Puts the fault in, runs the tests, and takes it out. Returns the first file that failed with its level, or `nothing`. */
+/** Puts the fault in, looks what finds it, and takes it out. Returns the file of the test that failed, or `nothing`. */
 async function tryFault({ file, start, end, after }: Fault): Promise<string> {
   const original = readFileSync(file, 'utf8')
   const restore = () => writeFileSync(file, original)
@@ -150,16 +151,21 @@ async function tryFault({ file, start, end, after }: Fault): Promise<string> {
 }
 
 async function firstFailure(file: string): Promise<string | null> {
+  if (spawnSync('npx', ['tsc', '-b']).status !== 0) return 'the type check'
+  if (spawnSync('npx', ['biome', 'lint', file]).status !== 0) return 'the linter'
   const once = ['--bail=1', '--run']
+  const importing = globSync('test/system/**/*.test.ts').filter((test) =>
+    readFileSync(test, 'utf8').includes(`/${file}`),
+  )
   const steps: readonly (readonly string[])[] = [
     ['related', file, '--project', 'unit', ...once],
     ['run', '--project', 'api', ...once, 'test/api/specification.test.ts', `test/api/${file.split('/')[2]}`],
     ['run', '--project', 'unit', '--project', 'api', '--project', 'processes', ...once],
+    ...(importing.length === 0 ? [] : [['run', '--project', 'system', ...once, ...importing]]),
   ]
-  for (const step of steps) {
+  for (const [at, step] of steps.entries()) {
     // The programs of the tests of processes, the receiver and the action are bundles.
-    const isLast = step === steps.at(-1)
-    if ((isLast || !file.startsWith('server')) && spawnSync('node', ['scripts/build.ts']).status !== 0)
+    if ((at === 2 || !file.startsWith('server')) && spawnSync('node', ['scripts/build.ts']).status !== 0)
       return 'the build'
     const { code, output } = await runVitest([...step, '--passWithNoTests'], { minutes: 20, quiet: true })
     if (code !== 0) return output.match(/FAIL.*?(test\/[\w./-]+)/)?.[1] ?? 'a run that did not begin'
