@@ -82,7 +82,7 @@ async function working(names: readonly string[], perDomain = 1000) {
 interface Row {
   readonly name: string
   readonly order_url: string | null
-  readonly order_key: string | null
+  readonly order_key: Buffer | null
   readonly id: string
   readonly chain: string | null
   readonly failure: { readonly code: string } | null
@@ -99,7 +99,7 @@ describe('certificates that are due', () => {
     await until(() => given.orders.length).toBe(2)
     const stored = (await rows()).map(({ id, order_url, order_key }) => ({
       url: order_url,
-      key: secrets.decrypt(order_key ?? '', orderKeyContext(id)),
+      key: secrets.decrypt(order_key ?? Buffer.of(), orderKeyContext(id)),
     }))
     const keys = new Map(given.orders.map(({ names, key }) => [names[0], key]))
     expect(stored).toEqual(
@@ -133,7 +133,7 @@ describe('certificates that are due', () => {
     const [{ id, order_url: url, order_key: key } = {} as Row] = await rows()
     await using given = await working(['a.example.net'])
     await until(() => given.orders.length).toBe(1)
-    expect(given.orders[0]).toMatchObject({ url, key: secrets.decrypt(key ?? '', orderKeyContext(id)) })
+    expect(given.orders[0]).toMatchObject({ url, key: secrets.decrypt(key ?? Buffer.of(), orderKeyContext(id)) })
   })
 
   it('wait half an hour where the authority allows no more below a domain, and others go on', async () => {
