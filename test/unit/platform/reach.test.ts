@@ -149,16 +149,6 @@ describe('a reachable copy', () => {
     expect(await readdir(folder)).toEqual(['closed'])
   })
 
-  it('is complete before it is finished', async () => {
-    await Promise.all(Array.from({ length: 50 }, (_, at) => writeFile(join(source, 'lib', `${at}`), 'x')))
-    let found: string[] = []
-    const finish = async (copy: string) => {
-      found = await readdir(copy, { recursive: true })
-    }
-    await copyOnce({ source, copyTo: join(folder, 'copy'), finish, mayLink: false })
-    expect(found.toSorted()).toEqual((await readdir(source, { recursive: true })).toSorted())
-  })
-
   it('is refused when the copy cannot be reached either', async () => {
     const copyTo = join(closed, 'copy')
     await expect(reachableCopy({ source, copyTo, user: other })).rejects.toThrow(/does not let that user in/)
