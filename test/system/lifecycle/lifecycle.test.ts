@@ -172,7 +172,7 @@ require('node:http').createServer((request, response) => {
   await once(occupant, 'listening')
   await mkdir(join(data, 'compiled', '0.0.1'), { recursive: true })
   await startAgain()
-  // What Node has compiled of other versions is of no use.
+  // The compiled code of another version is of no use.
   expect(await readdir(join(data, 'compiled'))).toEqual([ownVersion])
   expect(await end(made.id)).toMatchObject({ status: 'running' })
   const refused = await deploy('home', home.url)

@@ -44,7 +44,7 @@ export interface DataDirectory {
   readonly processMarks: string
   /** The epoch of the leadership, as the name of a file. */
   readonly leaderEpoch: string
-  /** What Node has compiled of the server. */
+  /** The compiled code of the server, which Node keeps. */
   readonly compiled: string
 }
 
