@@ -18,10 +18,11 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]()
 })
 
-describe('a deployment that cannot succeed', () => {
+describe.concurrent('a deployment that cannot succeed', () => {
+  let apps = 0
   const failureOf = async (files: Record<string, string>, branch?: string) => {
     await using source = await repository(files)
-    const body = { name: 'broken', git_url: source.url, ...(branch === undefined ? {} : { branch }) }
+    const body = { name: `broken ${++apps}`, git_url: source.url, ...(branch === undefined ? {} : { branch }) }
     const deployment = await deployAndSettle(server.client, projectId, body)
     expect(deployment.status).toBe('failed')
     expect(deployment.finished_at).not.toBeNull()

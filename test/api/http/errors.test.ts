@@ -43,7 +43,7 @@ function errorIn(text: string) {
 
 const answered = async (bytes: string | Uint8Array) => errorIn(await exchange(server.url, bytes))
 
-describe('a body', () => {
+describe.concurrent('a body', () => {
   it.each<[string, string | Uint8Array, Record<string, string>, string | undefined]>([
     ['that is no JSON', '{"name":', {}, 'body'],
     ['that is a string', '"name"', {}, 'body'],
