@@ -22,6 +22,8 @@ const statuses = {
   enqueue_failed: 500,
   // Another copy of the webhook is being handled: if that fails, a retry is needed.
   in_progress: 503,
+  // Nothing is wrong with the webhook or its handlers.
+  dedupe_failed: 503,
   internal_error: 500,
   // Thrown while the application creates its receiver.
   invalid_secret: 500,

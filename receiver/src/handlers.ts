@@ -34,7 +34,7 @@ export interface Handlers {
   add(patterns: readonly string[], handler: AnyHandler): void
   /**
    * Runs all handlers of the event concurrently. With a dedupe store, those that have succeeded before are skipped.
-   * @throws ReceiverError `handler_failed`, `deadline_exceeded`, `in_progress`
+   * @throws ReceiverError `handler_failed`, `deadline_exceeded`, `in_progress`, `dedupe_failed`
    */
   run(event: AnyEvent): Outcome | Promise<Outcome>
 }
@@ -79,8 +79,10 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
   const attemptAll = async (event: AnyEvent, route: readonly Registered[]): Promise<Outcome> => {
     const results = await Promise.allSettled(route.map(async (registered) => attempt(event, registered)))
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    const [first] = failures
+    const isOfStore = (error: unknown) => error instanceof ReceiverError && error.code === 'dedupe_failed'
+    if (failures.length === 1 || (failures.length > 1 && failures.every(isOfStore))) throw first
     if (failures.length > 1) throw handlerFailed(event.event, new AggregateError(failures, 'Several handlers failed.'))
-    if (failures.length === 1) throw failures[0]
     const ran = results.some((result) => result.status === 'fulfilled' && result.value === 'handled')
     return ran ? 'handled' : 'duplicate'
   }
@@ -110,8 +112,9 @@ export function createHandlers({ catalogue, deadline: seconds, dedupe }: Handler
 }
 
 /** True when the error comes from this package and needs no wrapping. */
-const isOwnError = (cause: unknown): boolean =>
-  cause instanceof ReceiverError && (cause.code === 'in_progress' || cause.code === 'deadline_exceeded')
+const isOwnError = (cause: unknown): boolean => cause instanceof ReceiverError && ownCodes.has(cause.code)
+
+const ownCodes: ReadonlySet<string> = new Set(['in_progress', 'deadline_exceeded', 'dedupe_failed'])
 
 /** @param cause the handler's own error */
 export const handlerFailed = (name: string, cause: unknown): ReceiverError =>

@@ -29,7 +29,7 @@ interface CommonOptions<Own extends Schemas> {
   readonly onUnknown?: (event: Webhook) => void | Promise<void>
   /**
    * Called for every request that is answered with 400, 500 or 503. The error of a failed handler is the `cause`.
-   * Without it, errors of status 500 go to the Koa app's `error` event, or else to `console.error`.
+   * Without it, errors of status 500 and `dedupe_failed` go to the Koa app's `error` event, or else to `console.error`.
    */
   readonly onError?: (error: ReceiverError) => void | Promise<void>
 }
@@ -57,6 +57,15 @@ export interface Settings {
   readonly clock: () => number
   readonly deadline: number
   readonly enqueue: Enqueue | undefined
+}
+
+/** Throws unless there are options: the types exclude this mistake, but plain JavaScript can make it. */
+export function requireOptions(options: unknown): void {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
+  throw new ReceiverError(
+    'invalid_option',
+    "The receiver has no options. Pass at least the webhook's secret: createReceiver({ secrets: ['whsec_…'] }).",
+  )
 }
 
 /** @throws ReceiverError `invalid_option` */

@@ -5,7 +5,7 @@ import type { Result } from './standard-schema.ts'
 /** The body of every webhook, whatever its event (section "Events" of the specification). */
 export interface Envelope {
   readonly event: string
-  /** Time of the event in ISO 8601, UTC. */
+  /** Time of the event in RFC 3339. Fairlead sends UTC. */
   readonly timestamp: string
   /** As sent, not yet validated. */
   readonly data: object
@@ -53,12 +53,12 @@ function requireEnvelope(value: unknown): Envelope {
   if (!isObject(value)) throw invalidPayload('the body')
   const { event, timestamp, data } = value
   if (typeof event !== 'string') throw invalidPayload('event')
-  if (typeof timestamp !== 'string' || !utcTime.test(timestamp)) throw invalidPayload('timestamp')
+  if (typeof timestamp !== 'string' || !time.test(timestamp)) throw invalidPayload('timestamp')
   if (!isObject(data)) throw invalidPayload('data')
   return { event, timestamp, data }
 }
 
-const utcTime = regexes.datetime({})
+const time = regexes.datetime({ offset: true })
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -12,7 +12,7 @@ import { createHandlers, type Handler, type Outcome } from './handlers.ts'
 import type { Respond, WebhookAnswer } from './http/exchange.ts'
 import { fetchHandler } from './http/fetch.ts'
 import { type KoaMiddleware, type KoaOptions, koaMiddleware } from './http/koa.ts'
-import { type ReceiverOptions, readSettings } from './options.ts'
+import { type ReceiverOptions, readSettings, requireOptions } from './options.ts'
 import { parseWebhook, type Webhook } from './payload.ts'
 import { createRespond } from './respond.ts'
 import type { WebhookHeaders } from './signature/headers.ts'
@@ -44,8 +44,12 @@ export interface Receiver<Own extends Schemas = NoSchemas> {
   receive(headers: WebhookHeaders, rawBytes: unknown): Promise<WebhookAnswer>
   /** Verifies and handles a `fetch` request. Never rejects. */
   handle(request: Request): Promise<Response>
-  /** Returns middleware for Koa 2 and 3 that handles `POST` on exactly `path`. Mount it before body parsers. */
-  middleware(options: KoaOptions): KoaMiddleware
+  /**
+   * Returns middleware for Koa 2 and 3. With `path`, it handles requests on exactly that path; without, all that reach it,
+   * as behind a router. Mount it before body parsers.
+   * @throws ReceiverError `invalid_option`
+   */
+  middleware(options?: KoaOptions): KoaMiddleware
   /**
    * Runs the handlers of a webhook that `enqueue` has put into a queue.
    * @throws ReceiverError `invalid_payload`, `handler_failed`, `deadline_exceeded`, `in_progress`: retry later
@@ -58,6 +62,7 @@ export interface Receiver<Own extends Schemas = NoSchemas> {
  * @throws ReceiverError `invalid_secret`, `invalid_option`
  */
 export function createReceiver<const Own extends Schemas = NoSchemas>(options: ReceiverOptions<Own>): Receiver<Own> {
+  requireOptions(options)
   const keys = createKeys(options.secrets)
   const catalogue = createCatalogue(options.events ?? {})
   const { tolerance, clock, deadline, enqueue } = readSettings(options)
@@ -87,7 +92,7 @@ export function createReceiver<const Own extends Schemas = NoSchemas>(options: R
     },
     receive: (headers, rawBytes) => respond(headers, rawBytes, toConsole),
     handle: fetchHandler(respond, toConsole),
-    middleware: (koa) => koaMiddleware(koa, respond),
+    middleware: (koa = {}) => koaMiddleware(koa, respond),
     async run(value) {
       started = true
       const known = await validate(catalogue, parseWebhook(value))

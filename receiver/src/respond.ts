@@ -76,7 +76,7 @@ async function report(
   defaultReport: (error: ReceiverError) => void,
 ): Promise<void> {
   if (!onError) {
-    if (error.status === 500) defaultReport(error)
+    if (error.status >= 500 && error.code !== 'in_progress') defaultReport(error)
     return
   }
   try {

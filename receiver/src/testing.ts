@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { ReceiverError } from './errors.ts'
 import type { EventData, EventName } from './events.ts'
 import { parseSecret, sign } from './signature/signature.ts'
 
@@ -85,11 +86,20 @@ export interface Answer {
   readonly body: unknown
 }
 
-/** Posts a webhook to an app. Serves Koa and Express apps on a free loopback port meanwhile. */
+/**
+ * Posts a webhook to an app. Serves Koa and Express apps on a free loopback port for the time of the request.
+ * @throws ReceiverError `invalid_option`
+ */
 export async function postWebhook(app: App, path: string, { headers, body }: SignedWebhook): Promise<Answer> {
   const request = (origin: string) => new Request(new URL(path, origin), { method: 'POST', headers, body })
   if ('fetch' in app) return answerOf(await app.fetch(request('http://localhost')))
   const listener = 'callback' in app ? app.callback() : app
+  if (typeof listener !== 'function') {
+    throw new ReceiverError(
+      'invalid_option',
+      'The app is no Koa app, no object with `fetch` and no request listener. Of Fastify, pass app.routing after await app.ready().',
+    )
+  }
   const server = createServer(listener as RequestListener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   try {

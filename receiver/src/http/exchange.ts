@@ -15,7 +15,7 @@ export interface WebhookAnswer {
 
 /**
  * Answers one request; never rejects. Adapters for frameworks call it with the raw bytes as `body`, or with a promise of
- * them that may reject with a ReceiverError. `defaultReport` is called with errors of status 500 when there is no `onError`,
+ * them that may reject with a ReceiverError. `defaultReport` is called with the failures of this side when there is no `onError`,
  * and with the failure of `onError` itself.
  */
 export type Respond = (

@@ -21,26 +21,36 @@ export interface KoaContext {
 export type KoaMiddleware = <C extends KoaContext>(ctx: C, next: () => Promise<unknown>) => Promise<unknown>
 
 export interface KoaOptions {
-  /** The path of the webhook's address, for example `/webhooks/fairlead`. Requests must match it exactly. */
-  readonly path: string
+  /** The path of the webhook's address, for example `/webhooks/fairlead`. Requests must match it exactly. Default: any path. */
+  readonly path?: string
 }
 
 /**
- * Creates the middleware. `POST` on `path` is answered by `respond`, another method with 405, and requests for other paths
- * are passed to the next middleware.
+ * Creates the middleware. `POST` on `path`, or on any path without it, is answered by `respond`, another method with 405, and
+ * requests for other paths are passed to the next middleware.
  * @throws ReceiverError `invalid_option`
  */
-export function koaMiddleware({ path }: KoaOptions, respond: Respond): KoaMiddleware {
-  if (typeof path !== 'string' || !/^\/[^?#]*$/.test(path)) {
-    throw new ReceiverError('invalid_option', '`path` is not a path. Pass one like "/webhooks/fairlead".')
-  }
+export function koaMiddleware(options: KoaOptions, respond: Respond): KoaMiddleware {
+  const path = pathIn(options)
   return async (ctx, next) => {
-    if (ctx.path !== path) return next()
+    if (path !== undefined && ctx.path !== path) return next()
     if (ctx.method !== 'POST') return send(ctx, methodAnswer())
     const defaultReport = (error: ReceiverError) => ctx.app.emit('error', error, ctx)
     const req = ctx.req as IncomingMessage
     return send(ctx, await respond(distinctHeaders(req), readRawBody(req, ctx.request), defaultReport))
   }
+}
+
+function pathIn(options: unknown): string | undefined {
+  if (typeof options !== 'object' || options === null) {
+    throw new ReceiverError(
+      'invalid_option',
+      'The argument is no object. Pass { path: "/webhooks/fairlead" }, or nothing for any path.',
+    )
+  }
+  const { path } = options as { readonly path?: unknown }
+  if (path === undefined || (typeof path === 'string' && /^\/[^?#]*$/.test(path))) return path
+  throw new ReceiverError('invalid_option', '`path` is not a path. Pass one like "/webhooks/fairlead".')
 }
 
 function send(ctx: KoaContext, { status, headers, body }: WebhookAnswer): void {

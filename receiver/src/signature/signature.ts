@@ -160,12 +160,12 @@ function requireId(id: string): void {
 }
 
 function requireTimestamp(timestamp: string): void {
-  if (!TIMESTAMP.test(timestamp)) {
-    throw new ReceiverError(
-      'bad_timestamp',
-      'webhook-timestamp is not a whole number. Send the time of the attempt in Unix seconds.',
-    )
-  }
+  if (TIMESTAMP.test(timestamp)) return
+  const problem = /^\d{13}$/.test(timestamp) ? 'in milliseconds' : 'not a whole number'
+  throw new ReceiverError(
+    'bad_timestamp',
+    `webhook-timestamp is ${problem}. Send the time of the attempt in Unix seconds.`,
+  )
 }
 
 // Negated, so that a clock that returns NaN rejects everything.

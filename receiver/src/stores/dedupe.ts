@@ -28,7 +28,7 @@ export type Claim =
 
 /**
  * Runs `handle` unless the key is committed already, and commits the key on success.
- * @throws ReceiverError `in_progress`; also the errors of `handle` and of the store
+ * @throws ReceiverError `in_progress`, `dedupe_failed` with the error of the store; also the errors of `handle`
  */
 export async function onceOnly(
   store: DedupeStore,
@@ -36,7 +36,7 @@ export async function onceOnly(
   lease: number,
   handle: () => void | Promise<void>,
 ): Promise<'handled' | 'duplicate'> {
-  const claim = await store.claim(key, lease)
+  const claim = await ofStore(() => store.claim(key, lease))
   if (claim.state === 'done') return 'duplicate'
   if (claim.state === 'busy') {
     throw new ReceiverError('in_progress', 'This webhook is being handled. Send it again, in case that fails.')
@@ -51,6 +51,18 @@ export async function onceOnly(
     }
     throw error
   }
-  await claim.commit()
+  await ofStore(() => claim.commit())
   return 'handled'
+}
+
+async function ofStore<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (cause) {
+    throw new ReceiverError(
+      'dedupe_failed',
+      'The store of handled webhooks failed. The log of the receiver says why; send the webhook again.',
+      { cause },
+    )
+  }
 }

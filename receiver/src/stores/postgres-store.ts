@@ -17,7 +17,7 @@ export interface PostgresStoreOptions {
 }
 
 export interface PostgresStore extends DedupeStore {
-  /** Creates the table unless it exists: see `schema`. */
+  /** Creates the table unless it exists: see `schema`. Any number of processes may do so at once. */
   createTable(): Promise<void>
   /** The statement that creates the table, for your own migrations. */
   readonly schema: string
@@ -45,7 +45,11 @@ export function postgresStore({ database, table = 'fairlead_webhooks' }: Postgre
   return {
     schema,
     async createTable() {
-      await database.query(schema, [])
+      // PostgreSQL refuses the second of two that create a table at once, also with `if not exists`.
+      await database.query(
+        `do $$ begin perform pg_advisory_xact_lock(hashtextextended('${table}', 0)); ${schema}; end $$`,
+        [],
+      )
     },
 
     async claim(key, lease) {

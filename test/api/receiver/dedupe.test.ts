@@ -6,6 +6,7 @@ import {
   memoryStore,
   type PostgresStore,
   postgresStore,
+  type ReceiverError,
 } from '../../../receiver/src/index.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { clock, codeOf, deployed, json, SECRET, signedHeaders } from '../../harness/receiver/support.ts'
@@ -165,15 +166,36 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
       expect((await receiver.receive(signedHeaders(body), body)).body).toEqual({ outcome: 'duplicate' })
       expect(runs).toBe(1)
     })
+  })
+})
 
-    it('answers 500 when the store fails, and runs no handler', async () => {
-      const broken: DedupeStore = { claim: () => Promise.reject(new Error('no database')) }
-      let runs = 0
-      const receiver = createReceiver({ secrets: [SECRET], clock, dedupe: broken, onError: () => {} })
-      receiver.on('*', () => void runs++)
-      expect((await receiver.receive(signedHeaders(body), body)).status).toBe(500)
-      expect(runs).toBe(0)
-    })
+describe('a store that fails', () => {
+  const body = json(deployed)
+  const lost = new Error('no database')
+  const stores: Record<string, [DedupeStore, number]> = {
+    'before the handlers': [{ claim: () => Promise.reject(lost) }, 0],
+    'after the handlers': [
+      {
+        claim: async () => ({
+          state: 'claimed',
+          commit: () => Promise.reject(lost),
+          release: async () => undefined,
+        }),
+      },
+      2,
+    ],
+  }
+  it.each(Object.entries(stores))('%s is told as such, with its error', async (_, [dedupe, ran]) => {
+    const errors: ReceiverError[] = []
+    let runs = 0
+    const receiver = createReceiver({ secrets: [SECRET], clock, dedupe, onError: (error) => void errors.push(error) })
+    receiver.on('*', () => void runs++)
+    receiver.on('deployment.*', () => void runs++)
+    const answer = await receiver.receive(signedHeaders(body), body)
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: 'dedupe_failed' } } })
+    expect(answer.headers).toHaveProperty('Retry-After')
+    expect(errors).toMatchObject([{ code: 'dedupe_failed', cause: lost }])
+    expect(runs).toBe(ran)
   })
 })
 
@@ -205,6 +227,14 @@ describe('memoryStore', () => {
 })
 
 describe('postgresStore', () => {
+  it('creates its table for any number of processes that start at once', async () => {
+    for (let round = 0; round < 10; round++) {
+      const table = `webhooks_${++tables}`
+      await Promise.all(Array.from({ length: 4 }, () => postgresStore({ database: pool, table }).createTable()))
+      expect(await state(postgresStore({ database: pool, table }), 'a')).toBe('claimed')
+    }
+  })
+
   it('prunes keys older than the given days, and keeps the rest', async () => {
     const store = await freshTable()
     await (await take(store, 'old')).commit()

@@ -131,3 +131,12 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5'])
   })
 })
+
+it.each([{}, { server: true }])(
+  'posting to what is no app is refused, with what to pass of Fastify: %j',
+  async (app) => {
+    await expect(postWebhook(app as never, PATH, genuine)).rejects.toThrow(
+      /no request listener. Of Fastify, pass app.routing/,
+    )
+  },
+)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import Router from '@koa/router'
 import type Koa from 'koa'
 import { describe, expect, it } from 'vitest'
 import { createReceiver, type EventOf, type ReceiverError } from '../../../receiver/src/index.ts'
@@ -226,6 +227,19 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     }
     await using app = await start({ handler })
     expect((await app.send(headers, [body])).status).toBe(500)
+  })
+
+  it('without a path handles all that a router passes on, whatever the address', async () => {
+    const handled: string[] = []
+    const receiver = createReceiver({ secrets: [SECRET], clock })
+    receiver.on('deployment.succeeded', ({ id }) => void handled.push(id))
+    const router = new Router({ prefix: '/api' }).post('/hooks/:tenant', receiver.middleware())
+    const app = new KoaVersion()
+    app.use(router.routes())
+    await using server = await serve(app)
+    expect((await server.send(headers, [body], { path: '/api/hooks/shop' })).status).toBe(200)
+    expect((await server.send(headers, [body], { path: '/hooks/shop' })).status).toBe(404)
+    expect(handled).toEqual(['msg_1'])
   })
 
   it('emits only a failed handler on the app when there is no onError, with the stack of its cause', async () => {

@@ -182,6 +182,14 @@ describe('the body', () => {
   })
 })
 
+it.each(['2025-10-09T10:53:20+02:00', '2025-10-09T08:53:20.5Z', '2025-10-09T03:23:20.000-05:30'])(
+  'the time of an event may be %s',
+  async (timestamp) => {
+    const body = json({ ...deployed, timestamp })
+    expect((await receiver.verify(signedHeaders(body), body)).event.timestamp).toBe(timestamp)
+  },
+)
+
 describe('createReceiver', () => {
   it.each([
     ['no secrets', { secrets: [] }, 'invalid_secret'],
@@ -196,6 +204,14 @@ describe('createReceiver', () => {
 
   it.each(['', 'webhooks', '/webhooks?x=1', 'https://example.com/webhooks'])('refuses the path %j', async (path) => {
     expect(codeOf(() => receiver.middleware({ path }))).toBe('invalid_option')
+  })
+
+  it.each([undefined, null, 'whsec_1', [SECRET]])('refuses %j for options, and says what they are', (options) => {
+    expect(() => createReceiver(options as never)).toThrow(/no options.*createReceiver\(\{ secrets/)
+  })
+
+  it.each([null, '/webhooks'])('refuses %j for the options of the middleware', (options) => {
+    expect(() => receiver.middleware(options as never)).toThrow(/no object.*\{ path: "\/webhooks\/fairlead" \}/)
   })
 
   it('refuses a second handler of an event', async () => {

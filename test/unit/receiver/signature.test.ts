@@ -135,6 +135,10 @@ describe('the timestamp', () => {
     expect(withTimestamp(timestamp)).toBe('bad_timestamp')
   })
 
+  it('in milliseconds is refused as such', () => {
+    expect(() => verify({ ...input, timestamp: '1614265330000' })).toThrow(/in milliseconds. Send .* in Unix seconds/)
+  })
+
   it('is not signed unless it is whole seconds', () => {
     const key = parseSecret(KEY)
     for (const timestamp of [1.5, -1, Number.NaN, 1e21]) {
