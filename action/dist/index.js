@@ -28510,6 +28510,13 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:stream"
 
 /***/ }),
 
+/***/ 8500:
+/***/ ((module) => {
+
+module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
+
+/***/ }),
+
 /***/ 1692:
 /***/ ((module) => {
 
@@ -28584,6 +28591,7 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Hi: () => (/* binding */ AddressError),
 /* harmony export */   ST: () => (/* binding */ isGone),
 /* harmony export */   dg: () => (/* binding */ isTransient),
 /* harmony export */   eN: () => (/* binding */ KeyError),
@@ -28603,6 +28611,10 @@ function foreignStatus(error) {
 class KeyError extends Error {
     name = 'KeyError';
 }
+/** The address is not one of a server: nothing answers below its path as Fairlead does. */
+class AddressError extends Error {
+    name = 'AddressError';
+}
 /** True when the same request may succeed later: no answer, a server error, or too many requests. */
 function isTransient(error) {
     if (error instanceof KeyError)
@@ -28615,6 +28627,85 @@ function isTransient(error) {
 /** True when Fairlead itself answers that the resource does not exist. */
 function isGone(error) {
     return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
+}
+
+
+/***/ }),
+
+/***/ 1323:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   z: () => (/* binding */ createAttempts)
+/* harmony export */ });
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
+/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5717);
+
+
+/** The time between two lines that say that the server does not answer. */
+const tellEveryMs = 15_000;
+/** A name that is not in DNS, or a certificate that is not trusted, rarely becomes right while a step waits. */
+const hopelessMs = 60_000;
+/**
+ * @param print writes a line to the log
+ * @param over aborts when nothing is to be repeated any more
+ */
+function createAttempts(print, over) {
+    let lastError;
+    let maySend = true;
+    let hopelessSince;
+    let timer;
+    const tell = () => print(`The server does not answer (${(0,_explain_js__WEBPACK_IMPORTED_MODULE_1__/* .reasonOf */ .A3)(lastError)}); trying again`);
+    const end = () => {
+        clearInterval(timer);
+        timer = undefined;
+    };
+    return {
+        failed(error) {
+            const isFirst = lastError === undefined;
+            lastError = error;
+            maySend = (isFirst ? false : maySend) || !failedBeforeSending(error);
+            hopelessSince = isHopeless(error) ? (hopelessSince ?? performance.now()) : undefined;
+            const isUseless = hopelessSince !== undefined && performance.now() - hopelessSince > hopelessMs;
+            if (isUseless || over?.aborted)
+                throw error;
+            if (timer !== undefined)
+                return;
+            tell();
+            timer = setInterval(tell, tellEveryMs).unref();
+        },
+        answered() {
+            if (timer !== undefined)
+                print('The server answers again');
+            end();
+            lastError = undefined;
+            hopelessSince = undefined;
+            maySend = true;
+        },
+        get lastError() {
+            return lastError;
+        },
+        get maySend() {
+            return maySend;
+        },
+        end,
+    };
+}
+/** The codes of Node and OpenSSL for a name that does not exist, and for a server that does not speak TLS or is not trusted. */
+const hopeless = /^(ENOTFOUND|EPROTO|CERT_|ERR_TLS_|ERR_SSL_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|HOSTNAME_MISMATCH)/;
+const beforeSending = /^(ECONNREFUSED|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT)$/;
+const isHopeless = (error) => hopeless.test(systemCode(error));
+const failedBeforeSending = (error) => isHopeless(error) || beforeSending.test(systemCode(error));
+/** Returns the code of the innermost cause, such as `ECONNREFUSED`; empty for an answer. */
+function systemCode(error) {
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h || !(error instanceof Error))
+        return '';
+    const { code, errors } = error;
+    if (error.cause instanceof Error)
+        return systemCode(error.cause);
+    if (typeof code === 'string')
+        return code;
+    return errors === undefined ? '' : systemCode(errors[0]);
 }
 
 
@@ -28689,8 +28780,10 @@ function delayed(signal, milliseconds) {
 /* unused harmony export commandToTrust */
 /* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
 /* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5382);
-/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(7254);
-/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9870);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(1328);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(7254);
+/* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(9870);
+
 
 
 
@@ -28699,21 +28792,23 @@ function delayed(signal, milliseconds) {
  * Exchanges GitHub's tokens for keys of the project. Each key is masked, and known to the post step before it is used. Its
  * method rejects with `KeyError`.
  */
-function createKeys({ apiUrl, projectId }, env, send) {
+function createKeys({ apiUrl, projectId }, env, requests) {
     const exchange = (0,_fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .createKeyExchange */ .f9)({
         address: apiUrl,
         projectId,
         requestToken: (audience) => (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getIDToken */ .V9)(audience),
-        fetch: send,
+        ...requests,
         onKey({ apiKey }) {
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(apiKey);
             saved.push(apiKey);
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_2__/* .states */ .x.keys, JSON.stringify(saved.slice(-mostAlive)));
+            (0,_log_js__WEBPACK_IMPORTED_MODULE_2__/* .withCommands */ .lZ)(() => {
+                (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(apiKey);
+                (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_3__/* .states */ .x.keys, JSON.stringify(saved.slice(-mostAlive)));
+            });
         },
     });
     return {
         key: (signal) => exchange.key(signal).catch((cause) => {
-            throw new _answers_js__WEBPACK_IMPORTED_MODULE_3__/* .KeyError */ .eN(commandToTrust(projectId, env), { cause });
+            throw new _answers_js__WEBPACK_IMPORTED_MODULE_4__/* .KeyError */ .eN(commandToTrust(projectId, env), { cause });
         }),
         end: exchange.end,
     };
@@ -28739,7 +28834,7 @@ const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("
 /** A key is followed by the next one at half of its life, so the ones before the last three have expired. */
 const mostAlive = 3;
 /** The keys of this step and, in the post step, those of the main step, oldest first. */
-const saved = JSON.parse((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_2__/* .states */ .x.keys) || '[]');
+const saved = JSON.parse((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_3__/* .states */ .x.keys) || '[]');
 /** Ends all keys of this job. Returns the errors; a key that cannot be ended expires by itself. */
 async function endKeys(apiUrl, send) {
     const results = await Promise.allSettled(saved.slice(-mostAlive - 1).map((apiKey) => (0,_fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .endKey */ .nr)({ address: apiUrl, apiKey, fetch: send })));
@@ -28803,16 +28898,18 @@ function textsOf(failure) {
 /* harmony export */   n: () => (/* binding */ cleanUp)
 /* harmony export */ });
 /* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
-/* harmony import */ var _api_cancel_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(9583);
-/* harmony import */ var _api_key_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(1546);
-/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(9615);
-/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5266);
-/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5717);
-/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(7951);
-/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(9680);
-/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(7862);
-/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(1328);
-/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(7254);
+/* harmony import */ var _api_attempts_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1323);
+/* harmony import */ var _api_cancel_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9583);
+/* harmony import */ var _api_key_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(1546);
+/* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(9615);
+/* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5266);
+/* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(5717);
+/* harmony import */ var _github_reporter_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7951);
+/* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(9680);
+/* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(7862);
+/* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(1328);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(7254);
+
 
 
 
@@ -28826,25 +28923,36 @@ function textsOf(failure) {
 
 /** Runs at the end of the job: cancels the deployment of a step that was killed, and ends the job's keys. Never fails the job. */
 async function cleanUp(env) {
-    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_8__/* .readAccessInputs */ .gM)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, (0,_event_js__WEBPACK_IMPORTED_MODULE_4__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_3__/* .readPayload */ .rD)(env)));
+    const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_9__/* .readAccessInputs */ .gM)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, (0,_event_js__WEBPACK_IMPORTED_MODULE_5__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_4__/* .readPayload */ .rD)(env)));
     if (!('inputs' in read))
         return;
-    const id = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_10__/* .states */ .x.deployment);
-    if (id !== '' && (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_10__/* .states */ .x.ended) === '')
+    const id = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.deployment);
+    if (id !== '' && (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.ended) === '')
         await cancelKilled(read.inputs, id, env);
-    for (const error of await (0,_api_key_js__WEBPACK_IMPORTED_MODULE_2__/* .endKeys */ .Wt)(read.inputs.apiUrl, (0,_http_js__WEBPACK_IMPORTED_MODULE_7__/* .createProxiedFetch */ .Ew)(env))) {
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)((0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .oneLine */ .TN)(`A key of this job could not be ended (${(0,_explain_js__WEBPACK_IMPORTED_MODULE_5__/* .reasonOf */ .A3)(error)}); it expires by itself.`));
+    const end = (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.gitHubEnd);
+    if (end !== '')
+        await showEnd(env, JSON.parse(end));
+    for (const error of await (0,_api_key_js__WEBPACK_IMPORTED_MODULE_3__/* .endKeys */ .Wt)(read.inputs.apiUrl, (0,_http_js__WEBPACK_IMPORTED_MODULE_8__/* .createProxiedFetch */ .Ew)(env))) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)((0,_log_js__WEBPACK_IMPORTED_MODULE_10__/* .oneLine */ .TN)(`A key of this job could not be ended (${(0,_explain_js__WEBPACK_IMPORTED_MODULE_6__/* .reasonOf */ .A3)(error)}); it expires by itself.`), {
+            title: 'Fairlead',
+        });
     }
 }
 async function cancelKilled(access, id, env) {
-    const last = await (0,_api_cancel_js__WEBPACK_IMPORTED_MODULE_1__/* .cancelRemote */ .t4)((0,_context_js__WEBPACK_IMPORTED_MODULE_3__/* .createClients */ .hP)(access, env).api, { project_id: access.projectId, id });
-    (0,_log_js__WEBPACK_IMPORTED_MODULE_9__/* .logLine */ .BP)('seen' in last
+    const attempts = (0,_api_attempts_js__WEBPACK_IMPORTED_MODULE_1__/* .createAttempts */ .z)(_log_js__WEBPACK_IMPORTED_MODULE_10__/* .logLine */ .BP);
+    const { api } = (0,_context_js__WEBPACK_IMPORTED_MODULE_4__/* .createClients */ .hP)(access, env, attempts);
+    const last = await (0,_api_cancel_js__WEBPACK_IMPORTED_MODULE_2__/* .cancelRemote */ .t4)(api, { project_id: access.projectId, id });
+    attempts.end();
+    (0,_log_js__WEBPACK_IMPORTED_MODULE_10__/* .logLine */ .BP)('seen' in last
         ? `The step was killed; its deployment ${id} is ${last.seen.status}.`
-        : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_5__/* .reasonOf */ .A3)(last.error)}`);
-    const shown = Number((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_10__/* .states */ .x.gitHubDeployment));
-    const token = (0,_context_js__WEBPACK_IMPORTED_MODULE_3__/* .gitHubToken */ .Zd)(env, (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('github-token'));
+        : `The step was killed; its deployment ${id} could not be cancelled: ${(0,_explain_js__WEBPACK_IMPORTED_MODULE_6__/* .reasonOf */ .A3)(last.error)}`);
+    await showEnd(env, { state: 'error', description: 'The run was cancelled.', url: undefined });
+}
+async function showEnd(env, end) {
+    const shown = Number((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.gitHubDeployment));
+    const token = (0,_context_js__WEBPACK_IMPORTED_MODULE_4__/* .gitHubToken */ .Zd)(env, (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4)('github-token'));
     if (shown !== 0 && token !== undefined)
-        await (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_6__/* .markAborted */ .D)(token, shown);
+        await (0,_github_reporter_js__WEBPACK_IMPORTED_MODULE_7__/* .reportEnd */ .w)(token, shown, end);
 }
 
 
@@ -28860,11 +28968,14 @@ __nccwpck_require__.d(__webpack_exports__, {
   d3: () => (/* binding */ dashboardLink),
   Hk: () => (/* binding */ gitHubReporter),
   Zd: () => (/* binding */ gitHubToken),
+  S$: () => (/* binding */ isServer),
   rD: () => (/* binding */ readPayload)
 });
 
 ;// CONCATENATED MODULE: external "node:fs"
 const external_node_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
+// EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
+var core = __nccwpck_require__(3340);
 // EXTERNAL MODULE: ./server/dist/contract/client.js + 7 modules
 var client = __nccwpck_require__(6492);
 // EXTERNAL MODULE: ./action/lib/api/key.js
@@ -28873,7 +28984,11 @@ var key = __nccwpck_require__(1546);
 var reporter = __nccwpck_require__(7951);
 // EXTERNAL MODULE: ./action/lib/http.js
 var http = __nccwpck_require__(9680);
+// EXTERNAL MODULE: ./action/lib/log.js
+var log = __nccwpck_require__(1328);
 ;// CONCATENATED MODULE: ./action/lib/context.js
+
+
 
 
 
@@ -28881,17 +28996,45 @@ var http = __nccwpck_require__(9680);
 
 /** Time limit for an answer in milliseconds. It does not apply to the log. */
 const answerTimeout = 30_000;
-/** Maximum number of retries of a request. With growing pauses, they take about half a minute. */
-const retries = 6;
-/** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
-function createClients(access, env) {
+/**
+ * Creates the clients of the server: one for requests, which are repeated until their signals abort, and one without time limit and
+ * retries for following the log.
+ */
+function createClients(access, env, attempts) {
     const proxied = (0,http/* createProxiedFetch */.Ew)(env);
-    const apiKey = access.apiKey || (0,key/* createKeys */.zX)(access, env, proxied).key;
+    const repetitions = { retries: Number.POSITIVE_INFINITY, onRetry: attempts.failed };
+    const apiKey = access.apiKey || (0,key/* createKeys */.zX)(access, env, { fetch: proxied, ...repetitions }).key;
     const options = { baseUrl: `${access.apiUrl}/v1`, apiKey };
+    const limited = (0,http/* withTimeout */.wj)(answerTimeout, proxied);
+    const watched = async (input, init) => {
+        const response = await limited(input, init);
+        if ((0,core/* isDebug */._o)()) {
+            const { method = 'GET' } = init ?? {};
+            (0,log/* withCommands */.lZ)(() => (0,core/* debug */.Yz)((0,log/* oneLine */.TN)(`${method} ${String(input)}: status ${response.status}`)));
+        }
+        if (response.status < 500 && response.status !== 429)
+            attempts.answered();
+        return response;
+    };
     return {
-        api: (0,client/* createClient */.U)({ ...options, retries, fetch: (0,http/* withTimeout */.wj)(answerTimeout, proxied) }),
+        api: (0,client/* createClient */.U)({ ...options, ...repetitions, fetch: watched }),
         logs: (0,client/* createClient */.U)({ ...options, retries: 0, fetch: proxied }),
     };
+}
+/**
+ * True when a server answers at the address, which may have a path that a proxy has put it below.
+ */
+async function isServer({ apiUrl }, env) {
+    try {
+        const answer = await (0,http/* withTimeout */.wj)(answerTimeout, (0,http/* createProxiedFetch */.Ew)(env))(`${apiUrl}/healthz`, {
+            redirect: 'manual',
+        });
+        const { status } = Object(await answer.json());
+        return answer.ok && status === 'alive';
+    }
+    catch {
+        return false;
+    }
 }
 /** Returns the event's payload; `undefined` when there is none. */
 function readPayload(env) {
@@ -28934,20 +29077,21 @@ function gitHubReporter(inputs, env, pullRequest, warn) {
 
 /**
  * Returns the Idempotency-Key of this step's deployment: the same whenever the step of one attempt is executed again, so
- * that it deploys once; a different one for each attempt, step, project and app. `undefined` outside of a workflow.
+ * that it deploys once; a different one for each attempt, step and project, and for all that is sent, which differs between the jobs
+ * of a matrix. `undefined` outside of a workflow.
  */
-function creationKey(env, projectId, name) {
+function creationKey(env, projectId, body) {
     const variables = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION'];
     if (!env['GITHUB_RUN_ID'])
         return undefined;
-    const parts = [...variables.map((variable) => env[variable] ?? ''), projectId, name];
+    const parts = [...variables.map((variable) => env[variable] ?? ''), projectId, body];
     return `action-${(0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.createHash)('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }
 
 
 /***/ }),
 
-/***/ 325:
+/***/ 5271:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
@@ -28958,6 +29102,10 @@ __nccwpck_require__.d(__webpack_exports__, {
 
 // EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
 var core = __nccwpck_require__(3340);
+// EXTERNAL MODULE: ./action/lib/api/answers.js
+var answers = __nccwpck_require__(9870);
+// EXTERNAL MODULE: ./action/lib/api/attempts.js
+var api_attempts = __nccwpck_require__(1323);
 // EXTERNAL MODULE: ./server/dist/contract/client.js + 7 modules
 var contract_client = __nccwpck_require__(6492);
 ;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
@@ -29487,8 +29635,6 @@ function isPotentialField(line, field) {
     return line.length <= field.length || line.charCodeAt(field.length) === 58;
 }
 //# sourceMappingURL=parse.js.map
-// EXTERNAL MODULE: ./action/lib/api/answers.js
-var answers = __nccwpck_require__(9870);
 ;// CONCATENATED MODULE: ./action/lib/api/build-log.js
 
 
@@ -29584,8 +29730,8 @@ async function readLogTail(client, params) {
     }
 }
 
-;// CONCATENATED MODULE: external "node:timers/promises"
-const promises_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:timers/promises");
+// EXTERNAL MODULE: external "node:timers/promises"
+var promises_ = __nccwpck_require__(8500);
 // EXTERNAL MODULE: ./action/lib/api/cancel.js
 var cancel = __nccwpck_require__(9583);
 // EXTERNAL MODULE: ./action/lib/api/outcome.js
@@ -29647,13 +29793,13 @@ var __disposeResources = (undefined && undefined.__disposeResources) || (functio
 
 
 
+
 /** Creates a deployment and waits until it runs. Never rejects: failures are outcomes, too. */
 async function deploy(options) {
     const env_1 = { stack: [], error: void 0, hasError: false };
     try {
-        const { client, progress } = options;
+        const { client, progress, attempts, over } = options;
         const params = { project_id: options.projectId };
-        const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeout)]);
         const creation = __addDisposableResource(env_1, (0,cancel/* delayed */.Nw)(over, cancel/* creationGrace */.eu), false);
         let deployment;
         try {
@@ -29665,12 +29811,13 @@ async function deploy(options) {
             }));
         }
         catch (error) {
-            if (options.signal.aborted)
-                return { kind: 'cancelled' };
-            return creation.signal.aborted ? { kind: 'timeout' } : { kind: 'refused', error };
+            if (!over.aborted || (error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error)))
+                return { kind: 'refused', error };
+            const kind = options.signal.aborted ? 'cancelled' : 'timeout';
+            return { kind, error: attempts.lastError, maySend: attempts.maySend };
         }
         progress.created(deployment);
-        return options.wait || over.aborted ? await follow(deployment, over, options) : { kind: 'accepted', deployment };
+        return options.wait || over.aborted ? await follow(deployment, options) : { kind: 'accepted', deployment };
     }
     catch (e_1) {
         env_1.error = e_1;
@@ -29681,20 +29828,16 @@ async function deploy(options) {
     }
 }
 /** Follows the log and polls the deployment until it has an outcome or `over` aborts. */
-async function follow(created, over, options) {
-    const { client, progress } = options;
+async function follow(created, options) {
+    const { client, progress, over } = options;
     const params = { project_id: options.projectId, id: created.id };
     const log = options.openLog(created);
     let deployment = created;
-    let lastError;
     for (let polls = 0; !over.aborted; polls++) {
         if (await log.follow(over))
             polls = 0;
         try {
             const seen = (0,api_outcome/* requireDeployment */.l)(await client.deployments.get({ params, signal: over }));
-            if (lastError !== undefined)
-                progress.reachable();
-            lastError = undefined;
             if (seen.status !== deployment.status || seen.commit !== deployment.commit)
                 progress.changed(seen);
             deployment = seen;
@@ -29707,17 +29850,11 @@ async function follow(created, over, options) {
         catch (error) {
             if (over.aborted)
                 break;
-            if ((0,answers/* isGone */.ST)(error))
-                return { kind: 'deleted', deployment };
-            if (!(0,answers/* isTransient */.dg)(error))
-                return { kind: 'lost', deployment, error };
-            if (lastError === undefined)
-                progress.unreachable(error);
-            lastError = error;
+            return (0,answers/* isGone */.ST)(error) ? { kind: 'deleted', deployment } : { kind: 'lost', deployment, error };
         }
-        await (0,promises_namespaceObject.setTimeout)(pollDelay(polls), undefined, { signal: over }).catch(() => undefined);
+        await (0,promises_.setTimeout)(pollDelay(polls), undefined, { signal: over }).catch(() => undefined);
     }
-    return abandon(deployment, lastError, options);
+    return abandon(deployment, options);
 }
 /** Cancels a deployment of the wrong commit if it is still building. */
 async function cancelBuild(deployment, options) {
@@ -29727,15 +29864,16 @@ async function cancelBuild(deployment, options) {
     return 'seen' in last ? last.seen : deployment;
 }
 /** Cancels a deployment that has not ended within the run. */
-async function abandon(deployment, lastError, options) {
+async function abandon(deployment, options) {
+    const { lastError } = options.attempts;
     const kind = options.signal.aborted ? 'cancelled' : 'timeout';
     const last = await (0,cancel/* cancelRemote */.t4)(options.client, { project_id: options.projectId, id: deployment.id });
     if (!('seen' in last))
-        return { kind, deployment, error: lastError ?? last.error };
+        return { kind, deployment, error: lastError ?? last.error, maySend: true };
     options.progress.changed(last.seen);
     const outcome = last.seen.status === 'canceled' ? undefined : (0,api_outcome/* outcomeOf */.s)(last.seen, options.body.commit);
     // The deployment may have ended just before the request to cancel it; then that outcome counts.
-    return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen };
+    return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen, maySend: true };
 }
 /** Returns the delay after the poll with this number, counted from 0, in milliseconds: from 1 s to 15 s. */
 function pollDelay(polls) {
@@ -29748,14 +29886,11 @@ var context = __nccwpck_require__(9615);
 var creation_key = __nccwpck_require__(2131);
 // EXTERNAL MODULE: ./action/lib/log.js
 var log = __nccwpck_require__(1328);
-// EXTERNAL MODULE: ./action/lib/explain.js
-var explain = __nccwpck_require__(5717);
 // EXTERNAL MODULE: ./action/lib/inputs/env-vars.js + 1 modules
 var env_vars = __nccwpck_require__(7423);
 // EXTERNAL MODULE: ./action/lib/states.js
 var states = __nccwpck_require__(7254);
 ;// CONCATENATED MODULE: ./action/lib/progress.js
-
 
 
 
@@ -29780,8 +29915,9 @@ took) {
             (0,log/* logLine */.BP)(`${created.status} · ${took()}`);
         },
         changed(seen) {
-            if (seen.commit && seen.commit !== known?.commit)
-                (0,core/* setOutput */.uH)('commit', seen.commit);
+            const { commit } = seen;
+            if (commit && commit !== known?.commit)
+                (0,log/* withCommands */.lZ)(() => (0,core/* setOutput */.uH)('commit', commit));
             if (seen.status !== known?.status) {
                 group.close();
                 (0,core/* setOutput */.uH)('status', seen.status);
@@ -29789,11 +29925,6 @@ took) {
             }
             known = seen;
         },
-        unreachable(error) {
-            group.close();
-            (0,log/* logLine */.BP)(`The deployment's state cannot be read (${(0,explain/* reasonOf */.A3)(error)}); trying again · ${took()}`);
-        },
-        reachable: () => (0,log/* logLine */.BP)(`The server answers again · ${took()}`),
     };
 }
 /** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
@@ -29804,15 +29935,12 @@ function maskVariables(inputs, deployment) {
         (0,core/* setSecret */.Pq)(secret);
 }
 
+// EXTERNAL MODULE: ./action/lib/explain.js
+var explain = __nccwpck_require__(5717);
 ;// CONCATENATED MODULE: ./action/lib/report/report.js
 
-/**
- * Describes an outcome.
- *
- * @param tail the end of the log, if it could be read
- * @param link the address of the deployment in the dashboard, if there is one
- */
-function reportOf(outcome, inputs, tail, link) {
+/** Describes an outcome. */
+function reportOf(outcome, inputs, { tail, link, serving }) {
     const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
     const { id = '', url = '' } = deployment ?? {};
     const failed = (...messages) => {
@@ -29833,9 +29961,10 @@ function reportOf(outcome, inputs, tail, link) {
                 ],
             };
         case 'failed':
-            return failedReport(outcome, tail);
+            return failedReport(outcome, { tail, serving });
         case 'superseded':
-            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`);
+            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run. ` +
+                'If another job deploys it at the same time, such as one of a matrix, give each app a `name` of its own.');
         case 'deleted':
             return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
         case 'mismatch':
@@ -29843,17 +29972,26 @@ function reportOf(outcome, inputs, tail, link) {
                 'Look at the inputs `git-url`, `branch` and `commit`.');
         case 'timeout':
             return failed(deployment === undefined
-                ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment nevertheless.`
+                ? notCreated(outcome, inputs)
                 : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`);
         case 'cancelled':
             return failed(deployment === undefined
-                ? 'The run was cancelled while the deployment was being created. If the server accepted it, it continues there.'
+                ? `The run was cancelled while the deployment was being created.${outcome.maySend ? ' If the server accepted it, it continues there.' : ''}`
                 : `The run was cancelled. ${remoteEnd(outcome)}`);
         case 'refused':
             return failed(...(0,explain/* explain */.WE)(outcome.error, inputs.apiUrl));
         case 'lost':
             return failed(`${id} was created and cannot be read any more, so its result is not known.`, ...(0,explain/* explain */.WE)(outcome.error, inputs.apiUrl));
     }
+}
+/** Describes why there is no deployment at the end of the time limit. */
+function notCreated({ error, maySend }, inputs) {
+    const [why] = error === undefined ? [] : (0,explain/* explain */.WE)(error, inputs.apiUrl);
+    return [
+        why ?? `\`api-url\`: ${inputs.apiUrl} did not answer.`,
+        `It was tried for ${inputs.timeoutSeconds} s, the input \`timeout\`.`,
+        ...(maySend ? ['The server may have accepted the deployment nevertheless.'] : []),
+    ].join(' ');
 }
 /** Describes the state at the server of a deployment that is no longer waited for. */
 function remoteEnd({ deployment, error }) {
@@ -29864,17 +30002,18 @@ function remoteEnd({ deployment, error }) {
     const why = error === undefined ? '' : ` (${(0,explain/* reasonOf */.A3)(error)})`;
     return `The deployment ${deployment.id} could not be cancelled${why} and may still be running at the server.`;
 }
-function failedReport({ deployment, failure }, tail) {
+function failedReport({ deployment, failure }, { tail, serving }) {
+    const further = serving === undefined ? [] : [`The release ${serving.id} of before still serves ${serving.url}.`];
     const { id, status } = deployment;
     const code = failureCode({ kind: 'failed', deployment, failure });
     if (!failure) {
-        const messages = [`${id} ended as ${status}. The server gives no reason.`];
+        const messages = [`${id} ended as ${status}. The server gives no reason.`, ...further];
         return { ok: false, status, code, messages, ...withOutput(tail) };
     }
     // The first line is the error. Further lines are the end of the output, which is in the log, too.
-    const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/);
-    const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`];
-    return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : further) };
+    const [first = '', ...output] = failure.message.trimEnd().split(/\r\n|\r|\n/);
+    const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`, ...further];
+    return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : output) };
 }
 /** Returns the code of a failure for conditions in workflows. It contains nothing that a shell could take for a command. */
 function failureCode(outcome) {
@@ -29946,66 +30085,13 @@ function format(ms) {
     return ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : (0,log/* elapsed */.vk)(ms);
 }
 
-;// CONCATENATED MODULE: ./action/lib/report/summary.js
-
-/** Returns the job summary in Markdown. Untrusted text is escaped. */
-function summaryOf(report, facts) {
-    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
-    const { deployment, link } = facts;
-    const rows = [
-        ['Status', escapeLine(report.status)],
-        ['Address', linkTo(deployment?.url, deployment?.url)],
-        ['Branch', escapeLine(facts.branch)],
-        ['Commit', escapeLine(facts.commit)],
-        ['Deployment', linkTo(link, deployment?.id)],
-    ].filter(([, value]) => value !== '');
-    core/* summary */.z
-        .emptyBuffer()
-        .addHeading(`${heading} ${escapeLine(facts.name)}`, 3)
-        .addTable(rows.map(([title = '', data = '']) => [{ data: title, header: true }, { data }]))
-        .addTable([
-        ['Step', 'Time'].map((data) => ({ data, header: true })),
-        ...facts.steps.map(({ title, took }) => [escapeLine(title), took]),
-    ]);
-    // Markdown begins again after an empty line.
-    const messages = report.status === 'running' ? [] : report.messages;
-    for (const message of messages)
-        core/* summary */.z.addRaw(`\n${escapeLine(message)}\n`);
-    if (report.output !== undefined)
-        core/* summary */.z.addRaw('\n').addCodeBlock(escapeHtml(report.output.join('\n')));
-    const text = core/* summary */.z.stringify();
-    core/* summary */.z.emptyBuffer();
-    return text;
-}
-/** Writes the job summary if the runner supports it. A failure to write it is only a warning. */
-async function writeSummary(markdown, path) {
-    if (!path)
-        return;
-    try {
-        await core/* summary */.z.addRaw(markdown, true).write();
-    }
-    catch (error) {
-        (0,core/* warning */.$e)(`The job summary could not be written: ${String(error)}`);
-    }
-}
-function linkTo(address, text) {
-    if (!address || !text)
-        return '';
-    // Other schemes could run code.
-    return /^https?:/i.test(address) ? `<a href="${escapeLine(address)}">${escapeLine(text)}</a>` : escapeLine(text);
-}
-/** Escapes text for one line of HTML or Markdown. Underscores and dots are kept, so that addresses remain links. */
-function escapeLine(text) {
-    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
-    return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-function escapeHtml(text) {
-    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
-}
-
+// EXTERNAL MODULE: ./action/lib/report/summary.js
+var summary = __nccwpck_require__(2629);
 // EXTERNAL MODULE: ./action/lib/request-body.js
 var request_body = __nccwpck_require__(1856);
 ;// CONCATENATED MODULE: ./action/lib/deploy-step.js
+
+
 
 
 
@@ -30022,9 +30108,14 @@ var request_body = __nccwpck_require__(1856);
 async function deployStep(inputs, env, pullRequest, signal) {
     const start = performance.now();
     const took = () => (0,log/* elapsed */.vk)(performance.now() - start);
-    const clients = (0,context/* createClients */.hP)(inputs, env);
-    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, core/* warning */.$e);
     const group = (0,log/* createOpenGroup */.Yz)('Build log');
+    const over = AbortSignal.any([signal, AbortSignal.timeout(inputs.timeoutSeconds * 1000)]);
+    const attempts = (0,api_attempts/* createAttempts */.z)((line) => {
+        group.close();
+        (0,log/* logLine */.BP)(`${line} · ${took()}`);
+    }, over);
+    const clients = (0,context/* createClients */.hP)(inputs, env, attempts);
+    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, (message) => (0,log/* withCommands */.lZ)(() => (0,core/* warning */.$e)(message, { title: 'Fairlead' })));
     (0,log/* logLine */.BP)(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`);
     if (inputs.commit !== '')
         (0,core/* setOutput */.uH)('commit', inputs.commit);
@@ -30033,14 +30124,15 @@ async function deployStep(inputs, env, pullRequest, signal) {
     let buildLog;
     let acceptedMs;
     const progress = createProgress(inputs, group, took);
-    const outcome = await deploy({
+    const ended = await deploy({
         client: clients.api,
         projectId: inputs.projectId,
         body: (0,request_body/* bodyOf */.E)(inputs),
-        idempotencyKey: (0,creation_key/* creationKey */.J)(env, inputs.projectId, inputs.name),
+        idempotencyKey: (0,creation_key/* creationKey */.J)(env, inputs.projectId, (0,request_body/* bodyOf */.E)(inputs)),
         wait: inputs.wait,
-        timeout: inputs.timeoutSeconds * 1000,
         signal,
+        over,
+        attempts,
         progress: {
             ...progress,
             created(deployment) {
@@ -30054,7 +30146,9 @@ async function deployStep(inputs, env, pullRequest, signal) {
         },
     });
     group.close();
+    attempts.end();
     (0,core/* saveState */.LZ)(states/* states */.x.ended, 'true');
+    const outcome = await withAddress(ended, inputs, env);
     const deployment = 'deployment' in outcome ? outcome.deployment : undefined;
     if (deployment === undefined)
         maskVariables(inputs);
@@ -30062,34 +30156,53 @@ async function deployStep(inputs, env, pullRequest, signal) {
         ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
         : undefined;
     const link = deployment && (0,context/* dashboardLink */.d3)(inputs, deployment.id);
-    const report = reportOf(outcome, inputs, tail, link);
+    const serving = outcome.kind === 'failed' ? await releaseThatServes(clients.logs, inputs) : undefined;
+    const report = reportOf(outcome, inputs, { tail, link, serving });
     print(report, link);
     (0,core/* setOutput */.uH)('status', report.status);
     (0,core/* setOutput */.uH)('failure-code', report.code);
     const commit = deployment?.commit || inputs.commit;
     const steps = stepsOf(deployment, acceptedMs, performance.now() - start);
     const facts = { name: inputs.name, branch: inputs.branch, commit, deployment, link, steps };
-    await writeSummary(summaryOf(report, facts), env['GITHUB_STEP_SUMMARY']);
+    await (0,summary/* writeSummary */.Sy)((0,summary/* summaryOf */.YG)(report, facts), env['GITHUB_STEP_SUMMARY']);
     await shown;
     await showEnd(github, outcome, report, facts);
+}
+/** A 404 below a path of the address may mean that the address is wrong, and not the project. */
+async function withAddress(outcome, inputs, env) {
+    if (outcome.kind !== 'refused' || !(0,answers/* isGone */.ST)(outcome.error) || new URL(inputs.apiUrl).pathname === '/')
+        return outcome;
+    return (await (0,context/* isServer */.S$)(inputs, env)) ? outcome : { kind: 'refused', error: new answers/* AddressError */.Hi() };
+}
+/** Returns the deployment of the app that runs, as far as the newest deployments of the project tell. */
+async function releaseThatServes(client, { projectId, name }) {
+    const request = { params: { project_id: projectId }, query: { limit: 100 }, signal: AbortSignal.timeout(5_000) };
+    const answer = Object(await client.deployments.list(request).catch(() => null));
+    const listed = Array.isArray(answer.deployments)
+        ? answer.deployments.map(Object)
+        : [];
+    const found = listed.find((each) => each.name === name && each.status === 'running');
+    return typeof found?.id === 'string' && typeof found.url === 'string' ? { id: found.id, url: found.url } : undefined;
 }
 /** Shows the deployment as started at GitHub. */
 async function showStart(github, environment) {
     const id = await github?.started();
     if (id === undefined)
         return;
-    (0,core/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id);
+    (0,log/* withCommands */.lZ)(() => (0,core/* saveState */.LZ)(states/* states */.x.gitHubDeployment, id));
     (0,log/* logLine */.BP)(`GitHub shows the deployment in ${environment}`);
 }
 /** Shows the result at GitHub, without the output of the app: a comment may have more readers than the run's log. */
 async function showEnd(github, outcome, report, facts) {
     const { output: _, ...withoutOutput } = report;
-    await github?.ended({
+    const end = {
         state: gitHubState(outcome),
         description: report.messages[0] ?? '',
         url: facts.deployment?.url,
-        markdown: summaryOf(withoutOutput, facts),
-    });
+    };
+    const shown = await github?.ended({ ...end, markdown: (0,summary/* summaryOf */.YG)(withoutOutput, facts) });
+    if (shown === false)
+        (0,core/* saveState */.LZ)(states/* states */.x.gitHubEnd, JSON.stringify(end));
 }
 function paramsOf({ projectId }, { id }) {
     return { project_id: projectId, id };
@@ -30108,14 +30221,14 @@ function hasRelevantLog(outcome) {
     return kinds.includes(outcome.kind) && 'deployment' in outcome && outcome.deployment !== undefined;
 }
 function print(report, link) {
-    if (report.output !== undefined)
-        (0,log/* logGroup */.QT)('The end of the log', report.output);
     for (const message of report.messages) {
         if (report.ok)
             (0,log/* logLine */.BP)(message);
         else
-            (0,core/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+            (0,log/* fail */.fJ)(message);
     }
+    if (report.output !== undefined)
+        (0,log/* logGroup */.QT)('The end of the log', report.output);
     if (link !== undefined)
         (0,log/* logLine */.BP)(`See ${link}`);
 }
@@ -30187,6 +30300,15 @@ const rules = {
         ...optional('branch', branchOfRef(text(payload, 'merge_group', 'head_ref'))),
         ...optional('commit', hash(text(payload, 'merge_group', 'head_sha'))),
         mergeGroup: true,
+        caution: 'A merge group is not merged yet, and this run deploys it. Give it a `name` of its own, or it replaces the app that pushes deploy.',
+    }),
+    issue_comment: (run) => ({
+        ...ofRef(run),
+        ...(at(run.payload, 'issue', 'pull_request') === undefined
+            ? {}
+            : {
+                caution: "A comment runs on the default branch: this run deploys that, and not the pull request. For the pull request's code, use `pull_request`.",
+            }),
     }),
 };
 /** Reads the event from the runner's environment. `payload` is the parsed file of GITHUB_EVENT_PATH. */
@@ -30331,6 +30453,8 @@ const inputOf = {
 function explain(error, apiUrl) {
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .KeyError */ .eN)
         return explainNoKey(error, apiUrl);
+    if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .AddressError */ .Hi)
+        return [explainPath(apiUrl)];
     if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return [explainNoAnswer(error, apiUrl)];
     const foreign = (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error);
@@ -30366,7 +30490,7 @@ function explainNoKey({ cause: error, message: command }, apiUrl) {
         return explain(error, apiUrl);
     if (error.code === 'not_found') {
         if (new URL(apiUrl).pathname !== '/') {
-            return [`\`api-url\`: ${apiUrl} is not the address of a Fairlead server. Leave out the path behind the host.`];
+            return [explainPath(apiUrl)];
         }
         return [`\`api-key\`: ${apiUrl} is too old to exchange tokens of workflows. Update it, or pass a key.`];
     }
@@ -30383,6 +30507,7 @@ function explainNoKey({ cause: error, message: command }, apiUrl) {
             'Or pass an `api-key`.',
     ];
 }
+const explainPath = (apiUrl) => `\`api-url\`: ${apiUrl} is not the address of a Fairlead server. Leave out the path behind the host.`;
 function explainInvalid(error) {
     const problems = error.details.errors ?? [];
     if (problems.length === 0)
@@ -30412,6 +30537,8 @@ function explainNoAnswer(error, apiUrl) {
 function codeOf(error) {
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .KeyError */ .eN)
         return 'no_key';
+    if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .AddressError */ .Hi)
+        return 'no_answer';
     return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined ? error.code : 'no_answer';
 }
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
@@ -30438,7 +30565,7 @@ function reasonOf(error) {
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
   J: () => (/* binding */ createGitHubReporter),
-  D: () => (/* binding */ markAborted)
+  w: () => (/* binding */ reportEnd)
 });
 
 ;// CONCATENATED MODULE: ./action/lib/github/comment.js
@@ -30448,7 +30575,7 @@ const maximumPages = 30;
 function markerOf(projectId, name) {
     return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`;
 }
-/** Updates the comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
+/** Updates the own comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
 async function writeComment({ octokit, name }, options) {
     const { pullRequest, marker } = options;
     const body = `${marker}\n${options.text}`;
@@ -30464,13 +30591,23 @@ async function findComment({ octokit, name }, pullRequest, marker) {
     let pages = 0;
     for await (const { data } of octokit.paginate.iterator(octokit.rest.issues.listComments, asked)) {
         // At the start only: a reply that quotes the comment contains the marker further down.
-        const found = data.find(({ body }) => body?.startsWith(marker));
+        const marked = data.filter(({ body }) => body?.startsWith(marker));
+        const found = await firstOwn(octokit, marked);
         if (found !== undefined || ++pages === maximumPages)
             return found?.id;
     }
     return undefined;
 }
+/** Returns the first comment that the owner of the token has written: anybody can begin a comment with the marker. */
+async function firstOwn(octokit, comments) {
+    if (comments.length === 0)
+        return undefined;
+    const { nodes } = await octokit.graphql('query ($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment { viewerDidAuthor } } }', { ids: comments.map(({ node_id }) => node_id) });
+    return comments.find((_, at) => nodes[at]?.viewerDidAuthor === true);
+}
 
+// EXTERNAL MODULE: external "node:timers/promises"
+var promises_ = __nccwpck_require__(8500);
 // EXTERNAL MODULE: ./action/lib/explain.js
 var explain = __nccwpck_require__(5717);
 ;// CONCATENATED MODULE: ./action/lib/github/octokit.js
@@ -30478,6 +30615,12 @@ var explain = __nccwpck_require__(5717);
 /** A missing answer or one other than 2xx. `message` tells the reader what to do. */
 class GitHubError extends Error {
     name = 'GitHubError';
+    /** True when the same request may succeed soon. */
+    isTemporary;
+    constructor(message, isTemporary = false) {
+        super(message);
+        this.isTemporary = isTemporary;
+    }
 }
 /** Time limit for an answer in milliseconds. Short, because reporting to GitHub must not delay a finished deployment. */
 const requestTimeout = 10_000;
@@ -30501,11 +30644,15 @@ async function openRepository(token) {
             throw new GitHubError(`GitHub answered with status ${status}.`);
     });
     octokit.hook.error('request', (error) => {
-        throw error instanceof GitHubError ? error : new GitHubError(explainRefusal(error));
+        throw error instanceof GitHubError ? error : new GitHubError(explainRefusal(error), isTemporary(error));
     });
     const { owner, repo } = context.repo;
     const runUrl = `${context.serverUrl}/${owner}/${repo}/actions/runs/${context.runId}`;
     return { octokit, name: { owner, repo }, runUrl };
+}
+function isTemporary(error) {
+    const { status, response } = Object(error);
+    return response === undefined || (status !== undefined && status >= 500);
 }
 /** Explains the error of a request: an answer in Octokit's form, or none. */
 function explainRefusal(error) {
@@ -30534,6 +30681,7 @@ function permissionsOf(header) {
 
 ;// CONCATENATED MODULE: ./action/lib/github/deployments.js
 
+
 /** Creates a deployment at GitHub and returns its id. It does not wait for pending checks of the commit. */
 async function createDeployment({ octokit, name }, deployment) {
     const { preview } = deployment;
@@ -30553,16 +30701,43 @@ async function createDeployment({ octokit, name }, deployment) {
 }
 /** GitHub's limit for a description, in characters. */
 const maximumDescription = 140;
+/** The pauses between attempts to set a status, in milliseconds: without its last one, a deployment is in progress for ever. */
+const pausesMs = [1_000, 2_000, 4_000];
 async function setStatus({ octokit, name, runUrl }, id, status) {
-    await octokit.rest.repos.createDeploymentStatus({
-        ...name,
-        deployment_id: id,
-        state: status.state,
-        description: status.description.slice(0, maximumDescription),
-        log_url: runUrl,
-        ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
-    });
+    for (let attempt = 0;; attempt++) {
+        try {
+            await octokit.rest.repos.createDeploymentStatus({
+                ...name,
+                deployment_id: id,
+                state: status.state,
+                description: status.description.slice(0, maximumDescription),
+                log_url: runUrl,
+                ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
+            });
+            return;
+        }
+        catch (error) {
+            const pauseMs = pausesMs[attempt];
+            if (pauseMs === undefined || !(error instanceof GitHubError && error.isTemporary))
+                throw error;
+            await (0,promises_.setTimeout)(pauseMs);
+        }
+    }
 }
+/** The most deployments of an app that are looked at, newest first. */
+const mostUnfinished = 10;
+/** Marks deployments of an app as inactive that are still in progress, as those of runs that did not wait for the end are. */
+async function endUnfinished(repository, app) {
+    const { octokit, name } = repository;
+    const { data } = await octokit.rest.repos.listDeployments({ ...name, environment: app.environment, per_page: 100 });
+    for (const { id } of data.filter(isOf(app)).slice(0, mostUnfinished)) {
+        const { data: last } = await octokit.rest.repos.listDeploymentStatuses({ ...name, deployment_id: id, per_page: 1 });
+        if (last[0]?.state !== 'in_progress')
+            continue;
+        await setStatus(repository, id, { state: 'inactive', description: 'A newer run deploys the app.' });
+    }
+}
+const isOf = ({ marker }) => ({ payload }) => Object(payload).fairlead === marker;
 /** The maximum number of pages, of a hundred deployments each, that are marked. */
 const deployments_maximumPages = 30;
 /** Marks all deployments of a removed app as inactive at GitHub. */
@@ -30571,10 +30746,7 @@ async function retireDeployments(repository, app) {
     const asked = { ...name, environment: app.environment, per_page: 100 };
     let pages = 0;
     for await (const { data } of octokit.paginate.iterator(octokit.rest.repos.listDeployments, asked)) {
-        for (const { id, payload } of data) {
-            const { fairlead } = Object(payload);
-            if (fairlead !== app.marker)
-                continue;
+        for (const { id } of data.filter(isOf(app))) {
             await setStatus(repository, id, { state: 'inactive', description: 'The app was removed.' });
         }
         if (++pages === deployments_maximumPages)
@@ -30607,18 +30779,18 @@ function createGitHubReporter({ token, app, warn }) {
                 return undefined;
             await attempt(`show the deployment to ${environment}`, async () => {
                 const repository = await open();
+                await endUnfinished(repository, { environment, marker });
                 deployment = await createDeployment(repository, { ...app, marker });
                 await setStatus(repository, deployment, { state: 'in_progress', description: 'Deploying to Fairlead' });
             });
             return deployment;
         },
-        async ended({ state, description, url, markdown }) {
+        async ended({ markdown, ...end }) {
             const id = deployment;
-            if (id !== undefined) {
-                const status = { state, description, ...(url ? { environmentUrl: url } : {}) };
-                await attempt(`show the deployment to ${environment}`, async () => setStatus(await open(), id, status));
-            }
+            const shown = id === undefined ||
+                (await attempt(`show the deployment to ${environment}`, async () => setStatus(await open(), id, statusOf(end))));
             await comment(markdown, true);
+            return shown;
         },
         async removed() {
             if (environment !== '') {
@@ -30628,25 +30800,31 @@ function createGitHubReporter({ token, app, warn }) {
         },
     };
 }
-/** Reports that the run was cancelled; for the post step. Never rejects. */
-async function markAborted(token, id) {
-    const status = { state: 'error', description: 'The run was cancelled.' };
+/** Reports an end that the main step could not report; for the post step. Never rejects. */
+async function reportEnd(token, id, end) {
     await openRepository(token)
-        .then((repository) => setStatus(repository, id, status))
+        .then((repository) => setStatus(repository, id, statusOf(end)))
         .catch(() => undefined);
 }
-/** Returns a function that runs a task and turns its failure into a warning, the same one only once. */
+const statusOf = ({ state, description, url }) => ({
+    state,
+    description,
+    ...(url ? { environmentUrl: url } : {}),
+});
+/** Returns a function that runs a task and turns its failure into a warning, the same one only once. It resolves to false then. */
 function createAttempt(warn) {
     const reported = new Set();
     return async (action, task) => {
         try {
             await task();
+            return true;
         }
         catch (error) {
             const message = error instanceof Error ? error.message : String(error);
             if (!reported.has(message))
                 warn(`The action cannot ${action}: ${message}`);
             reported.add(message);
+            return false;
         }
     };
 }
@@ -31141,9 +31319,10 @@ function hostAndPath(address) {
 /* harmony export */   QT: () => (/* binding */ logGroup),
 /* harmony export */   TN: () => (/* binding */ oneLine),
 /* harmony export */   Yz: () => (/* binding */ createOpenGroup),
+/* harmony export */   fJ: () => (/* binding */ fail),
+/* harmony export */   lZ: () => (/* binding */ withCommands),
 /* harmony export */   vk: () => (/* binding */ elapsed)
 /* harmony export */ });
-/* unused harmony export logRaw */
 /* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
 /* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3340);
 
@@ -31156,32 +31335,53 @@ function logLine(text) {
 function oneLine(text) {
     return text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## [');
 }
-/** Prints untrusted lines unchanged, with the runner's workflow commands disabled meanwhile. */
-function logRaw(lines) {
-    const token = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${token}`);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${token}::`);
+/** Fails the step with a message, which the run shows as an annotation. */
+function fail(message) {
+    process.exitCode = _actions_core__WEBPACK_IMPORTED_MODULE_1__/* .ExitCode */ .yU.Failure;
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .error */ .z3)(oneLine(message), { title: 'Fairlead' });
 }
-/** Prints untrusted lines in a group that can be folded. */
+/** The token that lets the runner heed commands again; undefined while it does. */
+let stopped;
+function stopCommands() {
+    stopped = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
+    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::stop-commands::${stopped}`);
+}
+function resumeCommands() {
+    if (stopped !== undefined)
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(`::${stopped}::`);
+    stopped = undefined;
+}
+/** Does work that writes commands of the runner, also while a group of untrusted lines is open. */
+function withCommands(work) {
+    const wasStopped = stopped !== undefined;
+    resumeCommands();
+    work();
+    if (wasStopped)
+        stopCommands();
+}
+/** Prints untrusted lines in a group that can be folded, unchanged: until its end, the runner heeds no commands. */
 function logGroup(title, lines) {
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
-    logRaw(lines);
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+    const group = createOpenGroup(title);
+    group.print(lines);
+    group.close();
 }
-/** Creates a group that starts with its first lines and ends when `close` is called. */
+/** Creates a group of untrusted lines that starts with its first ones and ends when `close` is called. */
 function createOpenGroup(title) {
     let open = false;
     return {
         print(lines) {
-            if (!open)
+            if (!open) {
                 (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .startGroup */ .Oh)(title);
+                stopCommands();
+            }
             open = true;
-            logRaw(lines);
+            (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(lines.join('\n'));
         },
         close() {
-            if (open)
+            if (open) {
+                resumeCommands();
                 (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .endGroup */ .N4)();
+            }
             open = false;
         },
     };
@@ -31203,15 +31403,19 @@ __nccwpck_require__.a(__webpack_module__, async (__webpack_handle_async_dependen
 /* harmony import */ var _clean_up_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(301);
 /* harmony import */ var _context_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9615);
 /* harmony import */ var _creation_key_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(2131);
-/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(325);
-/* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(6771);
+/* harmony import */ var _deploy_step_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(5271);
+/* harmony import */ var _dry_run_js__WEBPACK_IMPORTED_MODULE_13__ = __nccwpck_require__(6771);
 /* harmony import */ var _event_js__WEBPACK_IMPORTED_MODULE_5__ = __nccwpck_require__(5266);
 /* harmony import */ var _http_js__WEBPACK_IMPORTED_MODULE_6__ = __nccwpck_require__(9680);
 /* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_7__ = __nccwpck_require__(7862);
 /* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_8__ = __nccwpck_require__(1328);
 /* harmony import */ var _remove_step_js__WEBPACK_IMPORTED_MODULE_9__ = __nccwpck_require__(2840);
-/* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(3583);
-/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(7254);
+/* harmony import */ var _report_summary_js__WEBPACK_IMPORTED_MODULE_10__ = __nccwpck_require__(2629);
+/* harmony import */ var _request_body_js__WEBPACK_IMPORTED_MODULE_14__ = __nccwpck_require__(1856);
+/* harmony import */ var _skip_js__WEBPACK_IMPORTED_MODULE_11__ = __nccwpck_require__(3583);
+/* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_12__ = __nccwpck_require__(7254);
+
+
 
 
 
@@ -31232,24 +31436,31 @@ async function main(env) {
             (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setSecret */ .Pq)(secret);
     }
     const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_5__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_2__/* .readPayload */ .rD)(env));
-    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_10__/* .reasonToSkip */ .b)(event, _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, env['GITHUB_ACTOR']);
+    const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_11__/* .reasonToSkip */ .b)(event, _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, env['GITHUB_ACTOR']);
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('skipped', skip !== undefined);
     // Replaced once there is a deployment: the last value of an output counts.
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
-    if (skip !== undefined)
-        return (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(skip));
+    const summaryFile = env['GITHUB_STEP_SUMMARY'];
+    if (skip !== undefined) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .notice */ .lm)((0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(skip), { title: 'Fairlead' });
+        return await (0,_report_summary_js__WEBPACK_IMPORTED_MODULE_10__/* .writeSummary */ .Sy)((0,_report_summary_js__WEBPACK_IMPORTED_MODULE_10__/* .shortSummary */ .Rn)('Nothing to deploy', [skip]), summaryFile);
+    }
     const read = (0,_inputs_inputs_js__WEBPACK_IMPORTED_MODULE_7__/* .readInputs */ .Ko)(_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, event);
     if ('problems' in read) {
         (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('failure-code', 'invalid_input');
-        for (const { input, message } of read.problems)
-            (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`\`${input}\`: ${(0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .oneLine */ .TN)(message)}`);
-        return;
+        const messages = read.problems.map(({ input, message }) => `\`${input}\`: ${message}`);
+        for (const message of messages)
+            (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .fail */ .fJ)(message);
+        return await (0,_report_summary_js__WEBPACK_IMPORTED_MODULE_10__/* .writeSummary */ .Sy)((0,_report_summary_js__WEBPACK_IMPORTED_MODULE_10__/* .shortSummary */ .Rn)('Not deployed', messages), summaryFile);
     }
+    if (event.caution !== undefined)
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(event.caution, { title: 'Fairlead' });
     await run(read.inputs, env, event.pullRequest);
 }
 async function run(inputs, env, pullRequest) {
     if ((0,_http_js__WEBPACK_IMPORTED_MODULE_6__/* .isExposedInTransit */ .vy)(inputs.apiUrl)) {
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`);
+        const message = `\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`;
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(message, { title: 'Fairlead' });
     }
     const removes = pullRequest?.closed === true;
     if (inputs.dryRun) {
@@ -31257,7 +31468,7 @@ async function run(inputs, env, pullRequest) {
         (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', 'skipped');
         if (removes)
             return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logLine */ .BP)(`Dry run: the app ${inputs.name} would be removed.`);
-        return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_12__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_3__/* .creationKey */ .J)(env, inputs.projectId, inputs.name)));
+        return (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .logGroup */ .QT)('Dry run: this would be sent', (0,_dry_run_js__WEBPACK_IMPORTED_MODULE_13__/* .dryRun */ .P)(inputs, (0,_creation_key_js__WEBPACK_IMPORTED_MODULE_3__/* .creationKey */ .J)(env, inputs.projectId, (0,_request_body_js__WEBPACK_IMPORTED_MODULE_14__/* .bodyOf */ .E)(inputs))));
     }
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
@@ -31267,8 +31478,8 @@ async function run(inputs, env, pullRequest) {
         : (0,_deploy_step_js__WEBPACK_IMPORTED_MODULE_4__/* .deployStep */ .c)(inputs, env, pullRequest?.number, cancelled.signal));
 }
 try {
-    if ((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started) === '') {
-        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_11__/* .states */ .x.started, 'true');
+    if ((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started) === '') {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .saveState */ .LZ)(_states_js__WEBPACK_IMPORTED_MODULE_12__/* .states */ .x.started, 'true');
         try {
             await main(process.env);
         }
@@ -31282,7 +31493,7 @@ try {
 }
 catch (error) {
     // A defect of the action or a problem with the runner's files, such as an output that cannot be written.
-    (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setFailed */ .C1)(`The action failed unexpectedly: ${String(error)}`);
+    (0,_log_js__WEBPACK_IMPORTED_MODULE_8__/* .fail */ .fJ)(`The action failed unexpectedly: ${String(error)}`);
 }
 
 __webpack_async_result__();
@@ -31301,6 +31512,8 @@ __nccwpck_require__.d(__webpack_exports__, {
 
 // EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
 var core = __nccwpck_require__(3340);
+// EXTERNAL MODULE: ./action/lib/api/attempts.js
+var api_attempts = __nccwpck_require__(1323);
 // EXTERNAL MODULE: ./action/lib/api/answers.js
 var answers = __nccwpck_require__(9870);
 ;// CONCATENATED MODULE: ./action/lib/api/remove.js
@@ -31327,7 +31540,7 @@ async function removeApp(options) {
                 removed++;
             }
             catch (error) {
-                if (!(0,answers/* isGone */.ST)(error) && round === maximumRounds)
+                if (!(0,answers/* isGone */.ST)(error) && round >= maximumRounds)
                     throw error;
             }
         }
@@ -31348,7 +31561,11 @@ var context = __nccwpck_require__(9615);
 var explain = __nccwpck_require__(5717);
 // EXTERNAL MODULE: ./action/lib/log.js
 var log = __nccwpck_require__(1328);
+// EXTERNAL MODULE: ./action/lib/report/summary.js
+var summary = __nccwpck_require__(2629);
 ;// CONCATENATED MODULE: ./action/lib/remove-step.js
+
+
 
 
 
@@ -31358,22 +31575,109 @@ var log = __nccwpck_require__(1328);
 async function removeStep(inputs, env, pullRequest, signal) {
     const { projectId, name, apiUrl, timeoutSeconds } = inputs;
     (0,log/* logLine */.BP)(`Removing ${name}: the pull request is closed`);
+    const summaryFile = env['GITHUB_STEP_SUMMARY'];
     const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    const attempts = (0,api_attempts/* createAttempts */.z)(log/* logLine */.BP, limit);
     try {
-        const removed = await removeApp({ client: (0,context/* createClients */.hP)(inputs, env).api, projectId, name, signal: limit });
-        (0,log/* logLine */.BP)(removed === 0
+        const { api } = (0,context/* createClients */.hP)(inputs, env, attempts);
+        const removed = await removeApp({ client: api, projectId, name, signal: limit });
+        const told = removed === 0
             ? `There is no app ${name}.`
-            : `${name} was removed with its ${removed === 1 ? 'deployment' : `${removed} deployments`}.`);
+            : `${name} was removed with its ${removed === 1 ? 'deployment' : `${removed} deployments`}.`;
+        (0,log/* logLine */.BP)(told);
+        await (0,summary/* writeSummary */.Sy)((0,summary/* shortSummary */.Rn)('Removed', [told]), summaryFile);
     }
     catch (error) {
         (0,core/* setOutput */.uH)('failure-code', (0,explain/* codeOf */.$N)(error));
-        for (const message of (0,explain/* explain */.WE)(error, apiUrl))
-            (0,core/* setFailed */.C1)((0,log/* oneLine */.TN)(message));
+        const messages = (0,explain/* explain */.WE)(attempts.lastError ?? error, apiUrl);
+        for (const message of messages)
+            (0,log/* fail */.fJ)(message);
+        await (0,summary/* writeSummary */.Sy)((0,summary/* shortSummary */.Rn)(`Not removed: ${name}`, messages), summaryFile);
         return;
     }
+    finally {
+        attempts.end();
+    }
     (0,core/* setOutput */.uH)('status', 'removed');
-    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, core/* warning */.$e);
+    const github = (0,context/* gitHubReporter */.Hk)(inputs, env, pullRequest, (message) => (0,core/* warning */.$e)(message, { title: 'Fairlead' }));
     await github?.removed();
+}
+
+
+/***/ }),
+
+/***/ 2629:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   Rn: () => (/* binding */ shortSummary),
+/* harmony export */   Sy: () => (/* binding */ writeSummary),
+/* harmony export */   YG: () => (/* binding */ summaryOf)
+/* harmony export */ });
+/* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
+
+/** Returns the job summary in Markdown. Untrusted text is escaped. */
+function summaryOf(report, facts) {
+    const heading = report.ok ? (report.status === 'running' ? 'Deployed' : 'Deploying') : 'Not deployed:';
+    const { deployment, link } = facts;
+    const rows = [
+        ['Status', escapeLine(report.status)],
+        ['Address', linkTo(deployment?.url, deployment?.url)],
+        ['Branch', escapeLine(facts.branch)],
+        ['Commit', escapeLine(facts.commit)],
+        ['Deployment', linkTo(link, deployment?.id)],
+    ].filter(([, value]) => value !== '');
+    _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z
+        .emptyBuffer()
+        .addHeading(`${heading} ${escapeLine(facts.name)}`, 3)
+        .addTable(rows.map(([title = '', data = '']) => [{ data: title, header: true }, { data }]))
+        .addTable([
+        ['Step', 'Time'].map((data) => ({ data, header: true })),
+        ...facts.steps.map(({ title, took }) => [escapeLine(title), took]),
+    ]);
+    // Markdown begins again after an empty line.
+    const messages = report.status === 'running' ? [] : report.messages;
+    for (const message of messages)
+        _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.addRaw(`\n${escapeLine(message)}\n`);
+    if (report.output !== undefined)
+        _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.addRaw('\n').addCodeBlock(escapeHtml(report.output.join('\n')));
+    const text = _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.stringify();
+    _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.emptyBuffer();
+    return text;
+}
+/** Returns the job summary of a run without a deployment. Untrusted text is escaped. */
+function shortSummary(heading, messages) {
+    _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.emptyBuffer().addHeading(escapeLine(heading), 3);
+    for (const message of messages)
+        _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.addRaw(`\n${escapeLine(message)}\n`);
+    const text = _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.stringify();
+    _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.emptyBuffer();
+    return text;
+}
+/** Writes the job summary if the runner supports it. A failure to write it is only a warning. */
+async function writeSummary(markdown, path) {
+    if (!path)
+        return;
+    try {
+        await _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .summary */ .z.addRaw(markdown, true).write();
+    }
+    catch (error) {
+        (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .warning */ .$e)(`The job summary could not be written: ${String(error)}`, { title: 'Fairlead' });
+    }
+}
+function linkTo(address, text) {
+    if (!address || !text)
+        return '';
+    // Other schemes could run code.
+    return /^https?:/i.test(address) ? `<a href="${escapeLine(address)}">${escapeLine(text)}</a>` : escapeLine(text);
+}
+/** Escapes text for one line of HTML or Markdown. Underscores and dots are kept, so that addresses remain links. */
+function escapeLine(text) {
+    const line = escapeHtml(text.replace(/\p{Cc}+/gu, ' '));
+    return line.replace(/[\\|*[\]~#`@]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+function escapeHtml(text) {
+    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
 
@@ -31454,6 +31758,8 @@ const states = {
     deployment: 'deployment',
     /** The id of the deployment at GitHub. */
     gitHubDeployment: 'github-deployment',
+    /** The end of the deployment that could not be shown at GitHub, as JSON. */
+    gitHubEnd: 'github-end',
     /** The keys that were exchanged and are to be ended, as a JSON array. */
     keys: 'keys',
     /** Set once the main step has finished, so that there is nothing to cancel. */
@@ -31469,15 +31775,17 @@ const states = {
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
+  yU: () => (/* binding */ ExitCode),
   Yz: () => (/* binding */ debug),
   N4: () => (/* binding */ endGroup),
+  z3: () => (/* binding */ error),
   V9: () => (/* binding */ getIDToken),
   V4: () => (/* binding */ getInput),
   Gu: () => (/* binding */ getState),
   pq: () => (/* binding */ info),
+  _o: () => (/* binding */ isDebug),
   lm: () => (/* binding */ notice),
   LZ: () => (/* binding */ saveState),
-  C1: () => (/* binding */ setFailed),
   uH: () => (/* binding */ setOutput),
   Pq: () => (/* binding */ setSecret),
   Oh: () => (/* binding */ startGroup),
@@ -31485,7 +31793,7 @@ __nccwpck_require__.d(__webpack_exports__, {
   $e: () => (/* binding */ warning)
 });
 
-// UNUSED EXPORTS: ExitCode, addPath, error, exportVariable, getBooleanInput, getMultilineInput, group, isDebug, markdownSummary, platform, setCommandEcho, toPlatformPath, toPosixPath, toWin32Path
+// UNUSED EXPORTS: addPath, exportVariable, getBooleanInput, getMultilineInput, group, markdownSummary, platform, setCommandEcho, setFailed, toPlatformPath, toPosixPath, toWin32Path
 
 // EXTERNAL MODULE: external "os"
 var external_os_ = __nccwpck_require__(857);
@@ -34512,32 +34820,37 @@ function requestIdOf(response) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   L: () => (/* binding */ withRetries)
 /* harmony export */ });
-/** The longest wait between attempts. When `Retry-After` is longer, the client does not retry. */
-const maxWaitMs = 60_000;
+/** The longest wait that an answer may ask for. When `Retry-After` is longer, the client does not retry. */
+const longestRetryAfterMs = 60_000;
+/** The longest wait that the client chooses. */
+const longestBackOffMs = 15_000;
 const firstWaitMs = 500;
 /**
- * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after `retries` repetitions. Waits for
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after all repetitions. Waits for
  * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
  */
-async function withRetries(retries, attempt, signal) {
+async function withRetries({ most, onRetry }, attempt, signal) {
     for (let made = 0;; made++) {
-        const last = made >= retries;
+        const last = made >= most;
         const answered = await attempt().catch((error) => {
             // No answer: repeat, unless the caller aborted.
             if (last || signal?.aborted)
                 throw error;
+            onRetry?.({ error });
             return undefined;
         });
         if (answered !== undefined && (last || !isTemporary(answered.response.status)))
             return answered;
         const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
-        if (answered !== undefined && wait !== undefined && wait > maxWaitMs)
+        if (answered !== undefined && wait !== undefined && wait > longestRetryAfterMs)
             return answered;
+        if (answered !== undefined)
+            onRetry?.(answered);
         await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
     }
 }
 function backOffMs(made) {
-    return Math.random() * Math.min(maxWaitMs, firstWaitMs * 2 ** made);
+    return Math.random() * Math.min(longestBackOffMs, firstWaitMs * 2 ** made);
 }
 function isTemporary(status) {
     return status === 429 || status >= 500;
@@ -34614,7 +34927,8 @@ function createMethods(table, options) {
             return { response, text };
         };
         // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
-        const answered = await (0,client_retries/* withRetries */.L)(route.upload ? 0 : retries, attempt, signal);
+        const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : (0,client_answers/* readError */.lS)(failed.response, failed.text ?? ''));
+        const answered = await (0,client_retries/* withRetries */.L)({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
         const { response, text = '' } = answered;
         // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
         const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
@@ -35318,7 +35632,7 @@ class NoTokenError extends Error {
 /** Time limit for a token and for an answer, in milliseconds. */
 const answerTimeout = 30_000;
 /** With growing pauses, they take about half a minute. */
-const retries = 6;
+const usualRetries = 6;
 /**
  * Exchanges tokens of a CI for keys. The first key is asked for when it is needed, and the next ones at half of the life
  * of the one before, until `end`. A failure of that is tried again when the next key is needed.
@@ -35328,8 +35642,8 @@ function createKeyExchange(options) {
     let pending;
     let timer;
     let isOver = false;
-    const renew = () => {
-        pending ??= exchange(options)
+    const renew = (signal) => {
+        pending ??= exchange(options, signal)
             .then((key) => {
             options.onKey?.(key);
             current = key;
@@ -35348,7 +35662,7 @@ function createKeyExchange(options) {
             if (current !== undefined && performance.now() - current.since < (current.lifeMs * 2) / 3)
                 return current.apiKey;
             const alive = current;
-            return unlessAborted(renew(), signal).then(({ apiKey }) => apiKey, (error) => {
+            return unlessAborted(renew(signal), signal).then(({ apiKey }) => apiKey, (error) => {
                 // Some CIs give a job one token: its key serves until it expires.
                 if (signal?.aborted !== true && alive !== undefined && isAlive(alive))
                     return alive.apiKey;
@@ -35371,7 +35685,7 @@ async function endKey(options) {
     if (!response.ok && response.status !== 401)
         throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
 }
-async function exchange({ address, projectId, requestToken, fetch: send = fetch }) {
+async function exchange({ address, projectId, requestToken, retries = usualRetries, onRetry, fetch: send = fetch }, signal) {
     const withoutToken = new AbortController();
     let since = 0;
     const attempt = async () => {
@@ -35390,7 +35704,12 @@ async function exchange({ address, projectId, requestToken, fetch: send = fetch 
         });
         return { response, text: await response.text() };
     };
-    const { response, text = '' } = await (0,_client_retries_js__WEBPACK_IMPORTED_MODULE_1__/* .withRetries */ .L)(retries, attempt, withoutToken.signal);
+    const repetitions = {
+        most: signal === undefined ? Math.min(retries, usualRetries) : retries,
+        onRetry: (failed) => onRetry?.('error' in failed ? failed.error : (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(failed.response, failed.text ?? '')),
+    };
+    const over = signal === undefined ? withoutToken.signal : AbortSignal.any([withoutToken.signal, signal]);
+    const { response, text = '' } = await (0,_client_retries_js__WEBPACK_IMPORTED_MODULE_1__/* .withRetries */ .L)(repetitions, attempt, over);
     if (!response.ok)
         throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
     const { api_key: apiKey, expires_at: expiresAt } = Object((0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readJson */ .Vh)(text, response));

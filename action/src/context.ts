@@ -1,24 +1,54 @@
 import { readFileSync } from 'node:fs'
+import { debug, isDebug } from '@actions/core'
 import { createClient } from '@fairlead/server/client'
+import type { Attempts } from './api/attempts.ts'
 import { createKeys } from './api/key.ts'
 import type { Environment } from './event.ts'
 import { createGitHubReporter, type GitHubReporter } from './github/reporter.ts'
 import { createProxiedFetch, withTimeout } from './http.ts'
 import type { Access, Inputs } from './inputs/inputs.ts'
+import { oneLine, withCommands } from './log.ts'
 
 /** Time limit for an answer in milliseconds. It does not apply to the log. */
 const answerTimeout = 30_000
-/** Maximum number of retries of a request. With growing pauses, they take about half a minute. */
-const retries = 6
 
-/** Creates the clients of the server: one for requests, and one without time limit and retries for following the log. */
-export function createClients(access: Access, env: Environment) {
+/**
+ * Creates the clients of the server: one for requests, which are repeated until their signals abort, and one without time limit and
+ * retries for following the log.
+ */
+export function createClients(access: Access, env: Environment, attempts: Attempts) {
   const proxied = createProxiedFetch(env)
-  const apiKey = access.apiKey || createKeys(access, env, proxied).key
+  const repetitions = { retries: Number.POSITIVE_INFINITY, onRetry: attempts.failed }
+  const apiKey = access.apiKey || createKeys(access, env, { fetch: proxied, ...repetitions }).key
   const options = { baseUrl: `${access.apiUrl}/v1`, apiKey }
+  const limited = withTimeout(answerTimeout, proxied)
+  const watched: typeof fetch = async (input, init) => {
+    const response = await limited(input, init)
+    if (isDebug()) {
+      const { method = 'GET' } = init ?? {}
+      withCommands(() => debug(oneLine(`${method} ${String(input)}: status ${response.status}`)))
+    }
+    if (response.status < 500 && response.status !== 429) attempts.answered()
+    return response
+  }
   return {
-    api: createClient({ ...options, retries, fetch: withTimeout(answerTimeout, proxied) }),
+    api: createClient({ ...options, ...repetitions, fetch: watched }),
     logs: createClient({ ...options, retries: 0, fetch: proxied }),
+  }
+}
+
+/**
+ * True when a server answers at the address, which may have a path that a proxy has put it below.
+ */
+export async function isServer({ apiUrl }: Pick<Access, 'apiUrl'>, env: Environment): Promise<boolean> {
+  try {
+    const answer = await withTimeout(answerTimeout, createProxiedFetch(env))(`${apiUrl}/healthz`, {
+      redirect: 'manual',
+    })
+    const { status } = Object(await answer.json()) as { readonly status?: unknown }
+    return answer.ok && status === 'alive'
+  } catch {
+    return false
   }
 }
 

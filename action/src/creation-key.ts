@@ -1,13 +1,19 @@
 import { createHash } from 'node:crypto'
+import type { BodyInput } from '@fairlead/server/client'
 import type { Environment } from './event.ts'
 
 /**
  * Returns the Idempotency-Key of this step's deployment: the same whenever the step of one attempt is executed again, so
- * that it deploys once; a different one for each attempt, step, project and app. `undefined` outside of a workflow.
+ * that it deploys once; a different one for each attempt, step and project, and for all that is sent, which differs between the jobs
+ * of a matrix. `undefined` outside of a workflow.
  */
-export function creationKey(env: Environment, projectId: string, name: string): string | undefined {
+export function creationKey(
+  env: Environment,
+  projectId: string,
+  body: BodyInput<'deployments.create'>,
+): string | undefined {
   const variables = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION']
   if (!env['GITHUB_RUN_ID']) return undefined
-  const parts = [...variables.map((variable) => env[variable] ?? ''), projectId, name]
+  const parts = [...variables.map((variable) => env[variable] ?? ''), projectId, body]
   return `action-${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`
 }

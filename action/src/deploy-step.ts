@@ -1,14 +1,17 @@
-import { saveState, setFailed, setOutput, warning } from '@actions/core'
+import { saveState, setOutput, warning } from '@actions/core'
+import type { Client } from '@fairlead/server/client'
+import { AddressError, isGone } from './api/answers.ts'
+import { createAttempts } from './api/attempts.ts'
 import { type BuildLog, createBuildLog, readLogTail } from './api/build-log.ts'
 import { deploy } from './api/deploy.ts'
 import type { Deployment, Outcome } from './api/outcome.ts'
-import { createClients, dashboardLink, gitHubReporter } from './context.ts'
+import { createClients, dashboardLink, gitHubReporter, isServer } from './context.ts'
 import { creationKey } from './creation-key.ts'
 import type { Environment } from './event.ts'
 import type { DeploymentState } from './github/deployments.ts'
 import type { GitHubReporter } from './github/reporter.ts'
 import type { Inputs } from './inputs/inputs.ts'
-import { createOpenGroup, elapsed, logGroup, logLine, oneLine } from './log.ts'
+import { createOpenGroup, elapsed, fail, logGroup, logLine, withCommands } from './log.ts'
 import { createProgress, maskVariables } from './progress.ts'
 import { type Report, reportOf } from './report/report.ts'
 import { stepsOf } from './report/steps.ts'
@@ -25,9 +28,16 @@ export async function deployStep(
 ): Promise<void> {
   const start = performance.now()
   const took = () => elapsed(performance.now() - start)
-  const clients = createClients(inputs, env)
-  const github = gitHubReporter(inputs, env, pullRequest, warning)
   const group = createOpenGroup('Build log')
+  const over = AbortSignal.any([signal, AbortSignal.timeout(inputs.timeoutSeconds * 1000)])
+  const attempts = createAttempts((line) => {
+    group.close()
+    logLine(`${line} · ${took()}`)
+  }, over)
+  const clients = createClients(inputs, env, attempts)
+  const github = gitHubReporter(inputs, env, pullRequest, (message) =>
+    withCommands(() => warning(message, { title: 'Fairlead' })),
+  )
 
   logLine(`Deploying ${inputs.name}: ${sourceOf(inputs)}, by ${inputs.apiUrl}`)
   if (inputs.commit !== '') setOutput('commit', inputs.commit)
@@ -37,14 +47,15 @@ export async function deployStep(
   let buildLog: BuildLog | undefined
   let acceptedMs: number | undefined
   const progress = createProgress(inputs, group, took)
-  const outcome = await deploy({
+  const ended = await deploy({
     client: clients.api,
     projectId: inputs.projectId,
     body: bodyOf(inputs),
-    idempotencyKey: creationKey(env, inputs.projectId, inputs.name),
+    idempotencyKey: creationKey(env, inputs.projectId, bodyOf(inputs)),
     wait: inputs.wait,
-    timeout: inputs.timeoutSeconds * 1000,
     signal,
+    over,
+    attempts,
     progress: {
       ...progress,
       created(deployment) {
@@ -58,7 +69,9 @@ export async function deployStep(
     },
   })
   group.close()
+  attempts.end()
   saveState(states.ended, 'true')
+  const outcome = await withAddress(ended, inputs, env)
   const deployment = 'deployment' in outcome ? outcome.deployment : undefined
   if (deployment === undefined) maskVariables(inputs)
 
@@ -66,7 +79,8 @@ export async function deployStep(
     ? ((await readLogTail(clients.logs, paramsOf(inputs, outcome.deployment))) ?? buildLog?.tail)
     : undefined
   const link = deployment && dashboardLink(inputs, deployment.id)
-  const report = reportOf(outcome, inputs, tail, link)
+  const serving = outcome.kind === 'failed' ? await releaseThatServes(clients.logs, inputs) : undefined
+  const report = reportOf(outcome, inputs, { tail, link, serving })
   print(report, link)
   setOutput('status', report.status)
   setOutput('failure-code', report.code)
@@ -78,11 +92,31 @@ export async function deployStep(
   await showEnd(github, outcome, report, facts)
 }
 
+/** A 404 below a path of the address may mean that the address is wrong, and not the project. */
+async function withAddress(outcome: Outcome, inputs: Inputs, env: Environment): Promise<Outcome> {
+  if (outcome.kind !== 'refused' || !isGone(outcome.error) || new URL(inputs.apiUrl).pathname === '/') return outcome
+  return (await isServer(inputs, env)) ? outcome : { kind: 'refused', error: new AddressError() }
+}
+
+/** Returns the deployment of the app that runs, as far as the newest deployments of the project tell. */
+async function releaseThatServes(
+  client: Client,
+  { projectId, name }: Inputs,
+): Promise<Pick<Deployment, 'id' | 'url'> | undefined> {
+  const request = { params: { project_id: projectId }, query: { limit: 100 }, signal: AbortSignal.timeout(5_000) }
+  const answer: { readonly deployments?: unknown } = Object(await client.deployments.list(request).catch(() => null))
+  const listed: readonly Partial<Deployment & { name: string }>[] = Array.isArray(answer.deployments)
+    ? answer.deployments.map(Object)
+    : []
+  const found = listed.find((each) => each.name === name && each.status === 'running')
+  return typeof found?.id === 'string' && typeof found.url === 'string' ? { id: found.id, url: found.url } : undefined
+}
+
 /** Shows the deployment as started at GitHub. */
 async function showStart(github: GitHubReporter | undefined, environment: string): Promise<void> {
   const id = await github?.started()
   if (id === undefined) return
-  saveState(states.gitHubDeployment, id)
+  withCommands(() => saveState(states.gitHubDeployment, id))
   logLine(`GitHub shows the deployment in ${environment}`)
 }
 
@@ -94,12 +128,13 @@ async function showEnd(
   facts: SummaryFacts,
 ): Promise<void> {
   const { output: _, ...withoutOutput } = report
-  await github?.ended({
+  const end = {
     state: gitHubState(outcome),
     description: report.messages[0] ?? '',
     url: facts.deployment?.url,
-    markdown: summaryOf(withoutOutput, facts),
-  })
+  }
+  const shown = await github?.ended({ ...end, markdown: summaryOf(withoutOutput, facts) })
+  if (shown === false) saveState(states.gitHubEnd, JSON.stringify(end))
 }
 
 function paramsOf({ projectId }: Inputs, { id }: Pick<Deployment, 'id'>) {
@@ -124,11 +159,11 @@ function hasRelevantLog(
 }
 
 function print(report: Report, link: string | undefined): void {
-  if (report.output !== undefined) logGroup('The end of the log', report.output)
   for (const message of report.messages) {
     if (report.ok) logLine(message)
-    else setFailed(oneLine(message))
+    else fail(message)
   }
+  if (report.output !== undefined) logGroup('The end of the log', report.output)
   if (link !== undefined) logLine(`See ${link}`)
 }
 

@@ -31,6 +31,8 @@ export interface WorkflowEvent {
   readonly skip?: string
   /** Set for the commit of a merge queue, which is not merged yet. */
   readonly mergeGroup?: true
+  /** Told as a warning: the author of the workflow may expect something else of this event. */
+  readonly caution?: string
   /** Set when the job may ask GitHub for tokens about itself: it has the permission `id-token: write`. */
   readonly mayAskForTokens?: true
 }
@@ -61,6 +63,17 @@ const rules: Readonly<Record<string, (run: Run) => Code>> = {
     ...optional('branch', branchOfRef(text(payload, 'merge_group', 'head_ref'))),
     ...optional('commit', hash(text(payload, 'merge_group', 'head_sha'))),
     mergeGroup: true,
+    caution:
+      'A merge group is not merged yet, and this run deploys it. Give it a `name` of its own, or it replaces the app that pushes deploy.',
+  }),
+  issue_comment: (run) => ({
+    ...ofRef(run),
+    ...(at(run.payload, 'issue', 'pull_request') === undefined
+      ? {}
+      : {
+          caution:
+            "A comment runs on the default branch: this run deploys that, and not the pull request. For the pull request's code, use `pull_request`.",
+        }),
   }),
 }
 

@@ -1,6 +1,6 @@
 import { ApiError } from '@fairlead/server/client'
 import { NoTokenError } from '@fairlead/server/exchange'
-import { foreignStatus, isTransient, KeyError } from './api/answers.ts'
+import { AddressError, foreignStatus, isTransient, KeyError } from './api/answers.ts'
 import type { InputName } from './inputs/inputs.ts'
 
 /** Field of the request → input that it comes from. */
@@ -19,6 +19,7 @@ const inputOf: Readonly<Record<string, InputName>> = {
 /** Explains why the server did not create a deployment, with one message per problem that names the input to check. */
 export function explain(error: unknown, apiUrl: string): readonly string[] {
   if (error instanceof KeyError) return explainNoKey(error, apiUrl)
+  if (error instanceof AddressError) return [explainPath(apiUrl)]
   if (!(error instanceof ApiError)) return [explainNoAnswer(error, apiUrl)]
   const foreign = foreignStatus(error)
   if (foreign !== undefined) return [explainForeign(foreign, apiUrl)]
@@ -51,7 +52,7 @@ function explainNoKey({ cause: error, message: command }: KeyError, apiUrl: stri
   if (!refused) return explain(error, apiUrl)
   if (error.code === 'not_found') {
     if (new URL(apiUrl).pathname !== '/') {
-      return [`\`api-url\`: ${apiUrl} is not the address of a Fairlead server. Leave out the path behind the host.`]
+      return [explainPath(apiUrl)]
     }
     return [`\`api-key\`: ${apiUrl} is too old to exchange tokens of workflows. Update it, or pass a key.`]
   }
@@ -66,6 +67,9 @@ function explainNoKey({ cause: error, message: command }: KeyError, apiUrl: stri
       'Or pass an `api-key`.',
   ]
 }
+
+const explainPath = (apiUrl: string): string =>
+  `\`api-url\`: ${apiUrl} is not the address of a Fairlead server. Leave out the path behind the host.`
 
 function explainInvalid(error: ApiError): readonly string[] {
   const problems = error.details.errors ?? []
@@ -97,6 +101,7 @@ function explainNoAnswer(error: unknown, apiUrl: string): string {
 /** Returns a code for the reason why a request failed: one of the API's, `no_key` or `no_answer`. */
 export function codeOf(error: unknown): string {
   if (error instanceof KeyError) return 'no_key'
+  if (error instanceof AddressError) return 'no_answer'
   return error instanceof ApiError && foreignStatus(error) === undefined ? error.code : 'no_answer'
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { endGroup, info, startGroup } from '@actions/core'
+import { ExitCode, endGroup, error, info, startGroup } from '@actions/core'
 
 /** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
 export function logLine(text: string): void {
@@ -11,32 +11,57 @@ export function oneLine(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ').replaceAll('##[', '## [')
 }
 
-/** Prints untrusted lines unchanged, with the runner's workflow commands disabled meanwhile. */
-export function logRaw(lines: readonly string[]): void {
-  const token = randomUUID()
-  info(`::stop-commands::${token}`)
-  info(lines.join('\n'))
-  info(`::${token}::`)
+/** Fails the step with a message, which the run shows as an annotation. */
+export function fail(message: string): void {
+  process.exitCode = ExitCode.Failure
+  error(oneLine(message), { title: 'Fairlead' })
 }
 
-/** Prints untrusted lines in a group that can be folded. */
+/** The token that lets the runner heed commands again; undefined while it does. */
+let stopped: string | undefined
+
+function stopCommands(): void {
+  stopped = randomUUID()
+  info(`::stop-commands::${stopped}`)
+}
+
+function resumeCommands(): void {
+  if (stopped !== undefined) info(`::${stopped}::`)
+  stopped = undefined
+}
+
+/** Does work that writes commands of the runner, also while a group of untrusted lines is open. */
+export function withCommands(work: () => void): void {
+  const wasStopped = stopped !== undefined
+  resumeCommands()
+  work()
+  if (wasStopped) stopCommands()
+}
+
+/** Prints untrusted lines in a group that can be folded, unchanged: until its end, the runner heeds no commands. */
 export function logGroup(title: string, lines: readonly string[]): void {
-  startGroup(title)
-  logRaw(lines)
-  endGroup()
+  const group = createOpenGroup(title)
+  group.print(lines)
+  group.close()
 }
 
-/** Creates a group that starts with its first lines and ends when `close` is called. */
+/** Creates a group of untrusted lines that starts with its first ones and ends when `close` is called. */
 export function createOpenGroup(title: string) {
   let open = false
   return {
     print(lines: readonly string[]): void {
-      if (!open) startGroup(title)
+      if (!open) {
+        startGroup(title)
+        stopCommands()
+      }
       open = true
-      logRaw(lines)
+      info(lines.join('\n'))
     },
     close(): void {
-      if (open) endGroup()
+      if (open) {
+        resumeCommands()
+        endGroup()
+      }
       open = false
     },
   }

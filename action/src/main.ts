@@ -1,4 +1,4 @@
-import { getInput, getState, notice, saveState, setFailed, setOutput, setSecret, warning } from '@actions/core'
+import { getInput, getState, notice, saveState, setOutput, setSecret, warning } from '@actions/core'
 import { cleanUp } from './clean-up.ts'
 import { readPayload } from './context.ts'
 import { creationKey } from './creation-key.ts'
@@ -7,8 +7,10 @@ import { dryRun } from './dry-run.ts'
 import { type Environment, readEvent } from './event.ts'
 import { isExposedInTransit } from './http.ts'
 import { type Inputs, readInputs } from './inputs/inputs.ts'
-import { logGroup, logLine, oneLine } from './log.ts'
+import { fail, logGroup, logLine, oneLine } from './log.ts'
 import { removeStep } from './remove-step.ts'
+import { shortSummary, writeSummary } from './report/summary.ts'
+import { bodyOf } from './request-body.ts'
 import { reasonToSkip } from './skip.ts'
 import { states } from './states.ts'
 
@@ -22,14 +24,20 @@ async function main(env: Environment): Promise<void> {
   setOutput('skipped', skip !== undefined)
   // Replaced once there is a deployment: the last value of an output counts.
   setOutput('status', skip === undefined ? 'failed' : 'skipped')
-  if (skip !== undefined) return notice(oneLine(skip))
+  const summaryFile = env['GITHUB_STEP_SUMMARY']
+  if (skip !== undefined) {
+    notice(oneLine(skip), { title: 'Fairlead' })
+    return await writeSummary(shortSummary('Nothing to deploy', [skip]), summaryFile)
+  }
 
   const read = readInputs(getInput, event)
   if ('problems' in read) {
     setOutput('failure-code', 'invalid_input')
-    for (const { input, message } of read.problems) setFailed(`\`${input}\`: ${oneLine(message)}`)
-    return
+    const messages = read.problems.map(({ input, message }) => `\`${input}\`: ${message}`)
+    for (const message of messages) fail(message)
+    return await writeSummary(shortSummary('Not deployed', messages), summaryFile)
   }
+  if (event.caution !== undefined) warning(event.caution, { title: 'Fairlead' })
   await run(read.inputs, env, event.pullRequest)
 }
 
@@ -39,14 +47,15 @@ async function run(
   pullRequest: { readonly number: number; readonly closed: boolean } | undefined,
 ): Promise<void> {
   if (isExposedInTransit(inputs.apiUrl)) {
-    warning(`\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`)
+    const message = `\`api-url\`: ${inputs.apiUrl} is plain HTTP: the key can be read in transit. Use https://.`
+    warning(message, { title: 'Fairlead' })
   }
   const removes = pullRequest?.closed === true
   if (inputs.dryRun) {
     setOutput('skipped', true)
     setOutput('status', 'skipped')
     if (removes) return logLine(`Dry run: the app ${inputs.name} would be removed.`)
-    return logGroup('Dry run: this would be sent', dryRun(inputs, creationKey(env, inputs.projectId, inputs.name)))
+    return logGroup('Dry run: this would be sent', dryRun(inputs, creationKey(env, inputs.projectId, bodyOf(inputs))))
   }
   const cancelled = new AbortController()
   const cancel = () => cancelled.abort()
@@ -69,5 +78,5 @@ try {
   }
 } catch (error) {
   // A defect of the action or a problem with the runner's files, such as an output that cannot be written.
-  setFailed(`The action failed unexpectedly: ${String(error)}`)
+  fail(`The action failed unexpectedly: ${String(error)}`)
 }

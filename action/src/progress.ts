@@ -1,10 +1,9 @@
 import { saveState, setOutput, setSecret } from '@actions/core'
 import type { Progress } from './api/deploy.ts'
 import type { Deployment } from './api/outcome.ts'
-import { reasonOf } from './explain.ts'
 import { secretsIn } from './inputs/env-vars.ts'
 import type { Inputs } from './inputs/inputs.ts'
-import { logLine } from './log.ts'
+import { logLine, withCommands } from './log.ts'
 import { states } from './states.ts'
 
 /** The inputs that progress and masks are made of. */
@@ -32,7 +31,8 @@ export function createProgress(
       logLine(`${created.status} · ${took()}`)
     },
     changed(seen) {
-      if (seen.commit && seen.commit !== known?.commit) setOutput('commit', seen.commit)
+      const { commit } = seen
+      if (commit && commit !== known?.commit) withCommands(() => setOutput('commit', commit))
       if (seen.status !== known?.status) {
         group.close()
         setOutput('status', seen.status)
@@ -40,11 +40,6 @@ export function createProgress(
       }
       known = seen
     },
-    unreachable(error) {
-      group.close()
-      logLine(`The deployment's state cannot be read (${reasonOf(error)}); trying again · ${took()}`)
-    },
-    reachable: () => logLine(`The server answers again · ${took()}`),
   }
 }
 

@@ -14,6 +14,11 @@ export class KeyError extends Error {
   override readonly name = 'KeyError'
 }
 
+/** The address is not one of a server: nothing answers below its path as Fairlead does. */
+export class AddressError extends Error {
+  override readonly name = 'AddressError'
+}
+
 /** True when the same request may succeed later: no answer, a server error, or too many requests. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof KeyError) return isTransient(error.cause)

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BodyInput, Client } from '@fairlead/server/client'
+import { ApiError, type BodyInput, type Client } from '@fairlead/server/client'
 import { isGone, isTransient } from './answers.ts'
+import type { Attempts } from './attempts.ts'
 import type { BuildLog } from './build-log.ts'
 import { cancelRemote, creationGrace, delayed } from './cancel.ts'
 import { type Deployment, type Outcome, outcomeOf, requireDeployment } from './outcome.ts'
@@ -10,9 +11,6 @@ export interface Progress {
   created(deployment: Deployment): void
   /** Called when the status or the commit has changed. */
   changed(deployment: Deployment): void
-  /** Called when the server does not answer. The request is retried. */
-  unreachable(error: unknown): void
-  reachable(): void
 }
 
 export interface DeployOptions {
@@ -22,20 +20,21 @@ export interface DeployOptions {
   readonly idempotencyKey: string | undefined
   /** True to wait until the deployment runs. */
   readonly wait: boolean
-  /** For everything together, in milliseconds. */
-  readonly timeout: number
   /** Aborted when the run is cancelled. */
   readonly signal: AbortSignal
+  /** Aborted then, too, and when the time for everything is over. */
+  readonly over: AbortSignal
   readonly progress: Progress
+  /** Those of the client. */
+  readonly attempts: Pick<Attempts, 'lastError' | 'maySend'>
   /** Opens the build log of a deployment that is waited for. */
   readonly openLog: (deployment: Deployment) => BuildLog
 }
 
 /** Creates a deployment and waits until it runs. Never rejects: failures are outcomes, too. */
 export async function deploy(options: DeployOptions): Promise<Outcome> {
-  const { client, progress } = options
+  const { client, progress, attempts, over } = options
   const params = { project_id: options.projectId }
-  const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeout)])
   using creation = delayed(over, creationGrace)
   let deployment: Deployment
   try {
@@ -48,26 +47,24 @@ export async function deploy(options: DeployOptions): Promise<Outcome> {
       }),
     )
   } catch (error) {
-    if (options.signal.aborted) return { kind: 'cancelled' }
-    return creation.signal.aborted ? { kind: 'timeout' } : { kind: 'refused', error }
+    if (!over.aborted || (error instanceof ApiError && !isTransient(error))) return { kind: 'refused', error }
+    const kind = options.signal.aborted ? 'cancelled' : 'timeout'
+    return { kind, error: attempts.lastError, maySend: attempts.maySend }
   }
   progress.created(deployment)
-  return options.wait || over.aborted ? await follow(deployment, over, options) : { kind: 'accepted', deployment }
+  return options.wait || over.aborted ? await follow(deployment, options) : { kind: 'accepted', deployment }
 }
 
 /** Follows the log and polls the deployment until it has an outcome or `over` aborts. */
-async function follow(created: Deployment, over: AbortSignal, options: DeployOptions): Promise<Outcome> {
-  const { client, progress } = options
+async function follow(created: Deployment, options: DeployOptions): Promise<Outcome> {
+  const { client, progress, over } = options
   const params = { project_id: options.projectId, id: created.id }
   const log = options.openLog(created)
   let deployment = created
-  let lastError: unknown
   for (let polls = 0; !over.aborted; polls++) {
     if (await log.follow(over)) polls = 0
     try {
       const seen = requireDeployment(await client.deployments.get({ params, signal: over }))
-      if (lastError !== undefined) progress.reachable()
-      lastError = undefined
       if (seen.status !== deployment.status || seen.commit !== deployment.commit) progress.changed(seen)
       deployment = seen
       const outcome = outcomeOf(seen, options.body.commit)
@@ -75,14 +72,11 @@ async function follow(created: Deployment, over: AbortSignal, options: DeployOpt
       if (outcome !== undefined) return outcome
     } catch (error) {
       if (over.aborted) break
-      if (isGone(error)) return { kind: 'deleted', deployment }
-      if (!isTransient(error)) return { kind: 'lost', deployment, error }
-      if (lastError === undefined) progress.unreachable(error)
-      lastError = error
+      return isGone(error) ? { kind: 'deleted', deployment } : { kind: 'lost', deployment, error }
     }
     await sleep(pollDelay(polls), undefined, { signal: over }).catch(() => undefined)
   }
-  return abandon(deployment, lastError, options)
+  return abandon(deployment, options)
 }
 
 /** Cancels a deployment of the wrong commit if it is still building. */
@@ -93,14 +87,15 @@ async function cancelBuild(deployment: Deployment, options: DeployOptions): Prom
 }
 
 /** Cancels a deployment that has not ended within the run. */
-async function abandon(deployment: Deployment, lastError: unknown, options: DeployOptions): Promise<Outcome> {
+async function abandon(deployment: Deployment, options: DeployOptions): Promise<Outcome> {
+  const { lastError } = options.attempts
   const kind = options.signal.aborted ? 'cancelled' : 'timeout'
   const last = await cancelRemote(options.client, { project_id: options.projectId, id: deployment.id })
-  if (!('seen' in last)) return { kind, deployment, error: lastError ?? last.error }
+  if (!('seen' in last)) return { kind, deployment, error: lastError ?? last.error, maySend: true }
   options.progress.changed(last.seen)
   const outcome = last.seen.status === 'canceled' ? undefined : outcomeOf(last.seen, options.body.commit)
   // The deployment may have ended just before the request to cancel it; then that outcome counts.
-  return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen }
+  return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen, maySend: true }
 }
 
 /** Returns the delay after the poll with this number, counted from 0, in milliseconds: from 1 s to 15 s. */

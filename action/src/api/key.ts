@@ -1,7 +1,14 @@
 import { getIDToken, getState, saveState, setSecret } from '@actions/core'
-import { createKeyExchange, endKey, type KeyExchange, type ShortLivedKey } from '@fairlead/server/exchange'
+import {
+  createKeyExchange,
+  type ExchangeOptions,
+  endKey,
+  type KeyExchange,
+  type ShortLivedKey,
+} from '@fairlead/server/exchange'
 import type { Environment } from '../event.ts'
 import type { Access } from '../inputs/inputs.ts'
+import { withCommands } from '../log.ts'
 import { states } from '../states.ts'
 import { KeyError } from './answers.ts'
 
@@ -9,16 +16,22 @@ import { KeyError } from './answers.ts'
  * Exchanges GitHub's tokens for keys of the project. Each key is masked, and known to the post step before it is used. Its
  * method rejects with `KeyError`.
  */
-export function createKeys({ apiUrl, projectId }: Access, env: Environment, send: typeof fetch): KeyExchange {
+export function createKeys(
+  { apiUrl, projectId }: Access,
+  env: Environment,
+  requests: Pick<ExchangeOptions, 'fetch' | 'retries' | 'onRetry'>,
+): KeyExchange {
   const exchange = createKeyExchange({
     address: apiUrl,
     projectId,
     requestToken: (audience) => getIDToken(audience),
-    fetch: send,
+    ...requests,
     onKey({ apiKey }) {
-      setSecret(apiKey)
       saved.push(apiKey)
-      saveState(states.keys, JSON.stringify(saved.slice(-mostAlive)))
+      withCommands(() => {
+        setSecret(apiKey)
+        saveState(states.keys, JSON.stringify(saved.slice(-mostAlive)))
+      })
     },
   })
   return {

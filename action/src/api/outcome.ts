@@ -19,6 +19,8 @@ export type Outcome =
       readonly deployment?: Deployment
       /** The error of the last request, if that failed. */
       readonly error?: unknown
+      /** False when no request to create the deployment has reached the server. */
+      readonly maySend: boolean
     }
   /** The deployment could not be created. */
   | { readonly kind: 'refused'; readonly error: unknown }

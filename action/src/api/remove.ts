@@ -26,7 +26,7 @@ export async function removeApp(options: {
         await client.deployments.delete(call)
         removed++
       } catch (error) {
-        if (!isGone(error) && round === maximumRounds) throw error
+        if (!isGone(error) && round >= maximumRounds) throw error
       }
     }
   }

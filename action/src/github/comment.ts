@@ -8,7 +8,7 @@ export function markerOf(projectId: string, name: string): string {
   return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`
 }
 
-/** Updates the comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
+/** Updates the own comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
 export async function writeComment(
   { octokit, name }: Repository,
   options: {
@@ -35,8 +35,22 @@ async function findComment(
   let pages = 0
   for await (const { data } of octokit.paginate.iterator(octokit.rest.issues.listComments, asked)) {
     // At the start only: a reply that quotes the comment contains the marker further down.
-    const found = data.find(({ body }) => body?.startsWith(marker))
+    const marked = data.filter(({ body }) => body?.startsWith(marker))
+    const found = await firstOwn(octokit, marked)
     if (found !== undefined || ++pages === maximumPages) return found?.id
   }
   return undefined
+}
+
+/** Returns the first comment that the owner of the token has written: anybody can begin a comment with the marker. */
+async function firstOwn<Comment extends { readonly node_id: string }>(
+  octokit: Repository['octokit'],
+  comments: readonly Comment[],
+): Promise<Comment | undefined> {
+  if (comments.length === 0) return undefined
+  const { nodes } = await octokit.graphql<{ nodes: readonly ({ viewerDidAuthor?: boolean } | null)[] }>(
+    'query ($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment { viewerDidAuthor } } }',
+    { ids: comments.map(({ node_id }) => node_id) },
+  )
+  return comments.find((_, at) => nodes[at]?.viewerDidAuthor === true)
 }

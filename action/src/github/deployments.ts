@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { GitHubError, type Repository } from './octokit.ts'
 
 export interface NewDeployment {
@@ -40,20 +41,54 @@ export async function createDeployment({ octokit, name }: Repository, deployment
 /** GitHub's limit for a description, in characters. */
 const maximumDescription = 140
 
+/** The pauses between attempts to set a status, in milliseconds: without its last one, a deployment is in progress for ever. */
+const pausesMs = [1_000, 2_000, 4_000]
+
 export async function setStatus(
   { octokit, name, runUrl }: Repository,
   id: number,
   status: DeploymentStatus,
 ): Promise<void> {
-  await octokit.rest.repos.createDeploymentStatus({
-    ...name,
-    deployment_id: id,
-    state: status.state,
-    description: status.description.slice(0, maximumDescription),
-    log_url: runUrl,
-    ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
-  })
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await octokit.rest.repos.createDeploymentStatus({
+        ...name,
+        deployment_id: id,
+        state: status.state,
+        description: status.description.slice(0, maximumDescription),
+        log_url: runUrl,
+        ...(status.environmentUrl === undefined ? {} : { environment_url: status.environmentUrl }),
+      })
+      return
+    } catch (error) {
+      const pauseMs = pausesMs[attempt]
+      if (pauseMs === undefined || !(error instanceof GitHubError && error.isTemporary)) throw error
+      await sleep(pauseMs)
+    }
+  }
 }
+
+/** The most deployments of an app that are looked at, newest first. */
+const mostUnfinished = 10
+
+/** Marks deployments of an app as inactive that are still in progress, as those of runs that did not wait for the end are. */
+export async function endUnfinished(
+  repository: Repository,
+  app: Pick<NewDeployment, 'environment' | 'marker'>,
+): Promise<void> {
+  const { octokit, name } = repository
+  const { data } = await octokit.rest.repos.listDeployments({ ...name, environment: app.environment, per_page: 100 })
+  for (const { id } of data.filter(isOf(app)).slice(0, mostUnfinished)) {
+    const { data: last } = await octokit.rest.repos.listDeploymentStatuses({ ...name, deployment_id: id, per_page: 1 })
+    if (last[0]?.state !== 'in_progress') continue
+    await setStatus(repository, id, { state: 'inactive', description: 'A newer run deploys the app.' })
+  }
+}
+
+const isOf =
+  ({ marker }: Pick<NewDeployment, 'marker'>) =>
+  ({ payload }: { readonly payload: unknown }): boolean =>
+    (Object(payload) as { fairlead?: unknown }).fairlead === marker
 
 /** The maximum number of pages, of a hundred deployments each, that are marked. */
 const maximumPages = 30
@@ -67,9 +102,7 @@ export async function retireDeployments(
   const asked = { ...name, environment: app.environment, per_page: 100 }
   let pages = 0
   for await (const { data } of octokit.paginate.iterator(octokit.rest.repos.listDeployments, asked)) {
-    for (const { id, payload } of data) {
-      const { fairlead } = Object(payload) as { fairlead?: unknown }
-      if (fairlead !== app.marker) continue
+    for (const { id } of data.filter(isOf(app))) {
       await setStatus(repository, id, { state: 'inactive', description: 'The app was removed.' })
     }
     if (++pages === maximumPages) return

@@ -13,6 +13,13 @@ export interface Repository {
 /** A missing answer or one other than 2xx. `message` tells the reader what to do. */
 export class GitHubError extends Error {
   override readonly name = 'GitHubError'
+  /** True when the same request may succeed soon. */
+  readonly isTemporary: boolean
+
+  constructor(message: string, isTemporary = false) {
+    super(message)
+    this.isTemporary = isTemporary
+  }
 }
 
 /** Time limit for an answer in milliseconds. Short, because reporting to GitHub must not delay a finished deployment. */
@@ -37,11 +44,16 @@ export async function openRepository(token: string): Promise<Repository> {
     if (Number(status) >= 300) throw new GitHubError(`GitHub answered with status ${status}.`)
   })
   octokit.hook.error('request', (error) => {
-    throw error instanceof GitHubError ? error : new GitHubError(explainRefusal(error))
+    throw error instanceof GitHubError ? error : new GitHubError(explainRefusal(error), isTemporary(error))
   })
   const { owner, repo } = context.repo
   const runUrl = `${context.serverUrl}/${owner}/${repo}/actions/runs/${context.runId}`
   return { octokit, name: { owner, repo }, runUrl }
+}
+
+function isTemporary(error: unknown): boolean {
+  const { status, response } = Object(error) as { readonly status?: number; readonly response?: unknown }
+  return response === undefined || (status !== undefined && status >= 500)
 }
 
 /** Explains the error of a request: an answer in Octokit's form, or none. */

@@ -3,6 +3,7 @@ import {
   createDeployment,
   type DeploymentState,
   type DeploymentStatus,
+  endUnfinished,
   retireDeployments,
   setStatus,
 } from './deployments.ts'
@@ -30,18 +31,20 @@ export interface GitHubReporterOptions {
   readonly warn: (message: string) => void
 }
 
+/** The end of a deployment, as the main step passes it to the post step. */
+export interface GitHubEnd {
+  readonly state: DeploymentState
+  /** One line. */
+  readonly description: string
+  readonly url: string | undefined
+}
+
 /** Shows a deployment at GitHub. Its methods never reject, because a deployment does not depend on them. */
 export interface GitHubReporter {
   /** Resolves to the id of the deployment at GitHub, if one was created. */
   started(): Promise<number | undefined>
-  ended(end: {
-    readonly state: DeploymentState
-    /** One line. */
-    readonly description: string
-    readonly url: string | undefined
-    /** For the comment. */
-    readonly markdown: string
-  }): Promise<void>
+  /** Resolves to false when GitHub still shows the deployment as in progress. */
+  ended(end: GitHubEnd & { /** For the comment. */ readonly markdown: string }): Promise<boolean>
   /** Reports that the app was removed. */
   removed(): Promise<void>
 }
@@ -69,19 +72,20 @@ export function createGitHubReporter({ token, app, warn }: GitHubReporterOptions
       if (environment === '') return undefined
       await attempt(`show the deployment to ${environment}`, async () => {
         const repository = await open()
+        await endUnfinished(repository, { environment, marker })
         deployment = await createDeployment(repository, { ...app, marker })
         await setStatus(repository, deployment, { state: 'in_progress', description: 'Deploying to Fairlead' })
       })
       return deployment
     },
 
-    async ended({ state, description, url, markdown }) {
+    async ended({ markdown, ...end }) {
       const id = deployment
-      if (id !== undefined) {
-        const status: DeploymentStatus = { state, description, ...(url ? { environmentUrl: url } : {}) }
-        await attempt(`show the deployment to ${environment}`, async () => setStatus(await open(), id, status))
-      }
+      const shown =
+        id === undefined ||
+        (await attempt(`show the deployment to ${environment}`, async () => setStatus(await open(), id, statusOf(end))))
       await comment(markdown, true)
+      return shown
     },
 
     async removed() {
@@ -95,24 +99,33 @@ export function createGitHubReporter({ token, app, warn }: GitHubReporterOptions
   }
 }
 
-/** Reports that the run was cancelled; for the post step. Never rejects. */
-export async function markAborted(token: string, id: number): Promise<void> {
-  const status: DeploymentStatus = { state: 'error', description: 'The run was cancelled.' }
+/** Reports an end that the main step could not report; for the post step. Never rejects. */
+export async function reportEnd(token: string, id: number, end: GitHubEnd): Promise<void> {
   await openRepository(token)
-    .then((repository) => setStatus(repository, id, status))
+    .then((repository) => setStatus(repository, id, statusOf(end)))
     .catch(() => undefined)
 }
 
-/** Returns a function that runs a task and turns its failure into a warning, the same one only once. */
-function createAttempt(warn: (message: string) => void): (action: string, task: () => Promise<void>) => Promise<void> {
+const statusOf = ({ state, description, url }: GitHubEnd): DeploymentStatus => ({
+  state,
+  description,
+  ...(url ? { environmentUrl: url } : {}),
+})
+
+/** Returns a function that runs a task and turns its failure into a warning, the same one only once. It resolves to false then. */
+function createAttempt(
+  warn: (message: string) => void,
+): (action: string, task: () => Promise<void>) => Promise<boolean> {
   const reported = new Set<string>()
   return async (action, task) => {
     try {
       await task()
+      return true
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       if (!reported.has(message)) warn(`The action cannot ${action}: ${message}`)
       reported.add(message)
+      return false
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { Outcome } from '../api/outcome.ts'
+import type { Deployment, Outcome } from '../api/outcome.ts'
 import { codeOf, explain, reasonOf } from '../explain.ts'
 import type { Inputs } from '../inputs/inputs.ts'
 
@@ -17,18 +17,18 @@ export interface Report {
 
 type Known = Pick<Inputs, 'apiUrl' | 'name' | 'timeoutSeconds' | 'commit'>
 
-/**
- * Describes an outcome.
- *
- * @param tail the end of the log, if it could be read
- * @param link the address of the deployment in the dashboard, if there is one
- */
-export function reportOf(
-  outcome: Outcome,
-  inputs: Known,
-  tail: readonly string[] | undefined,
-  link: string | undefined,
-): Report {
+/** Facts beside the outcome. */
+export interface Surroundings {
+  /** The end of the log. */
+  readonly tail: readonly string[] | undefined
+  /** The address of the deployment in the dashboard. */
+  readonly link: string | undefined
+  /** The release that serves the app after a deployment has failed. */
+  readonly serving: Pick<Deployment, 'id' | 'url'> | undefined
+}
+
+/** Describes an outcome. */
+export function reportOf(outcome: Outcome, inputs: Known, { tail, link, serving }: Surroundings): Report {
   const deployment = 'deployment' in outcome ? outcome.deployment : undefined
   const { id = '', url = '' } = deployment ?? {}
   const failed = (...messages: readonly string[]): Report => {
@@ -49,9 +49,12 @@ export function reportOf(
         ],
       }
     case 'failed':
-      return failedReport(outcome, tail)
+      return failedReport(outcome, { tail, serving })
     case 'superseded':
-      return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run.`)
+      return failed(
+        `A newer deployment of ${inputs.name} took over from ${id}, which does not run. ` +
+          'If another job deploys it at the same time, such as one of a matrix, give each app a `name` of its own.',
+      )
     case 'deleted':
       return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' }
     case 'mismatch':
@@ -62,13 +65,13 @@ export function reportOf(
     case 'timeout':
       return failed(
         deployment === undefined
-          ? `\`api-url\`: ${inputs.apiUrl} did not answer in time. The server may have accepted the deployment nevertheless.`
+          ? notCreated(outcome, inputs)
           : `${id} does not run after ${inputs.timeoutSeconds} s. ${remoteEnd(outcome)} To wait longer, raise the input \`timeout\`.`,
       )
     case 'cancelled':
       return failed(
         deployment === undefined
-          ? 'The run was cancelled while the deployment was being created. If the server accepted it, it continues there.'
+          ? `The run was cancelled while the deployment was being created.${outcome.maySend ? ' If the server accepted it, it continues there.' : ''}`
           : `The run was cancelled. ${remoteEnd(outcome)}`,
       )
     case 'refused':
@@ -81,6 +84,16 @@ export function reportOf(
   }
 }
 
+/** Describes why there is no deployment at the end of the time limit. */
+function notCreated({ error, maySend }: Extract<Outcome, { kind: 'timeout' | 'cancelled' }>, inputs: Known): string {
+  const [why] = error === undefined ? [] : explain(error, inputs.apiUrl)
+  return [
+    why ?? `\`api-url\`: ${inputs.apiUrl} did not answer.`,
+    `It was tried for ${inputs.timeoutSeconds} s, the input \`timeout\`.`,
+    ...(maySend ? ['The server may have accepted the deployment nevertheless.'] : []),
+  ].join(' ')
+}
+
 /** Describes the state at the server of a deployment that is no longer waited for. */
 function remoteEnd({ deployment, error }: Extract<Outcome, { kind: 'timeout' | 'cancelled' }>): string {
   if (deployment?.status === 'canceled') return `The deployment ${deployment.id} was cancelled at the server.`
@@ -91,18 +104,19 @@ function remoteEnd({ deployment, error }: Extract<Outcome, { kind: 'timeout' | '
 
 function failedReport(
   { deployment, failure }: Extract<Outcome, { kind: 'failed' }>,
-  tail: readonly string[] | undefined,
+  { tail, serving }: Pick<Surroundings, 'tail' | 'serving'>,
 ): Report {
+  const further = serving === undefined ? [] : [`The release ${serving.id} of before still serves ${serving.url}.`]
   const { id, status } = deployment
   const code = failureCode({ kind: 'failed', deployment, failure })
   if (!failure) {
-    const messages = [`${id} ended as ${status}. The server gives no reason.`]
+    const messages = [`${id} ended as ${status}. The server gives no reason.`, ...further]
     return { ok: false, status, code, messages, ...withOutput(tail) }
   }
   // The first line is the error. Further lines are the end of the output, which is in the log, too.
-  const [first = '', ...further] = failure.message.trimEnd().split(/\r\n|\r|\n/)
-  const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`]
-  return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : further) }
+  const [first = '', ...output] = failure.message.trimEnd().split(/\r\n|\r|\n/)
+  const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`, ...further]
+  return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : output) }
 }
 
 /** Returns the code of a failure for conditions in workflows. It contains nothing that a shell could take for a command. */

@@ -43,13 +43,22 @@ export function summaryOf(report: Report, facts: SummaryFacts): string {
   return text
 }
 
+/** Returns the job summary of a run without a deployment. Untrusted text is escaped. */
+export function shortSummary(heading: string, messages: readonly string[]): string {
+  summary.emptyBuffer().addHeading(escapeLine(heading), 3)
+  for (const message of messages) summary.addRaw(`\n${escapeLine(message)}\n`)
+  const text = summary.stringify()
+  summary.emptyBuffer()
+  return text
+}
+
 /** Writes the job summary if the runner supports it. A failure to write it is only a warning. */
 export async function writeSummary(markdown: string, path: string | undefined): Promise<void> {
   if (!path) return
   try {
     await summary.addRaw(markdown, true).write()
   } catch (error) {
-    warning(`The job summary could not be written: ${String(error)}`)
+    warning(`The job summary could not be written: ${String(error)}`, { title: 'Fairlead' })
   }
 }
 

@@ -1,5 +1,5 @@
 import { readError, readJson } from './client-answers.ts'
-import { type Answered, withRetries } from './client-retries.ts'
+import { type Answered, type Retries, withRetries } from './client-retries.ts'
 import type { Route } from './routes.ts'
 
 export interface ClientOptions {
@@ -9,6 +9,8 @@ export interface ClientOptions {
   readonly apiKey?: string | ((signal: AbortSignal | undefined) => Promise<string>)
   /** The number of repetitions when there is no answer, or a status of 429 or 5xx. Defaults to 3. */
   readonly retries?: number
+  /** Called before each repetition with the error that the method would reject with. When it throws, there is none. */
+  readonly onRetry?: (error: unknown) => void
   /** Replaces the platform's `fetch`, for tests and instrumentation. */
   readonly fetch?: typeof fetch
 }
@@ -56,7 +58,9 @@ export function createMethods(
       return { response, text }
     }
     // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
-    const answered = await withRetries(route.upload ? 0 : retries, attempt, signal)
+    const onRetry: Retries['onRetry'] = (failed) =>
+      options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''))
+    const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal)
     const { response, text = '' } = answered
     // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
     const deleted = route.method === 'DELETE' && uncertain && response.status === 404

@@ -1,5 +1,5 @@
 import { foreignAnswer, readError, readJson } from './client-answers.ts'
-import { type Answered, withRetries } from './client-retries.ts'
+import { type Answered, type Retries, withRetries } from './client-retries.ts'
 
 /** A key that lives for some minutes and may deploy to one project. */
 export interface ShortLivedKey {
@@ -21,6 +21,10 @@ export interface ExchangeOptions {
   readonly requestToken: (audience: string) => Promise<string>
   /** Called with every key before it is used. */
   readonly onKey?: (key: ShortLivedKey) => void
+  /** The repetitions while the caller waits for a key, when there is no answer, or a status of 429 or 5xx. Defaults to 6. */
+  readonly retries?: number
+  /** Called before each repetition with the error. When it throws, there is none. */
+  readonly onRetry?: (error: unknown) => void
   readonly fetch?: typeof fetch
 }
 
@@ -38,7 +42,7 @@ export interface KeyExchange {
 /** Time limit for a token and for an answer, in milliseconds. */
 const answerTimeout = 30_000
 /** With growing pauses, they take about half a minute. */
-const retries = 6
+const usualRetries = 6
 
 /**
  * Exchanges tokens of a CI for keys. The first key is asked for when it is needed, and the next ones at half of the life
@@ -50,8 +54,8 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
   let timer: NodeJS.Timeout | undefined
   let isOver = false
 
-  const renew = (): Promise<Key> => {
-    pending ??= exchange(options)
+  const renew = (signal?: AbortSignal): Promise<Key> => {
+    pending ??= exchange(options, signal)
       .then((key) => {
         options.onKey?.(key)
         current = key
@@ -69,7 +73,7 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
     async key(signal) {
       if (current !== undefined && performance.now() - current.since < (current.lifeMs * 2) / 3) return current.apiKey
       const alive = current
-      return unlessAborted(renew(), signal).then(
+      return unlessAborted(renew(signal), signal).then(
         ({ apiKey }) => apiKey,
         (error: unknown) => {
           // Some CIs give a job one token: its key serves until it expires.
@@ -106,7 +110,10 @@ interface Key extends ShortLivedKey {
   readonly lifeMs: number
 }
 
-async function exchange({ address, projectId, requestToken, fetch: send = fetch }: ExchangeOptions): Promise<Key> {
+async function exchange(
+  { address, projectId, requestToken, retries = usualRetries, onRetry, fetch: send = fetch }: ExchangeOptions,
+  signal: AbortSignal | undefined,
+): Promise<Key> {
   const withoutToken = new AbortController()
   let since = 0
   const attempt = async (): Promise<Answered> => {
@@ -125,7 +132,12 @@ async function exchange({ address, projectId, requestToken, fetch: send = fetch 
     })
     return { response, text: await response.text() }
   }
-  const { response, text = '' } = await withRetries(retries, attempt, withoutToken.signal)
+  const repetitions: Retries = {
+    most: signal === undefined ? Math.min(retries, usualRetries) : retries,
+    onRetry: (failed) => onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? '')),
+  }
+  const over = signal === undefined ? withoutToken.signal : AbortSignal.any([withoutToken.signal, signal])
+  const { response, text = '' } = await withRetries(repetitions, attempt, over)
   if (!response.ok) throw readError(response, text)
   const { api_key: apiKey, expires_at: expiresAt } = Object(readJson(text, response)) as Record<string, unknown>
   if (typeof apiKey !== 'string' || typeof expiresAt !== 'string') throw foreignAnswer(response)

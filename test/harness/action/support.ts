@@ -54,6 +54,8 @@ export async function scriptedServer(script: Script) {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk
+    // The address of a server that a proxy has put below a path.
+    if (request.url === '/fairlead/healthz') return give(response, { status: 200, body: { status: 'alive' } })
     requests.push({ method: request.method, path: request.url, headers: request.headers, body })
     give(response, answerTo(kindOf(request)))
   })

@@ -40,7 +40,7 @@ test('a build that fails fails the run with the end of its log, and the end of t
   const run = { inputs: { name: 'broken', 'api-key': '' }, env: at.issuer.workflow() }
   const result = await at.deploy('main', commit, run)
   expect(result).toMatchObject({ code: 1, outputs: { status: 'failed', commit } })
-  expect(result.stdout).toMatch(/^::error::dep_\w+ failed in the stage build/m)
+  expect(result.stdout).toMatch(/^::error title=Fairlead::dep_\w+ failed in the stage build/m)
   expect(result.stdout).toMatch(/::group::The end of the log[\s\S]*broken on purpose/)
   expect(result.summary).toMatch(/<pre>[\s\S]*broken on purpose/)
 
@@ -83,7 +83,9 @@ test('a key that may only read, an unknown project and a wrong variable are name
     expect(code).toBe(1)
     return stdout
   }
-  expect(await attempt({ 'api-key': readOnly })).toMatch(/^::error::`api-key`: /m)
-  expect(await attempt({ 'project-id': 'proj_01k7d2x3y4z5a6b7c8d9e0f1g2' })).toMatch(/^::error::`project-id`: /m)
-  expect(await attempt({ 'env-vars': 'PORT=1' })).toMatch(/^::error::`env-vars`: PORT /m)
+  expect(await attempt({ 'api-key': readOnly })).toMatch(/^::error title=Fairlead::`api-key`: /m)
+  expect(await attempt({ 'project-id': 'proj_01k7d2x3y4z5a6b7c8d9e0f1g2' })).toMatch(
+    /^::error title=Fairlead::`project-id`: /m,
+  )
+  expect(await attempt({ 'env-vars': 'PORT=1' })).toMatch(/^::error title=Fairlead::`env-vars`: PORT /m)
 })

@@ -123,7 +123,13 @@ const rows: readonly Row[] = [
     recorded('merge_group'),
     `refs/heads/${queue}`,
     '2ffea6db159f6b6c47a24e778fb9ef40cf6b1c7d',
-    { gitUrl: octo, branch: queue, commit: '2ffea6db159f6b6c47a24e778fb9ef40cf6b1c7d', mergeGroup: true },
+    {
+      gitUrl: octo,
+      branch: queue,
+      commit: '2ffea6db159f6b6c47a24e778fb9ef40cf6b1c7d',
+      mergeGroup: true,
+      caution: expect.stringContaining('not merged yet'),
+    },
   ],
   [
     'a workflow after another one',

@@ -25,7 +25,7 @@ const looksLike = (more: object): Answer => {
 
 const notFairlead = (stdout: string) => {
   expect(stdout).not.toContain('The action failed unexpectedly')
-  expect(stdout).toMatch(/^::error::`api-url`: what answers at .* is not Fairlead/m)
+  expect(stdout).toMatch(/^::error title=Fairlead::`api-url`: what answers at .* is not Fairlead/m)
 }
 
 describe.concurrent('an answer of the wrong shape is reported as such', () => {
@@ -64,7 +64,7 @@ describe.concurrent('an event that does not say whose code it is about', () => {
     const { code, stdout, requests } = await run({ create: created, polls: seen('running') }, { env, payload })
     expect([code, requests]).toEqual([1, []])
     expect(stdout).toContain(
-      '::error::`allow-unsafe-fork-code`: is false, and the code comes from an unknown repository',
+      '::error title=Fairlead::`allow-unsafe-fork-code`: is false, and the code comes from an unknown repository',
     )
   })
 })

@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net'
 
 interface Comment {
   readonly id: number
+  readonly node_id: string
+  readonly isOfOthers: boolean
   body: string
 }
 
@@ -27,8 +29,16 @@ export type Override = (
  * Starts a fake of the part of GitHub's REST API that the action uses (docs.github.com/rest): deployments with statuses,
  * comments in pages with `Link` headers, 401 without the token, 422 for bodies that GitHub refuses.
  */
-export async function gitHubApi(options: { comments?: readonly string[]; override?: Override } = {}) {
-  const comments: Comment[] = (options.comments ?? []).map((body, at) => ({ id: at + 1, body }))
+export async function gitHubApi(
+  options: {
+    comments?: readonly (string | { readonly body: string; readonly isOfOthers: true })[]
+    override?: Override
+  } = {},
+) {
+  const comments: Comment[] = (options.comments ?? []).map((given, at) => {
+    const { body, isOfOthers } = typeof given === 'string' ? { body: given, isOfOthers: false } : given
+    return { id: at + 1, node_id: `IC_${at + 1}`, body, isOfOthers }
+  })
   const deployments: Deployment[] = []
   const requests: string[] = []
 
@@ -43,6 +53,11 @@ export async function gitHubApi(options: { comments?: readonly string[]; overrid
     const target = `${request.method} ${path}`
     requests.push(target)
     if (request.headers.authorization !== `token ${TOKEN}`) return give(response, 401, { message: 'Bad credentials' })
+    if (url.pathname === '/api/graphql') {
+      const { ids } = JSON.parse(text).variables as { readonly ids: readonly string[] }
+      const nodes = ids.map((id) => ({ viewerDidAuthor: !comments.find(({ node_id }) => node_id === id)?.isOfOthers }))
+      return give(response, 200, { data: { nodes } })
+    }
     if (!url.pathname.startsWith(prefix)) return give(response, 404, { message: 'Not Found' })
     const override = options.override?.(request.method ?? '', path)
     if (override !== undefined) return give(response, override.status, { message: 'Refused' }, override.headers)
@@ -54,6 +69,10 @@ export async function gitHubApi(options: { comments?: readonly string[]; overrid
         url,
         deployments.filter((deployment) => deployment.environment === environment).toReversed(),
       )
+    }
+    const [, asked] = /^GET \/deployments\/(\d+)\/statuses$/.exec(target) ?? []
+    if (asked !== undefined) {
+      return page(response, url, deployments.find(({ id }) => id === Number(asked))?.statuses.toReversed() ?? [])
     }
     for (const [pattern, answer] of routes) {
       const match = pattern.exec(target)
@@ -110,7 +129,8 @@ function createRoutes(comments: Comment[], deployments: Deployment[]): readonly 
     [
       /^POST \/issues\/12\/comments$/,
       (body) => {
-        const made = { id: comments.length + 1, body: String(body['body']) }
+        const id = comments.length + 1
+        const made = { id, node_id: `IC_${id}`, body: String(body['body']), isOfOthers: false }
         comments.push(made)
         return [201, made]
       },

@@ -36,7 +36,7 @@ async function run(api: Api, { inputs, env, ...rest }: Partial<ActionRun> = {}, 
   })
 }
 
-const warnings = (stdout: string) => [...stdout.matchAll(/^::warning::(.*)$/gm)].map(([, text]) => text)
+const warnings = (stdout: string) => [...stdout.matchAll(/^::warning title=Fairlead::(.*)$/gm)].map(([, text]) => text)
 
 describe.concurrent('a deployment at GitHub', () => {
   test('is made for an environment and gets the states and the address', async ({ expect }) => {
@@ -80,6 +80,36 @@ describe.concurrent('a deployment at GitHub', () => {
     })
   })
 
+  test('of a step that does not wait is inactive from the next one on', async ({ expect }) => {
+    await using api = await gitHubApi()
+    const inputs = { environment: 'preview', wait: 'false' }
+    await run(api, { inputs })
+    expect(api.deployments[0]?.statuses.at(-1)).toMatchObject({ state: 'in_progress' })
+    await run(api, { inputs })
+    const states = api.deployments.map(({ statuses }) => statuses.at(-1)?.['state'])
+    expect(states).toEqual(['inactive', 'in_progress'])
+  })
+
+  test('ends although GitHub fails for a moment, or, by the post step, for longer', async ({ expect }) => {
+    let failures = 0
+    const override: Override = (method, path) =>
+      method === 'POST' && path.endsWith('/statuses') && failures-- > 0 ? { status: 502 } : undefined
+    await using api = await gitHubApi({ override })
+    failures = 2
+    await run(api, { inputs: { environment: 'preview' } })
+    expect(api.deployments[0]?.statuses.map(({ state }) => state)).toEqual(['in_progress', 'success'])
+    const beginning = await run(api, {
+      inputs: { environment: 'preview' },
+      onLine: (line) => {
+        if (line.startsWith('GitHub')) failures = 100
+      },
+    })
+    expect(api.deployments[1]?.statuses.map(({ state }) => state)).toEqual(['in_progress'])
+    failures = 0
+    await run(api, { inputs: { environment: 'preview' }, env: beginning.state })
+    expect(api.deployments[1]?.statuses.at(-1)).toMatchObject({ state: 'success', environment_url: APP })
+  })
+
   test('is not made without an environment', async ({ expect }) => {
     await using api = await gitHubApi()
     await run(api)
@@ -118,6 +148,15 @@ describe.concurrent('the comment of a pull request', () => {
     expect(api.comments).toHaveLength(3)
     expect(api.comments[2]?.body).toContain(`<a href="${APP}">${APP}</a>`)
     expect(api.comments[2]?.body).toContain(`<th>Commit</th><td>${HEAD}</td>`)
+  })
+
+  test('of somebody else is left alone, however it begins', async ({ expect }) => {
+    const foreign = `${marker}\nmine`
+    await using api = await gitHubApi({ comments: [{ body: foreign, isOfOthers: true }] })
+    await run(api)
+    await run(api)
+    expect(api.comments).toHaveLength(2)
+    expect(api.comments[0]?.body).toBe(foreign)
   })
 
   test('is found behind hundreds of others', async ({ expect }) => {

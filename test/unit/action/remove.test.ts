@@ -77,5 +77,5 @@ test('a removal that is refused fails the run', async () => {
   await using server = await scriptedServer({ create: 'hang', polls: refusal(403, 'forbidden', 'It lacks a scope.') })
   const result = await close(server.url)
   expect(result).toMatchObject({ code: 1, outputs: { status: 'failed' } })
-  expect(result.stdout).toMatch(/^::error::`api-key`: .*It lacks a scope/m)
+  expect(result.stdout).toMatch(/^::error title=Fairlead::`api-key`: .*It lacks a scope/m)
 })

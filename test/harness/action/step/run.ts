@@ -16,7 +16,7 @@ export async function run(script: Script, { inputs = {}, ...rest }: Run = {}) {
 
 /** Returns the messages of the error annotations, decoded as the runner does it. */
 export function errorsIn(stdout: string): readonly string[] {
-  return [...stdout.matchAll(/^::error::(.*)$/gm)].map(([, message = '']) =>
+  return [...stdout.matchAll(/^::error title=Fairlead::(.*)$/gm)].map(([, message = '']) =>
     message.replaceAll('%0A', '\n').replaceAll('%0D', '\r').replaceAll('%25', '%'),
   )
 }

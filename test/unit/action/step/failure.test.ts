@@ -37,9 +37,11 @@ describe.concurrent('a deployment that does not run', () => {
     const result = await run({ create: created, polls: [seen('failed', { ...failure, message })] }, { signal })
     expect(commandsIn(result.stdout)).toEqual([
       `::add-mask::${KEY}`,
+      expect.stringMatching(
+        /^::error title=Fairlead::dep_\w+ failed in the stage build \(build_failed\): first ## \[add-mask]a$/,
+      ),
       '::group::The end of the log',
       '::endgroup::',
-      expect.stringMatching(/^::error::dep_\w+ failed in the stage build \(build_failed\): first ## \[add-mask]a$/),
     ])
     expect(result.summary).toContain('&lt;/pre&gt;&lt;script&gt;')
   })

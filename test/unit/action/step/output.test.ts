@@ -15,7 +15,11 @@ describe.concurrent('secrets', () => {
     const create = refusal(400, 'invalid_request', 'no hunter2hunter2')
     const inputs = { 'env-vars': 'TOKEN=hunter2hunter2' }
     const refused = await run({ create }, { signal, inputs })
-    expect(commandsIn(refused.stdout).map((line) => line.split('::')[1])).toEqual(['add-mask', 'add-mask', 'error'])
+    expect(commandsIn(refused.stdout).map((line) => line.split('::')[1])).toEqual([
+      'add-mask',
+      'add-mask',
+      'error title=Fairlead',
+    ])
     const { stdout } = await run({ create }, { signal, inputs: { 'api-key': 'two words' } })
     expect(stdout.startsWith('::add-mask::two words\n')).toBe(true)
     expect(stdout.match(/two words/g)).toHaveLength(1)

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
 import { errorsIn, run, running } from '../../../harness/action/step/run.ts'
-import { page, refusal, type Script, scriptedServer } from '../../../harness/action/support.ts'
+import { created, KEY, PROJECT, page, refusal, type Script, scriptedServer } from '../../../harness/action/support.ts'
 import { runAction } from '../../../harness/run-action.ts'
 
 describe.concurrent('a creation that is refused', () => {
@@ -8,16 +8,12 @@ describe.concurrent('a creation that is refused', () => {
     ['by the key', refusal(401, 'unauthorized', 'x'), ['`api-key`: ']],
     ['by the key’s permissions', refusal(403, 'forbidden', 'It lacks deployments:write.'), ['`api-key`: ']],
     ['by the project', refusal(404, 'not_found', 'x'), ['`project-id`: ']],
-    ['by the rate limit', refusal(429, 'rate_limit_exceeded', 'x'), ['later']],
-    ['by a failure of the server', refusal(500, 'server_error', 'See its log.'), ['See its log. (request req-1)']],
-    ['by a proxy', page(502), ['`api-url`: ']],
     ['by a redirect', page(301, { location: 'https://example.com/' }), ['`api-url`: ']],
     ['by another server', page(404), ['`api-url`: ']],
     ['by a page that looks like success', page(200), ['`api-url`: ']],
     ['by JSON that is not Fairlead’s', { status: 200, body: { id: 1 } }, ['`api-url`: ']],
     ['by an empty answer', { status: 204, body: '' }, ['`api-url`: ']],
     ['by JSON null', { status: 201, body: null }, ['`api-url`: ']],
-    ['by a broken connection', 'drop', ['`api-url`: ']],
     [
       'by fields',
       refusal(400, 'invalid_request', 'x', {
@@ -40,6 +36,36 @@ describe.concurrent('a creation that is refused', () => {
     expect(result.summary).toContain('Not deployed: shop')
   })
 
+  const repeated: readonly (readonly [string, Script['create'], RegExp])[] = [
+    ['by the rate limit', refusal(429, 'rate_limit_exceeded', 'x'), /used up its requests.* tried for 1 s.*accepted/],
+    ['by a failure of the server', refusal(500, 'server_error', 'See its log.'), /See its log. \(request req-1\).*1 s/],
+    ['by a proxy', page(502), /`api-url`: .* status 502.*1 s/],
+    ['by a broken connection', 'drop', /`api-url`: .*1 s.*accepted/],
+    ['by silence', 'hang', /`api-url`: .* did not answer.*1 s.*accepted/],
+  ]
+
+  test.for(repeated)('%s is tried until the time limit, which is told with it', async ([, create, text], context) => {
+    const { expect, signal } = context
+    const result = await run({ create }, { signal, inputs: { timeout: '1' } })
+    expect(result).toMatchObject({ code: 1, outputs: { status: 'failed', 'failure-code': 'timeout' } })
+    expect(result.errors).toEqual([expect.stringMatching(text)])
+    if (create !== 'hang') expect(result.stdout).toMatch(/^The server does not answer \(.*\); trying again · 0 s$/m)
+  })
+
+  test('below a path of the address names the address, unless a server answers below it', async ({
+    expect,
+    signal,
+  }) => {
+    await using server = await scriptedServer({ create: refusal(404, 'not_found', 'x') })
+    const inputs = { 'api-key': KEY, 'project-id': PROJECT }
+    const asked = async (path: string) => {
+      const { stdout } = await runAction({ inputs: { ...inputs, 'api-url': server.url + path }, signal })
+      return errorsIn(stdout)
+    }
+    expect(await asked('/dashboard')).toEqual([expect.stringContaining('Leave out the path behind the host')])
+    expect(await asked('/fairlead')).toEqual([expect.stringContaining('`project-id`')])
+  })
+
   test('of an unknown shape counts as an answer that is not Fairlead’s', async ({ expect, signal }) => {
     const result = await run({ create: refusal(404, 'not_found', 'x', null) }, { signal })
     expect(result).toMatchObject({ code: 1, stderr: '' })
@@ -53,18 +79,20 @@ describe.concurrent('a creation that is refused', () => {
     expect(result.errors).toEqual([expect.stringMatching('The action failed unexpectedly: .*/nowhere/output')])
   })
 
-  test('by silence ends with the time limit', async ({ expect, signal }) => {
-    const result = await run({ create: 'hang' }, { signal, inputs: { timeout: '1' } })
-    expect(result).toMatchObject({ code: 1, outputs: { status: 'failed' } })
-    expect(result.errors).toEqual([expect.stringMatching(/`api-url`: .* did not answer in time.*accepted/)])
-  })
-
   test('by a port where nothing listens names the address', async ({ expect, signal }) => {
     const server = await scriptedServer(running)
     await server[Symbol.asyncDispose]()
-    const result = await run(running, { signal, inputs: { 'api-url': server.url } })
+    const result = await run(running, { signal, inputs: { 'api-url': server.url, timeout: '1' } })
     expect(result.code).toBe(1)
-    expect(result.errors).toEqual([expect.stringMatching(/`api-url`: .*ECONNREFUSED/)])
+    expect(result.errors).toEqual([expect.stringMatching(/`api-url`: .*ECONNREFUSED.* tried for 1 s/)])
+    expect(result.errors[0]).not.toContain('accepted')
+  })
+
+  test('by a server that is away for a while is no refusal', async ({ expect, signal }) => {
+    const away = Array.from({ length: 12 }, () => refusal(500, 'server_error', 'x'))
+    const result = await run({ ...running, create: [...away, created] }, { signal })
+    expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
+    expect(result.stdout).toContain('The server answers again')
   })
 })
 

@@ -8,7 +8,7 @@ describe.concurrent('a run with nothing to deploy', () => {
     const env = { GITHUB_EVENT_NAME: 'merge_group' }
     const result = await run(running, { signal, env, payload: mergeGroup })
     expect(result).toMatchObject({ code: 0, outputs: { skipped: 'true', status: 'skipped' }, requests: [] })
-    expect(result.stdout).toMatch(/^::notice::A merge group/m)
+    expect(result.stdout).toMatch(/^::notice title=Fairlead::A merge group/m)
   })
 
   test('for a fork’s pull request needs no inputs', async ({ expect, signal }) => {

@@ -140,7 +140,7 @@ describe.concurrent('a deployment that succeeds', () => {
     const trouble = Array<Answer>(7).fill(refusal(500, 'server_error', 'x'))
     const result = await run({ create: created, polls: [...trouble, seen('running')] }, { signal })
     expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
-    expect(result.stdout.match(/cannot be read/g)).toHaveLength(1)
+    expect(result.stdout.match(/does not answer \(status 500\); trying again/g)).toHaveLength(1)
     expect(result.stdout.match(/answers again/g)).toHaveLength(1)
   })
 
@@ -161,8 +161,10 @@ describe.concurrent('a deployment that succeeds', () => {
       await keysOf({ GITHUB_RUN_ATTEMPT: '2' }),
       await keysOf({ GITHUB_ACTION: '__self_2' }),
       await keysOf({}, { name: 'other' }),
+      // Another job of a matrix.
+      await keysOf({}, { branch: 'other', commit: '' }),
     ]
-    expect(new Set([key, ...others]).size).toBe(4)
+    expect(new Set([key, ...others]).size).toBe(5)
   })
 
   test.for([{ GITHUB_STEP_SUMMARY: undefined }, { GITHUB_STEP_SUMMARY: '/nowhere/summary' }])(
