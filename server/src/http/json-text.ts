@@ -1,10 +1,13 @@
 /** The API's own bodies are a few levels deep. The limit stops bodies made to exhaust the stack. */
 const maxDepth = 32
+/** The API's own bodies have hundreds of values. Each takes time to parse and to validate, in which nobody else is answered. */
+const maxValues = 10_000
 
-/** A problem of a JSON text that `JSON.parse` accepts. `path` names the member. */
-export type JsonTextProblem =
-  | { readonly kind: 'duplicate'; readonly path: string }
-  | { readonly kind: 'too deep'; readonly maxDepth: number }
+/** A reason to refuse a JSON text. `field` is the path of the member, or `body`. */
+export interface JsonTextProblem {
+  readonly field: string
+  readonly message: string
+}
 
 interface Level {
   /** The keys of the object so far; `undefined` in an array. */
@@ -15,44 +18,55 @@ interface Level {
   keyNext: boolean
 }
 
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c]
+const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
+
 /**
- * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the
- * other value (RFC 8259 §4), or excessive nesting. `text` must be valid JSON.
+ * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the other value
+ * (RFC 8259 §4), `__proto__`, excessive nesting, or too many values. What it returns for a text that is no JSON says nothing.
  */
 export function jsonTextProblem(text: string): JsonTextProblem | undefined {
   const levels: Level[] = []
+  let values = 1
   for (let at = 0; at < text.length; at++) {
     const level = levels.at(-1)
-    switch (text[at]) {
-      case '"': {
+    switch (text.charCodeAt(at)) {
+      case quote: {
         const end = stringEnd(text, at)
         if (level?.keys !== undefined && level.keyNext) {
-          level.at = JSON.parse(text.slice(at, end + 1)) as string
+          const key = stringIn(text.slice(at, end + 1))
+          if (key === undefined) return undefined
+          level.at = key
           level.keyNext = false
-          if (level.keys.has(level.at)) return { kind: 'duplicate', path: pathOf(levels) }
-          level.keys.add(level.at)
+          if (level.keys.has(key)) return { field: pathOf(levels), message: 'must be given once' }
+          if (key === '__proto__') return { field: 'body', message: 'must not have a member named __proto__' }
+          level.keys.add(key)
         }
         at = end
         break
       }
-      case '{':
+      case openBrace:
         levels.push({ keys: new Set(), at: '', keyNext: true })
+        values++
         break
-      case '[':
+      case openBracket:
         levels.push({ keys: undefined, at: 0, keyNext: false })
+        values++
         break
-      case '}':
-      case ']':
+      case closeBrace:
+      case closeBracket:
         levels.pop()
         break
-      case ',':
+      case comma:
+        values++
         if (level !== undefined) {
           if (level.keys === undefined) level.at = Number(level.at) + 1
           else level.keyNext = true
         }
         break
     }
-    if (levels.length > maxDepth) return { kind: 'too deep', maxDepth }
+    if (levels.length > maxDepth) return { field: 'body', message: `must be nested at most ${maxDepth} levels deep` }
+    if (values > maxValues) return { field: 'body', message: `must have at most ${maxValues} values` }
   }
   return undefined
 }
@@ -63,9 +77,18 @@ function pathOf(levels: readonly Level[]): string {
 
 /** Returns the index of the closing quote of the string that begins at `start`. */
 function stringEnd(text: string, start: number): number {
-  for (let at = start + 1; ; at++) {
-    const character = text[at]
-    if (character === '"' || character === undefined) return at
-    if (character === '\\') at++
+  for (let at = start + 1; at < text.length; at++) {
+    const character = text.charCodeAt(at)
+    if (character === quote) return at
+    if (character === backslash) at++
+  }
+  return text.length
+}
+
+function stringIn(text: string): string | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }

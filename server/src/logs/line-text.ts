@@ -1,4 +1,5 @@
-import { maskRanges, type Range } from './masking.ts'
+import type { Range } from './forms.ts'
+import { maskRanges } from './masking.ts'
 
 /** Longer lines are cut when they are read, in bytes. */
 export const longestLine = 4 * 1024

@@ -19,7 +19,10 @@ describe('a JSON text', () => {
         const inner = `{${member},"other${name.length}${JSON.stringify(name).length}":"{[,\\"\\\\",${member}}`
         const text = `${'[{"a":'.repeat(depth)}${inner}${'}]'.repeat(depth)}`
         expect(() => JSON.parse(text)).not.toThrow()
-        expect(jsonTextProblem(text)).toEqual({ kind: 'duplicate', path: `${'0.a.'.repeat(depth)}${name}` })
+        expect(jsonTextProblem(text)).toEqual({
+          field: `${'0.a.'.repeat(depth)}${name}`,
+          message: 'must be given once',
+        })
       }),
     )
   })
@@ -30,6 +33,30 @@ describe('a JSON text', () => {
 
   it('is too deep from the 33rd level on', () => {
     expect(jsonTextProblem('['.repeat(32) + ']'.repeat(32))).toBeUndefined()
-    expect(jsonTextProblem('['.repeat(33) + ']'.repeat(33))).toEqual({ kind: 'too deep', maxDepth: 32 })
+    expect(jsonTextProblem('['.repeat(33) + ']'.repeat(33))).toEqual({
+      field: 'body',
+      message: 'must be nested at most 32 levels deep',
+    })
+  })
+
+  it('may have 10,000 values, in objects and arrays together', () => {
+    const elements = (count: number) => `{"a":[${'0,'.repeat(count - 1)}0]}`
+    expect(jsonTextProblem(elements(9_998))).toBeUndefined()
+    const tooMany = { field: 'body', message: 'must have at most 10000 values' }
+    expect(jsonTextProblem(elements(10_000))).toEqual(tooMany)
+    const members = `{${Array.from({ length: 90_000 }, (_, at) => `"${at}":0`).join()}}`
+    expect(jsonTextProblem(members)).toEqual(tooMany)
+  })
+
+  it.each(['{"__proto__":1}', '[{"a":{"__pr\\u006fto__":{}}}]'])('with __proto__ is refused: %s', (text) => {
+    expect(jsonTextProblem(text)).toEqual({ field: 'body', message: 'must not have a member named __proto__' })
+  })
+
+  it('may be anything that is no JSON', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(...'{}[]",:\\a1 ') }), (text) => {
+        jsonTextProblem(text)
+      }),
+    )
   })
 })

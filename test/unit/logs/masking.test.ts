@@ -111,6 +111,13 @@ describe('masking', () => {
     expect(maskValues(inLines, [value]).replace(/[*\n=]/g, '').length).toBe(0)
   })
 
+  it('takes variables of any size, and a text that is full of secrets', () => {
+    const value = Array.from({ length: 60_000 }, (_, index) => index.toString(36).padStart(4, '-')).join('')
+    expect(maskValues(value, [value])).toBe('***')
+    const masked = maskValues('secret 1 \\n'.repeat(100_000), ['secret 1'])
+    expect(masked).toBe('*** \\n'.repeat(100_000))
+  })
+
   it('takes a bounded time for values and texts that are made to take long', () => {
     const values = Array.from({ length: 200 }, (_, index) => `${'a'.repeat(5_000)}${index}`)
     const masker = createMasker(values)

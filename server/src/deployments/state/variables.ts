@@ -1,6 +1,6 @@
 import { type FieldProblem, invalidRequest } from '../../contract/errors.ts'
 import type { VariableKind } from '../../contract/resources/variables.ts'
-import { mostVariables } from '../../contract/variable-values.ts'
+import { variablesProblem } from '../../contract/variable-values.ts'
 import { isRepository } from './source/source-of.ts'
 
 export type Variables = Readonly<Record<string, string>>
@@ -43,11 +43,11 @@ export function releaseVariables(ofApp: readonly AppVariable[], given: Variables
   }
 }
 
-/** Throws `invalid_request` when a release has too many variables. */
+/** Throws `invalid_request` when a release has too many variables, or too large ones. */
 export function assertFewVariables(variables: Variables): void {
-  if (Object.keys(variables).length <= mostVariables) return
-  const message = `must be, together with those of the app, at most ${mostVariables} variables`
-  throw invalidRequest({ field: 'env_vars', message })
+  const problem = variablesProblem(variables)
+  if (problem !== null)
+    throw invalidRequest({ field: 'env_vars', message: `must be, together with those of the app, ${problem}` })
 }
 
 /** Returns the variables of a release that its deployment was given by itself; all of them for one of an older version. */
@@ -113,10 +113,9 @@ export function givenToNext(
   if (first !== undefined) throw invalidRequest(first, ...others)
   const kept = Object.entries(latest === undefined ? {} : givenOf(latest)).filter(([name]) => keep.includes(name))
   const all = Object.fromEntries([...kept, ...Object.entries(given)])
-  if (Object.keys(all).length > mostVariables) {
-    const message = `must be, together with env_vars, at most ${mostVariables} variables`
-    throw invalidRequest({ field: 'keep_env_vars', message })
-  }
+  const problem = variablesProblem(all)
+  if (problem !== null)
+    throw invalidRequest({ field: 'keep_env_vars', message: `must be, together with env_vars, ${problem}` })
   return all
 }
 

@@ -25,7 +25,8 @@ export interface UploadFormOptions {
 /** How many bytes may surround the file: boundaries, part headers, text parts, preamble and epilogue. */
 export const formOverheadBytes = 1024 * 1024
 
-const limits = { fieldNameSize: 256, fieldSize: 4096, fields: 100, headerPairs: 100, headerSize: 16 * 1024 }
+/** `parts` also counts parts without a name. */
+const limits = { fieldNameSize: 256, fieldSize: 4096, parts: 100, headerPairs: 100, headerSize: 16 * 1024 }
 
 /**
  * Reads multipart/form-data (RFC 7578) with exactly one file part, under any part name, as it arrives.
@@ -105,7 +106,7 @@ function collectParts(
     if (name !== undefined) refuseName('must be given once')
     name = value
   })
-  parser.on('fieldsLimit', () => refuse(`there are more than ${limits.fields} other parts`))
+  parser.on('partsLimit', () => refuse(`there are more than ${limits.parts} parts`))
   parser.on('error', () => refuse('the multipart body is not well-formed'))
   parser.on('finish', outcome.resolve)
   return { file: () => file, name: () => name, fileBytes: () => taken }

@@ -1,0 +1,158 @@
+/** A text to find, in bytes as Latin-1. */
+export interface Form {
+  readonly text: string
+  /** The number of neighbouring characters that belong to it, too. */
+  readonly before: 0 | 1
+  readonly after: 0 | 1
+}
+
+/** A part of a text in bytes, from the first one to the one after the last. */
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+export interface Finder {
+  /** Returns the parts of a text that forms cover, in order and without overlaps. */
+  all(bytes: Buffer): Range[]
+  /** Returns the length of the longest form that begins with `head`, and continues with the text from `at` on; 0 for none. */
+  continuing(head: Buffer, bytes: Buffer, at: number): number
+}
+
+/** Attackers choose forms, but not which of them share places in the table. */
+const multiplier = Math.floor(Math.random() * 0x7fff_ffff) | 1
+
+/**
+ * Makes a finder, which goes over a text in one pass. An attacker may choose the text and the forms: the work for a byte is the same
+ * whatever they are (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the beginning of a form that the text
+ * read so far ends with; state 0 is the empty one.
+ */
+export function createFinder(given: readonly Form[]): Finder {
+  const known = new Map(given.map((form) => [form.text, form]))
+  const forms = [...known.values()]
+  const most = 1 + forms.reduce((sum, { text }) => sum + text.length, 0)
+  const edges = createEdges(most)
+  const parents = new Int32Array(most)
+  const bytesOf = new Uint8Array(most)
+  const depths = new Uint16Array(most)
+  const isForm = new Uint8Array(most)
+  /** The bytes that a form covers before and after the end of a state; 0 where none ends. */
+  const back = new Uint16Array(most)
+  const after = new Uint8Array(most)
+  let count = 1
+  for (const form of forms) {
+    let state = 0
+    for (const byte of Buffer.from(form.text, 'latin1')) {
+      let next = edges.get(state, byte)
+      if (next === 0) {
+        next = count
+        count += 1
+        edges.set(state, byte, next)
+        parents[next] = state
+        bytesOf[next] = byte
+        depths[next] = (depths[state] ?? 0) + 1
+      }
+      state = next
+    }
+    isForm[state] = 1
+    back[state] = Math.max(back[state] ?? 0, form.text.length + form.before)
+    after[state] = Math.max(after[state] ?? 0, form.after)
+  }
+
+  /** For each state, the longest other one that it ends with. */
+  const shorter = new Int32Array(count)
+  const step = (from: number, byte: number): number => {
+    for (let state = from; ; state = shorter[state] ?? 0) {
+      const next = edges.get(state, byte)
+      if (next !== 0 || state === 0) return next
+    }
+  }
+  for (const state of byDepth(depths.subarray(0, count))) {
+    const parent = parents[state] ?? 0
+    const suffix = parent === 0 ? 0 : step(shorter[parent] ?? 0, bytesOf[state] ?? 0)
+    shorter[state] = suffix
+    back[state] = Math.max(back[state] ?? 0, back[suffix] ?? 0)
+    after[state] = Math.max(after[state] ?? 0, after[suffix] ?? 0)
+  }
+
+  return {
+    all(bytes) {
+      const found: Range[] = []
+      let state = 0
+      for (let at = 0; at < bytes.length; at += 1) {
+        state = step(state, bytes[at] ?? 0)
+        const covered = back[state] ?? 0
+        if (covered === 0) continue
+        const to = Math.min(bytes.length, at + 1 + (after[state] ?? 0))
+        addRange(found, { from: Math.max(0, at + 1 - covered), to })
+      }
+      return found
+    },
+    continuing(head, bytes, at) {
+      let [state, longest] = [0, 0]
+      for (let read = 0; ; read += 1) {
+        const byte = read < head.length ? head[read] : bytes[at + read - head.length]
+        if (byte === undefined) return longest
+        state = edges.get(state, byte)
+        if (state === 0) return longest
+        if (isForm[state] === 1) longest = read + 1
+      }
+    },
+  }
+}
+
+/** Adds a range that ends behind all others, and may begin before some of them. */
+function addRange(ranges: Range[], { from, to }: Range): void {
+  let begin = from
+  for (let last = ranges.at(-1); last !== undefined && last.to >= from; last = ranges.at(-1)) {
+    begin = Math.min(begin, last.from)
+    ranges.pop()
+  }
+  ranges.push({ from: begin, to })
+}
+
+/** Returns all states but 0, the shortest ones first. */
+function byDepth(depths: Uint16Array): Int32Array {
+  const deepest = depths.reduce((most, depth) => Math.max(most, depth), 0)
+  const begins = new Int32Array(deepest + 2)
+  for (const depth of depths.subarray(1)) begins[depth + 1] = (begins[depth + 1] ?? 0) + 1
+  for (let depth = 1; depth < begins.length; depth += 1) begins[depth] = (begins[depth] ?? 0) + (begins[depth - 1] ?? 0)
+  const sorted = new Int32Array(depths.length - 1)
+  for (let state = 1; state < depths.length; state += 1) {
+    const depth = depths[state] ?? 0
+    const at = begins[depth] ?? 0
+    sorted[at] = state
+    begins[depth] = at + 1
+  }
+  return sorted
+}
+
+interface Edges {
+  /** Returns the state that a byte leads to; 0 for none. */
+  get(state: number, byte: number): number
+  set(state: number, byte: number, to: number): void
+}
+
+/** A table of the states that bytes lead to, at most half full: a place is taken by the next free one after its hash. */
+function createEdges(states: number): Edges {
+  const bits = Math.ceil(Math.log2(states * 2)) + 1
+  const mask = 2 ** bits - 1
+  const keys = new Int32Array(2 ** bits)
+  const targets = new Int32Array(2 ** bits)
+  const placeOf = (key: number): number => {
+    let place = Math.imul(key, multiplier) >>> (32 - bits)
+    while (keys[place] !== 0 && keys[place] !== key) place = (place + 1) & mask
+    return place
+  }
+  // A key is never 0, which says that a place is free.
+  const keyOf = (state: number, byte: number): number => state * 256 + byte + 1
+  return {
+    get: (state, byte) => targets[placeOf(keyOf(state, byte))] ?? 0,
+    set(state, byte, to) {
+      const key = keyOf(state, byte)
+      const place = placeOf(key)
+      keys[place] = key
+      targets[place] = to
+    },
+  }
+}
