@@ -73,6 +73,18 @@ describe('the TXT record of an owner', () => {
     expect(await world.codes(name, { ...other, ofAccount: [target] })).toEqual([])
   })
 
+  it.each([
+    `*.apps A ${ours.a}`,
+    '*.apps CNAME panel.fairlead.dev',
+    '*.apps CNAME balancer.fairlead.dev\nbalancer CNAME panel.fairlead.dev',
+    `${target.split('.')[0]}.apps CNAME panel.fairlead.dev\n*.apps A ${ours.a}`,
+  ])('is given by the app that a CNAME record names first, whatever records the operator has: %j', async (records) => {
+    await using world = await checkedWorld({ 'example.com': right })
+    await world.dns.zone('fairlead.dev', `panel A ${ours.a}\n${records}`)
+    expect(await world.codes(name, {})).toEqual([])
+    expect(await world.codes(name, { target: 'evil-y.apps.fairlead.dev' })).toEqual(['cname_elsewhere'])
+  })
+
   it('is nothing when nothing is to be proved', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     expect(await world.check(name)).toMatchObject({ isProven: false, problems: [] })

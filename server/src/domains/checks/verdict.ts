@@ -18,22 +18,22 @@ export const isAliasOfApp = (facts: CheckFacts): boolean =>
   facts.domain.target !== '' && aliasesOf(facts).includes(facts.domain.target)
 
 /**
- * Returns the host name of an app to which a CNAME record leads, and which is none of the account's: its owner has the name, although the
- * addresses are ours.
+ * Returns the host name of an app to which a CNAME record leads, and which is none of the account's: its owner has the name, wherever the
+ * operator's own records lead from there.
  */
 export function otherAppOf(facts: CheckFacts): string | undefined {
   const { domain, own } = facts
   const suffix = domain.target.slice(domain.target.indexOf('.'))
-  if (isAliasOfUs(facts) || suffix.length < 2) return undefined
-  return aliasesOf(facts).find(
-    (name) => name.endsWith(suffix) && name !== own.host && domain.ofAccount?.includes(name) !== true,
-  )
+  if (suffix.length < 2) return undefined
+  const isOfApp = (name: string) => name.endsWith(suffix) && name !== own.host
+  const named = [facts.ipv4, facts.ipv6].flatMap(({ names }) => names.slice(1).find(isOfApp) ?? [])
+  return named.find((name) => name !== domain.target && domain.ofAccount?.includes(name) !== true)
 }
 
 /** Tells if a name leads here because a CNAME record says so: the addresses behind it are this server's to set. */
 export function isAliasOfUs(facts: CheckFacts): boolean {
   const names = aliasesOf(facts)
-  return names.includes(facts.domain.target) || names.includes(facts.own.host)
+  return otherAppOf(facts) === undefined && (names.includes(facts.domain.target) || names.includes(facts.own.host))
 }
 
 /** Tells if the recursive servers lead here, and nowhere else. */
