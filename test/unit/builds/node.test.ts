@@ -1,6 +1,54 @@
 import { describe, expect, test } from 'vitest'
 import { failure, planned, planOf, start } from '../../harness/builds/planned.ts'
 
+describe('an installation', () => {
+  const dev = { devDependencies: { husky: '9', rimraf: '6', typescript: '5', 'patch-package': '8', prisma: '6' } }
+  const locks: Record<string, [files: Record<string, string>, all: string, some: string]> = {
+    npm: [{ 'package-lock.json': '' }, 'npm ci --include=dev', 'npm ci --omit=dev'],
+    pnpm: [
+      { 'pnpm-lock.yaml': '' },
+      'pnpm install --frozen-lockfile --prod=false',
+      'pnpm install --frozen-lockfile --prod=true',
+    ],
+    yarn: [
+      { 'yarn.lock': '# yarn lockfile v1\n' },
+      'yarn install --frozen-lockfile --non-interactive --production=false',
+      'yarn install --frozen-lockfile --non-interactive --production=true',
+    ],
+    bun: [{ 'bun.lock': '' }, 'bun install --frozen-lockfile', 'bun install --frozen-lockfile --production'],
+  }
+  const scripts: [Record<string, string>, boolean][] = [
+    [{ prepare: 'husky install' }, true],
+    [{ prepare: 'husky' }, true],
+    [{ postinstall: 'rimraf tmp' }, true],
+    [{ preinstall: 'npx rimraf tmp' }, true],
+    [{ postinstall: 'npm run clean', clean: 'rimraf tmp' }, true],
+    [{ prepare: 'test -n "$CI" || husky' }, true],
+    [{ install: 'tsc -p .' }, true],
+    [{ postinstall: 'patch-package && prisma generate' }, true],
+    [{ prepare: 'node build.js' }, false],
+    [{ test: 'rimraf tmp' }, false],
+  ]
+  const cases = Object.keys(locks).flatMap((manager) => scripts.map(([given, all]) => [manager, given, all] as const))
+
+  test.each(cases)('by %s has the packages that its own scripts call: %j', (manager, given, all) => {
+    const [files, whole, part] = locks[manager] ?? [{}, '', '']
+    const { build } = planned({ 'package.json': { ...start('node a.js', given), ...dev }, ...files })
+    expect(build[0]).toBe(all ? whole : part)
+  })
+
+  test('of a workspace has those that the scripts at its top call', () => {
+    const { build } = planned({
+      'fairlead.json': { root: 'web' },
+      'package.json': { workspaces: ['web'], scripts: { prepare: 'husky' }, devDependencies: { husky: '9' } },
+      'package-lock.json': '',
+      'web/package.json': start('node a.js'),
+      'web/a.js': '',
+    })
+    expect(build[0]).toContain('npm ci --include=dev')
+  })
+})
+
 describe('a Node app', () => {
   test.each([
     ['locked', { 'package.json': start('node a.js'), 'package-lock.json': '' }, ['npm ci --omit=dev']],

@@ -55,6 +55,20 @@ networks: { back: {} }
 `
 
 describe('a compose file', () => {
+  it('gives numbers as they are written', async () => {
+    const numbers = {
+      GUILD_ID: '1081234567890123456',
+      MODE: '0644',
+      VERSION: '1.10',
+      SMALL: '1e-7',
+      HEX: '0xff',
+      PLUS: '+5',
+    }
+    const lines = Object.entries(numbers).map(([name, value]) => `      ${name}: ${value}`)
+    const { apps } = await planned(`services:\n  web:\n    image: a/b\n    environment:\n${lines.join('\n')}\n`)
+    expect(apps[0]?.variables).toEqual(numbers)
+  })
+
   it('becomes apps, databases and volumes, and says what is not carried over', async () => {
     const plan = await planned(shop, { 'api.env': 'TOKEN=t\nREDIS_HOST=web\n', '.env': 'GREETING=from the file\n' })
     expect(plan.databases).toEqual([{ name: 'db', version: '16' }])

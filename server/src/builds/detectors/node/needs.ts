@@ -22,16 +22,31 @@ export function bringsProgram(name: string, uses: (name: string) => boolean): bo
 }
 
 /** True when the start uses a package that is listed for development alone, as `ts-node` and `tsc` often are. */
-export function needsDevelopmentPackages(
-  { scripts, dependencies, devDependencies }: PackageJson,
-  start: Command | null,
-): boolean {
+export function needsDevelopmentPackages(app: PackageJson, start: Command | null): boolean {
   const words = start?.argv ?? []
-  const line = words[0] === '/bin/sh' ? (words[2] ?? '') : words.join(' ')
+  return usesDevelopmentPackages(app, words[0] === '/bin/sh' ? (words[2] ?? '') : words.join(' '))
+}
+
+function usesDevelopmentPackages({ scripts, dependencies, devDependencies }: PackageJson, line: string): boolean {
   return programsOf(line, scripts)
     .flatMap(packagesOf)
     .some((name) => devDependencies.has(name) && !dependencies.has(name))
 }
+
+/** The scripts that package managers run when they install, without being asked. */
+const lifecycle = [
+  'preinstall',
+  'install',
+  'postinstall',
+  'prepublish',
+  'preprepare',
+  'prepare',
+  'postprepare',
+] as const
+
+/** True when a script that an installation runs uses a package that is listed for development alone, such as `husky`. */
+export const installsWithDevelopmentPackages = (app: PackageJson): boolean =>
+  lifecycle.some((name) => usesDevelopmentPackages(app, app.scripts.get(name) ?? ''))
 
 /** Returns the packages that a program may belong to or loads, such as `tsx` in `node --import tsx`. */
 function packagesOf({ name, args }: Program): readonly string[] {

@@ -9,7 +9,7 @@ import { planBuildScript } from './build-script.ts'
 import { planBunStart } from './bun.ts'
 import { chooseStart } from './choose.ts'
 import { memberFiles, planMembers } from './members.ts'
-import { needsDevelopmentPackages } from './needs.ts'
+import { installsWithDevelopmentPackages, needsDevelopmentPackages } from './needs.ts'
 import { chooseManager } from './package-managers.ts'
 import type { NodeApp } from './start.ts'
 import { versionFiles } from './versions.ts'
@@ -100,9 +100,10 @@ function readNodeApp({ repository, app, settings }: DetectorSource): Result<Node
   if (text === undefined) return unreadable('package.json')
   const parsed = parsePackageJson(text)
   if (!parsed.ok) return failed('invalid_package_json', parsed.message)
-  const { packageManager = readPackageJson(repository)?.packageManager, devDependencies } = parsed.value
+  const top = readPackageJson(repository)
+  const { packageManager = top?.packageManager, devDependencies } = parsed.value
   const installing = chooseManager(repository, settings.root, { packageManager, devDependencies })
-  return { ok: true, value: { package: parsed.value, installing } }
+  return { ok: true, value: { package: parsed.value, top: installing.folder === '.' ? top : undefined, installing } }
 }
 
 /** Cypress tests in browsers, and its package downloads a program of 200 MB for that, which no build and no app needs. */
@@ -110,13 +111,14 @@ const withoutTestPrograms = { CYPRESS_INSTALL_BINARY: '0' }
 
 /** Returns the command that installs, in the folder of the lock file; nothing when there is nothing to install. */
 function planInstall(
-  { package: app, installing }: NodeApp,
+  { package: app, top, installing }: NodeApp,
   start: Command | null,
   { builds }: { readonly builds: boolean },
 ) {
   const { manager, locked, folder } = installing
   if (!locked && !app.installs) return []
-  const dev = builds || needsDevelopmentPackages(app, start)
+  const runsAlone = [app, top].some((each) => each !== undefined && installsWithDevelopmentPackages(each))
+  const dev = builds || runsAlone || needsDevelopmentPackages(app, start)
   const unlocked = locked ? { unlocked: manager.install({ locked: false, dev }) } : {}
   const env = { ...manager.env, ...withoutTestPrograms }
   return [{ command: { argv: manager.install({ locked, dev }), env, ...unlocked }, folder }]

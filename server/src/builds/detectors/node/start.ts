@@ -6,6 +6,8 @@ import type { Installing } from './package-managers.ts'
 
 export interface NodeApp {
   readonly package: PackageJson
+  /** The package.json at the top of the repository, where packages are installed there. */
+  readonly top: PackageJson | undefined
   readonly installing: Installing
 }
 

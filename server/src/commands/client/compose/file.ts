@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { parseDocument } from 'yaml'
+import { parseDocument, visit } from 'yaml'
 import { type ZodError, z } from 'zod'
 import { CommandError } from '../command-error.ts'
 import { readVariables } from '../variables.ts'
@@ -144,6 +144,13 @@ function parseYaml(text: string, path: string): unknown {
     const document = parseDocument(text, { merge: true })
     // A warning is of a tag, such as !reset, which changes another file that is read before.
     for (const problem of [...document.errors, ...document.warnings]) throw problem
+    // As it is written: a number loses digits beyond 2⁵³, and zeros before and behind it.
+    visit(document, {
+      Scalar(_, node) {
+        if (typeof node.value === 'number' || typeof node.value === 'bigint')
+          node.value = node.source ?? String(node.value)
+      },
+    })
     return document.toJS({ maxAliasCount: mostCopies })
   } catch (error) {
     throw new CommandError(`${path} is no YAML that can be read: ${(error as Error).message}`)
