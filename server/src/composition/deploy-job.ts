@@ -30,7 +30,7 @@ import { createSourceFiles } from '../deployments/uploads/files.ts'
 import { imageVolumesOf } from '../deployments/volumes/rows.ts'
 import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
-import { createSlots } from '../platform/slots.ts'
+import { createSlots, type Slots } from '../platform/slots.ts'
 import { applyFile } from '../runs/schedules-of-file.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
@@ -77,8 +77,9 @@ export function composeDeployJob(
   const { apps } = services.apps
   const { store, locks, secrets, releaseOf, mostInstances, background } = core
   const { instances, routes, checkHealth, others, disk, fail } = parts
-  const build = composeBuild(composition, services, core, parts)
-  const promote = { runtimes: services.runtimes, rows: store.rows, locks, disk, build, settings: config.deploys }
+  const slots = createSlots<string>(config.deploys.builds)
+  const build = composeBuild(composition, services, core, { ...parts, slots })
+  const promote = { runtimes: services.runtimes, rows: store.rows, locks, disk, build, slots, settings: config.deploys }
   const deploy = createDeploy({
     apps,
     store,
@@ -107,11 +108,11 @@ function composeBuild(
   { config, state, secrets: secretBox }: Composition,
   { logs }: DeploymentServices,
   { store }: DeploymentCore,
-  { disk, lastLines }: DeployJobParts,
+  { disk, lastLines, slots }: DeployJobParts & { readonly slots: Slots<string> },
 ): BuildStep {
   return createBuildStep({
     logs,
-    slots: createSlots(config.deploys.builds),
+    slots,
     jobs: store.jobs,
     lastLines,
     disk,

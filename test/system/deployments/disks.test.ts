@@ -72,18 +72,21 @@ it('volumes.update deletes a volume that no release names any more, and no other
   await expect.poll(() => readdir(folder).catch(() => null)).toBe(null)
 })
 
-it('a deployment from another one finds its files by the path that the build had, also when the other one is gone', async () => {
+it('a deployment from another one finds its files by the path that the build had, also when the other one is gone, and takes no more of the disk', async () => {
   await using source = await repository({
     'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
-    'build.js': `const { writeFileSync } = require('node:fs')
+    'build.js': `const { openSync, ftruncateSync, writeFileSync } = require('node:fs')
+ftruncateSync(openSync('holes.img', 'w'), 8e12)
 writeFileSync('made.txt', String(Math.random()))
 writeFileSync('path.txt', process.cwd())`,
-    'server.js': `const { readFileSync } = require('node:fs')
-const made = readFileSync(readFileSync('path.txt', 'utf8') + '/made.txt', 'utf8')
+    'server.js': `const { readFileSync, statSync } = require('node:fs')
+const { size, blocks } = statSync('holes.img')
+const made = [readFileSync(readFileSync('path.txt', 'utf8') + '/made.txt', 'utf8'), size, blocks].join(' ')
 require('node:http').createServer((request, response) => response.end(made)).listen(process.env.PORT)`,
   })
   const tested = await given.deploy('staging', source.url)
   const made = await (await fetch(tested.url)).text()
+  expect(made).toMatch(/ 8000000000000 0$/)
   const params = { project_id: given.projectId }
   const body = { name: 'production', from_deployment_id: tested.id }
   const { id } = await given.client.deployments.create({ params, body })

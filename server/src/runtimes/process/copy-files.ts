@@ -12,11 +12,12 @@ export interface OwnedFolder {
 }
 
 /**
- * Copies all that is in a folder into an empty one. No file is shared afterwards. The reader has the rights of the owner
+ * Copies all that is in a folder into an empty one, with the holes of its files, so that a copy takes no more of the disk than the
+ * original. No file is shared afterwards. The reader has the rights of the owner
  * alone, and `tar` follows no link: an app that exchanges a folder for a link meanwhile gains nothing by it.
  */
 export async function copyFiles(from: OwnedFolder, to: OwnedFolder, signal: AbortSignal): Promise<void> {
-  const reader = startTar(['--create', '--file=-', '.'], from, signal)
+  const reader = startTar(['--create', '--sparse', '--file=-', '.'], from, signal)
   const writer = startTar(['--extract', '--file=-', '--preserve-permissions'], to, signal)
   if (reader.stdout === null || writer.stdin === null) throw new Error('tar has no pipes')
   const [read, written] = [ended(reader), ended(writer)]

@@ -1,5 +1,6 @@
 import type { BuildPlan } from '../../../builds/build-plan.ts'
 import { isOfImage } from '../../../builds/image-plan.ts'
+import type { Slots } from '../../../platform/slots.ts'
 import { type Release, RuntimeError } from '../../../runtimes/runtime.ts'
 import type { Runtimes } from '../../../runtimes/runtimes.ts'
 import { DeploymentError } from '../../state/failure.ts'
@@ -29,14 +30,19 @@ interface PromoteDependencies {
   readonly locks: Pick<DeploymentLocks, 'run'>
   readonly disk: DiskGuard
   readonly build: BuildStep
+  readonly slots: Pick<Slots<string>, 'use'>
   readonly settings: { readonly mostReleaseBytes: number }
 }
 
 export function createPromote(dependencies: PromoteDependencies): Promote {
-  const { runtimes, build } = dependencies
+  const { runtimes, build, slots } = dependencies
   return async (row, fromId, release, steps, signal) => {
-    steps.begin('copy')
-    const plan = await copyKept(dependencies, row, fromId, release, signal)
+    // A copy writes as much as a build, and has its turn like one.
+    const copy = () => {
+      steps.begin('copy')
+      return copyKept(dependencies, row, fromId, release, signal)
+    }
+    const plan = await slots.use(row.account_id, signal, copy, () => steps.begin('queued'))
     // A copy of an image is another name of it, and there is nothing to run.
     if (isOfImage(plan)) return { value: plan, fits: async () => undefined }
     const note = `The files are those of ${fromId}, which were not built again.`
