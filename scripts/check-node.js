@@ -1,10 +1,34 @@
 // Run first by every npm script. Uses old syntax, so that any version of Node can parse it.
+import { readdirSync } from 'node:fs'
+
+var setUp = 'npx --yes -p node@24 -p npm@11 npm ci'
 var major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
-  console.error(
+  fail(
     'Fairlead is built with Node 24, which the development dependency "node" installs, but this is ' +
       process.version +
-      '.\nRun npm ci with install scripts allowed, then run this npm script again.',
+      '.\nRun this with install scripts allowed, then this npm script again:\n  ' +
+      setUp,
   )
+}
+if (!isBundlerWhole()) {
+  fail(
+    'npm ci has left out a part of the build tools, as it does with a Node before 20.19, and with 21, 22.11 and older.\n' +
+      'Run this, then this npm script again:\n  ' +
+      setUp,
+  )
+}
+
+/** True when npm has installed the native part of the bundler for this machine. It takes an unfit Node for an unfit machine. */
+function isBundlerWhole() {
+  try {
+    return readdirSync(new URL('../node_modules/@rolldown', import.meta.url)).some((name) => /^binding-/.test(name))
+  } catch {
+    return false
+  }
+}
+
+function fail(message) {
+  console.error(message)
   process.exit(1)
 }
