@@ -4,7 +4,6 @@ import { allScopes, isPreset, isScope, presets } from '../accounts/scopes.ts'
 import type { Administration } from '../administration.ts'
 import type { Scope } from '../contract/routes.ts'
 import {
-  assertStarted,
   CommandError,
   change,
   dataDirOption,
@@ -51,10 +50,10 @@ function createCommand(): Command {
     .option('--new', 'create the data directory, if no server has been started with it yet')
     .addOption(dataDirOption())
     .action((flags: CreateFlags) => {
-      if (flags.new !== true) assertStarted(flags)
-      return withState(flags, async (administration) => {
+      const work = async (administration: Administration) => {
         process.stdout.write(`${await createKey(administration, flags)}\n`)
-      })
+      }
+      return withState(flags, work, { mayCreate: flags.new === true })
     })
 }
 

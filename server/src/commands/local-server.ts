@@ -20,7 +20,9 @@ async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise
     const isFound = given.dataDir === undefined && !given.hasDataDirectory && folder === resolve('.fairlead')
     const url = await runningAt(folder, isFound ? isOwnSocket : async () => true)
     // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
-    if (url === undefined || !(await canAdminister(folder))) continue
+    if (url === undefined) continue
+    if (given.kept?.baseUrl === `${url}/v1`) return given.kept
+    if (!(await canAdminister(folder))) continue
     const flags = { name: `fairlead deploy on ${hostname()}`.slice(0, 100), preset: 'full' }
     const key = await withState({ dataDir: folder }, (administration) => createKey(administration, flags))
     process.stderr.write(`fairlead: using the server at ${url}, with a new key of its data directory ${folder}\n`)

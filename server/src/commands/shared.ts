@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { Option } from 'commander'
 import type { Administration } from '../administration.ts'
 import type { AuditEntry } from '../http/audit.ts'
-import { loadConfig } from '../platform/config.ts'
+import { type Config, loadConfig } from '../platform/config.ts'
 import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
@@ -20,14 +20,18 @@ export function dataDirOption(): Option {
   return new Option('--data-dir <folder>', "the server's data directory (FAIRLEAD_DATA_DIR; ./.fairlead)")
 }
 
-/** Opens the data directory that the flags or the environment name, and runs `work` on it. */
+/**
+ * Opens the data directory that the flags or the environment name, and runs `work` on it. Throws a `CommandError` for one that no
+ * server has been started with, unless `mayCreate`: a server on another data directory does not see what is made in it.
+ */
 export async function withState<T>(
   flags: StateFlags,
   work: (administration: Administration) => Promise<T>,
+  { mayCreate = false } = {},
 ): Promise<T> {
   const config = loadConfig({ dataDir: flags.dataDir })
-  if (!existsSync(config.dataDirectory)) {
-    // It may be the wrong folder: a server on another data directory does not see what is made here.
+  if (!mayCreate) assertStarted(config)
+  else if (!existsSync(config.dataDirectory)) {
     process.stderr.write(`fairlead: there is no data in ${config.dataDirectory} yet; creating a new data directory\n`)
   }
   // Imported here, so that commands without a database do not wait for these modules.
@@ -35,13 +39,11 @@ export async function withState<T>(
   return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
 }
 
-/** Throws a `CommandError` unless a server has been started with the data directory: else nobody would see what is made in it. */
-export function assertStarted(flags: StateFlags): void {
-  const { dataDirectory, databaseUrl } = loadConfig({ dataDir: flags.dataDir })
+function assertStarted({ dataDirectory, databaseUrl }: Config): void {
   if (existsSync(databaseUrl === undefined ? dataDirectoryAt(dataDirectory).cluster : dataDirectory)) return
   throw new CommandError(
     `No server has been started with the data directory ${dataDirectory}. Start it first (fairlead serve), or name the ` +
-      "server's own: --data-dir or FAIRLEAD_DATA_DIR. With --new, the key is for a server that is started there later.",
+      "server's own: --data-dir or FAIRLEAD_DATA_DIR. For a server that is started there later, fairlead keys create has --new.",
   )
 }
 

@@ -122,12 +122,22 @@ describe('a data directory', () => {
   it.runIf(isRoot)('works with other uids than those of its first start', async () => {
     await using directory = await temporaryDirectory()
     const FAIRLEAD_DATA_DIR = join(directory.path, 'data')
-    const list = (environment: Record<string, string>) =>
-      commandHere(['keys', 'list'], { FAIRLEAD_DATA_DIR, ...environment })
-    expect(await list({ FAIRLEAD_UIDS: '47000-47999' })).toMatchObject({ code: 0 })
+    const make = (environment: Record<string, string>) =>
+      commandHere(['keys', 'create', '--new', '--name', 'a'], { FAIRLEAD_DATA_DIR, ...environment })
+    expect(await make({ FAIRLEAD_UIDS: '47000-47999' })).toMatchObject({ code: 0 })
     // PostgreSQL goes on as the owner of its cluster.
-    expect(await list({})).toMatchObject({ code: 0, stderr: '' })
+    expect(await make({})).toMatchObject({ code: 0, stderr: '' })
   })
+
+  it.each([['users', 'list'], ['users', 'setup-link'], ['accounts', 'list'], ['keys', 'list'], ['status'], ['stop']])(
+    'is not made by %s %s',
+    async (...args) => {
+      await using directory = await temporaryDirectory()
+      const given = { FAIRLEAD_DATA_DIR: join(directory.path, 'data') }
+      await commandHere(args, given)
+      expect(await readdir(directory.path)).toEqual([])
+    },
+  )
 })
 
 it('says how to build a checkout that is not built', async () => {

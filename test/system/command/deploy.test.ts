@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { commandHere } from '../../harness/command-here.ts'
@@ -187,6 +187,18 @@ describe('a server is found', () => {
   it('or else the message says how to name one', async () => {
     await using folder = await temporaryDirectory()
     const none = await commandHere(['open', 'x', '--data-dir', folder.path])
-    expect(none.stderr).toMatch(/no server is known[\s\S]*fairlead login/)
+    expect(none.stderr).toContain(`no server that is ready runs with the data directory ${folder.path}. Start it`)
+  })
+
+  it('by a login whose key is refused, which is told with its file, and by what the environment names all the same', async () => {
+    await using user = await temporaryDirectory()
+    const given = { XDG_CONFIG_HOME: user.path }
+    const file = join(user.path, 'fairlead', 'config.json')
+    await mkdir(dirname(file))
+    await writeFile(file, JSON.stringify({ url: server.url, api_key: `fl_${'a'.repeat(36)}` }), { mode: 0o600 })
+    const refused = await commandHere(['api', 'account.get'], given)
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`kept in ${file}: log in again`) })
+    const named = { ...given, FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey }
+    expect((await commandHere(['api', 'account.get'], named)).code).toBe(0)
   })
 })

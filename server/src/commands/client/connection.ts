@@ -34,9 +34,9 @@ export async function withServer<T>(
   if (job !== null && wanted.dataDir === undefined) {
     return withJobKey(job, wanted.project, (config) => work(connect(config, job)))
   }
-  const config = await findServer(local, wanted.dataDir)
+  const { config, loginFile } = await findServer(local, wanted.dataDir)
   return work(connect(config, null)).catch((error: unknown) => {
-    throw explain(error, config)
+    throw explain(error, { ...config, loginFile })
   })
 }
 
@@ -53,25 +53,34 @@ function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: 
   return { baseUrl: config.baseUrl, client, job, lastResponse: () => last }
 }
 
-/**
- * Finds the server: the one of the environment, then the one of `fairlead login`, then one that runs on this machine and
- * whose data this user may read; it gives a key, which is kept as by a login.
- */
-async function findServer(local: LocalServer | undefined, dataDir: string | undefined): Promise<ClientConfig> {
-  const known = dataDir === undefined ? await knownServer() : undefined
-  if (known !== undefined) return known
-  const { hasDataDirectory } = loadClientSettings()
-  const made = await local?.logIn({ dataDir, hasDataDirectory })
-  if (made === undefined) throw noServer(local)
-  await storeLogin(made)
-  return made
+interface Found {
+  readonly config: ClientConfig
+  /** The file that the key is kept in, if it is. */
+  readonly loginFile: string | undefined
 }
 
-/** Returns the server of the environment, or else that of `fairlead login`. */
-async function knownServer(): Promise<ClientConfig | undefined> {
-  const { given, loginFile } = loadClientSettings()
-  return given ?? (await readLogin(loginFile))
+/**
+ * Finds the server: of the option, of the environment, of `fairlead login`, and then one that runs on this machine and whose data this
+ * user may read. A server that is found by its data directory gives a key, which is kept as by a login.
+ */
+async function findServer(local: LocalServer | undefined, dataDir: string | undefined): Promise<Found> {
+  const { given, loginFile, hasDataDirectory } = loadClientSettings()
+  if (dataDir === undefined && given !== null) return { config: given, loginFile: undefined }
+  const kept = await readLogin(loginFile)
+  const isNamed = local !== undefined && (dataDir !== undefined || hasDataDirectory)
+  if (!isNamed && kept !== undefined) return { config: kept, loginFile }
+  const config = await local?.logIn({ dataDir, hasDataDirectory, kept })
+  if (config === undefined) throw isNamed ? notRunning(dataDir) : noServer(local)
+  if (config !== kept) await storeLogin(config)
+  return { config, loginFile }
 }
+
+const notRunning = (dataDir: string | undefined): CommandError =>
+  new CommandError(
+    dataDir === undefined
+      ? 'no server that is ready runs with the data directory in FAIRLEAD_DATA_DIR. Start it (fairlead serve), or unset the variable.'
+      : `no server that is ready runs with the data directory ${dataDir}. Start it: fairlead serve --data-dir ${dataDir}`,
+  )
 
 const noServer = (local: LocalServer | undefined): CommandError =>
   new CommandError(

@@ -5,10 +5,12 @@ interface Server {
   readonly baseUrl: string
   /** The CI whose job has a key without a login. */
   readonly ci?: string
+  /** The file that the key is kept in, if it is. */
+  readonly loginFile?: string | undefined
 }
 
 /** Turns an error of the client into a message for the user of the command. */
-export function explain(error: unknown, { baseUrl, ci }: Server): unknown {
+export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unknown {
   if (error instanceof ApiError) {
     const { field, errors = [] } = error.details
     return new CommandError(
@@ -18,7 +20,11 @@ export function explain(error: unknown, { baseUrl, ci }: Server): unknown {
         ...errors.slice(1).map((other) => `also: ${other.field}: ${other.message}`),
         ...(error.code === 'forbidden' && typeof error.details['scope'] === 'string' ? [moreRights(ci)] : []),
         ...(error.code === 'unauthorized' && ci === undefined
-          ? ['fairlead login keeps another key, FAIRLEAD_API_KEY names one']
+          ? [
+              loginFile === undefined
+                ? 'fairlead login keeps another key, FAIRLEAD_API_KEY names one'
+                : `the key is the one that a login has kept in ${loginFile}: log in again (fairlead login ${baseUrl.replace(/\/v1$/, '')}), or name a key in FAIRLEAD_API_KEY`,
+            ]
           : []),
         ...(error.requestId === undefined ? [] : [`request id: ${error.requestId}`]),
       ].join('\n  '),

@@ -6,12 +6,13 @@ export interface LocalServer {
   /** Returns the option that names its data directory. */
   readonly option: () => Option
   /**
-   * Finds a server that runs on this machine, of a data directory that this user may read, and makes a key of it. Resolves to
-   * `undefined` when there is none.
+   * Finds a server that runs on this machine, of a data directory that this user may read, and makes a key of it, unless the kept
+   * one is of that server. Resolves to `undefined` when there is none.
    */
   readonly logIn: (given: {
     readonly dataDir: string | undefined
     readonly hasDataDirectory: boolean
+    readonly kept: ClientConfig | undefined
   }) => Promise<ClientConfig | undefined>
 }
 

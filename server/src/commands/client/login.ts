@@ -36,7 +36,7 @@ export function loginCommand(local?: LocalServer): Command {
 }
 
 async function logInLocally(local: LocalServer | undefined, dataDir: string | undefined): Promise<ClientConfig> {
-  const found = await local?.logIn({ dataDir, hasDataDirectory: false })
+  const found = await local?.logIn({ dataDir, hasDataDirectory: false, kept: undefined })
   if (found !== undefined) return found
   throw new CommandError('no server of this machine is found. Give its address, or --data-dir with its data directory.')
 }
