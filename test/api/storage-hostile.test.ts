@@ -70,7 +70,7 @@ async function isClean(): Promise<void> {
 }
 
 describe('an upload that is not one file in a form', () => {
-  it.each<[string, readonly string[], string]>([
+  it.each<[string, readonly (string | Uint8Array)[], string]>([
     ['an empty body', [''], 'file'],
     ['no part at all', [end], 'file'],
     ['a text part alone', [part('Content-Disposition: form-data; name="name"', 'x'), end], 'file'],
@@ -105,6 +105,16 @@ describe('an upload that is not one file in a form', () => {
       ],
       'file',
     ],
+    [
+      'a name that is no UTF-8',
+      [Buffer.from(part('Content-Disposition: form-data; name="f"; filename="a\xff.txt"', 'x'), 'latin1'), end],
+      'name',
+    ],
+    [
+      'a name that reads backwards',
+      [part('Content-Disposition: form-data; name="f"; filename="a\u202egpj.exe"', 'x'), end],
+      'name',
+    ],
     ['a file without a name', [part('Content-Disposition: form-data; name="f"; filename=""', ''), end], 'name'],
     [
       'two names',
@@ -121,6 +131,7 @@ describe('an upload that is not one file in a form', () => {
       [part('Content-Disposition: form-data; name="name"', 'x'.repeat(100_000)), filePart, end],
       'name',
     ],
+    ['too many parts without a name', [`--${boundary}\r\n\r\n\r\n`.repeat(101), filePart, end], 'file'],
     ['too many text parts', [part('Content-Disposition: form-data; name="t"', 'x').repeat(101), filePart, end], 'file'],
   ])('is refused: %s', async (_, body, field) => {
     expect(await send(body)).toEqual({ ...refused, field })

@@ -1,5 +1,5 @@
+import { ApiError } from '../contract/errors.ts'
 import { countByStatus } from '../deployments/state/reads.ts'
-import { UnavailableError } from '../http/unavailable.ts'
 import { unlessAborted } from '../platform/abort.ts'
 import { criticalBytes, freeBytesIn } from '../platform/disk/free-space.ts'
 import { countJobs } from '../platform/jobs.ts'
@@ -38,10 +38,13 @@ async function isFull(directory: string, reserveBytes: number): Promise<boolean>
   return (await freeBytesIn(directory)) < criticalBytes(reserveBytes)
 }
 
-/** Throws an error that is answered with 503 while the disk is so full that PostgreSQL may soon be unable to write. */
+/** Throws `server_error` while the disk is so full that PostgreSQL may soon be unable to write. */
 export async function assertWritable(directory: string, reserveBytes: number): Promise<void> {
   if (!(await isFull(directory, reserveBytes))) return
-  throw new UnavailableError('The disk of the server is full, so that nothing can be changed now. Tell its operator.')
+  throw new ApiError(
+    'server_error',
+    'The disk of the server is full, so that nothing can be changed now. Tell its operator.',
+  )
 }
 
 /** Registers the gauge that tells who leads. */

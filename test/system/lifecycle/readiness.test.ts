@@ -44,7 +44,7 @@ it('/readyz says 503 until the start of every app has been tried', async () => {
   expect(await (await fetch(url)).text()).toBe('here')
 })
 
-it('a starting server is alive, not ready, and answers 503 with Retry-After where it will answer requests', async () => {
+it('a starting server is alive, not ready, and answers 500 with Retry-After where it will answer requests', async () => {
   await using servers = await serverProcesses()
   const port = String(await freePort())
   const starting = servers.start({ FAIRLEAD_PORT: port })
@@ -68,5 +68,5 @@ it('a starting server is alive, not ready, and answers 503 with Retry-After wher
     .toBe(true)
   await using _ = await starting
   expect([...health].sort()).toEqual(['alive 200', 'ready 200', 'ready 503'])
-  expect([...seen].sort()).toEqual(['401 null', '404 null', '503 2'])
+  expect([...seen].sort()).toEqual(['401 null', '404 null', '500 2'])
 })

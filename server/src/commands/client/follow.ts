@@ -3,6 +3,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { Client } from '../../contract/client.ts'
 import { ApiError } from '../../contract/errors.ts'
+import { withVisible } from '../../contract/invisible.ts'
 import type { Deployment } from './apps.ts'
 
 export interface FollowedLog {
@@ -96,5 +97,9 @@ export async function followDeployment(
   return undefined
 }
 
-/** Returns a line without characters that control a terminal, colours included: anybody may have written it. */
-export const printable = (line: string): string => stripVTControlCharacters(line).replace(/[^\P{Cc}\t]/gu, '')
+/**
+ * Returns a line without characters that control a terminal, colours included, and with those visible that nobody sees: anybody may
+ * have written it.
+ */
+export const printable = (line: string): string =>
+  withVisible(stripVTControlCharacters(line).replace(/[^\P{Cc}\t]/gu, ''))

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasInvisible } from '../invisible.ts'
 
 /** A timestamp in RFC 3339, UTC, with milliseconds. */
 export const timestamp = z.iso.datetime({ precision: 3 })
@@ -6,13 +7,14 @@ export const timestamp = z.iso.datetime({ precision: 3 })
 /** Matches text without control characters (Unicode category Cc). */
 export const printable = /^\P{Cc}*$/u
 
-/** 1 to 100 characters of well-formed Unicode without control characters, trimmed. */
+/** 1 to 100 characters of well-formed Unicode without control characters and such as nobody sees, trimmed. */
 export const name = z
   .string({ error: (issue) => (issue.input === undefined ? 'is required' : 'must be a string') })
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
   .refine((value) => printable.test(value), 'must not contain control characters')
   .transform((value) => value.trim())
   .refine((value) => value.length > 0, 'must not be empty')
+  .refine((value) => !hasInvisible(value), 'must not contain characters that nobody sees or that change its direction')
   .refine((value) => [...value].length <= 100, 'must be at most 100 characters')
   .meta({ minLength: 1, maxLength: 100 })
 

@@ -1,3 +1,4 @@
+import { withVisible } from '../../contract/invisible.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { CommitInfo } from '../../sources/sources.ts'
 import type { CommitDetails } from './tables.ts'
@@ -15,7 +16,7 @@ export function commitDetails(info: CommitInfo, variables: Variables): CommitDet
   return {
     message: cut(lines(mask(info.message)), longestMessage),
     author: cut(
-      mask(info.author)
+      withVisible(mask(info.author))
         .replace(/\p{Cc}+/gu, ' ')
         .trim(),
       longestName,
@@ -27,7 +28,7 @@ export function commitDetails(info: CommitInfo, variables: Variables): CommitDet
 /** Removes control characters, which a terminal would obey, except for the ends of lines. */
 function lines(text: string): string {
   const plain = text.replace(/\r\n?/g, '\n').replace(/\t/g, ' ')
-  return plain.replace(/(?!\n)\p{Cc}/gu, '').trim()
+  return withVisible(plain.replace(/(?!\n)\p{Cc}/gu, '')).trim()
 }
 
 const cut = (text: string, length: number): string => [...text].slice(0, length).join('').trimEnd()

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import { withVisible } from '../../contract/invisible.ts'
 import type { DeploymentStage, Suggestion } from '../../contract/resources/deployments.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { ExceededLimit } from '../../runtimes/limits.ts'
@@ -55,7 +56,7 @@ const longestMessage = 20_000
  */
 function storable(text: string): string {
   const cut = text.length > longestMessage ? `${text.slice(0, longestMessage)}…` : text
-  return cut.toWellFormed().replace(/[^\P{Cc}\t\n]/gu, '')
+  return withVisible(cut.toWellFormed().replace(/[^\P{Cc}\t\n]/gu, ''))
 }
 
 /** The number of log lines that a failure ends with. */

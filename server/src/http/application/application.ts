@@ -42,7 +42,7 @@ export interface Api extends MountOptions, ChangesDependencies {
 /** The HTTP side of the server. It listens, and answers `/healthz`, before the rest of the server has started. */
 export interface Application {
   readonly server: Server
-  /** Mounts the API. Until then it answers 503: the server is starting. */
+  /** Mounts the API. Until then it answers `server_error`: the server is starting. */
   mount(api: Api): void
   /** Sets the check behind `/readyz`. Its reason is shown to everybody. */
   setReadiness(check: ReadinessCheck): void
@@ -128,11 +128,12 @@ function partOf(path: string): keyof MountedApi | undefined {
   return path.startsWith('/files/') ? 'downloads' : undefined
 }
 
-/** A status of its own beside the codes of the specification: proxies and clients try again, and count it as no fault. */
+/** A `server_error`, which the specification pairs with 500, and the time after which clients try again. */
 function answerStarting(ctx: Context): void {
-  ctx.status = 503
+  const error = new ApiError('server_error', 'The server is starting; try again in a moment.')
+  ctx.status = error.status
   ctx.set('Retry-After', String(startingRetrySeconds))
-  answerJson(ctx, new ApiError('server_error', 'The server is starting; try again in a moment.').toBody())
+  answerJson(ctx, error.toBody())
 }
 
 function listener(listen: RequestListener): Server {

@@ -32,7 +32,9 @@ export function claimOf(
     readonly body: unknown
   },
 ): Claim | undefined {
-  if (request.header === undefined || !takesIdempotencyKey(operation)) return undefined
+  if (request.header === undefined) return undefined
+  if (operation.upload) throw invalidRequest({ field: header, message: 'is not accepted by uploads: look at the list' })
+  if (!takesIdempotencyKey(operation)) return undefined
   if (typeof request.header !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(request.header)) {
     throw invalidRequest({ field: header, message: 'must be 1 to 255 printable ASCII characters' })
   }
