@@ -52,7 +52,7 @@ export const benchAction: Bench = async ({ signal, short }) => {
     ],
     notes: [
       `action: medians of ${rounds} rounds of each. The bundle is all code in action/dist; 1 KB is 1,000 bytes.`,
-      'action: the start is the time from the spawning to the first ::error:: of a run without inputs; bare Node is `node -e 0`',
+      'action: the start is the time from the spawning to the first error of a run without inputs; bare Node is `node -e 0`',
       'action: from the spawning to its exit.',
     ],
   }
@@ -102,7 +102,7 @@ async function untilFirstError(args: readonly string[], signal: AbortSignal): Pr
   let took: number | undefined
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
     text += chunk
-    if (text.includes('::error::')) took ??= performance.now() - start
+    if (text.includes('::error')) took ??= performance.now() - start
   })
   await exited
   if (took === undefined) throw new Error(`the action reported no error about its inputs: ${text}`)
