@@ -30300,7 +30300,7 @@ const rules = {
         ...optional('branch', branchOfRef(text(payload, 'merge_group', 'head_ref'))),
         ...optional('commit', hash(text(payload, 'merge_group', 'head_sha'))),
         mergeGroup: true,
-        caution: 'A merge group is not merged yet, and this run deploys it. Give it a `name` of its own, or it replaces the app that pushes deploy.',
+        caution: 'A merge group is not merged yet, and this run deploys it. Set a `name` that no other workflow deploys, or it replaces that app.',
     }),
     issue_comment: (run) => ({
         ...ofRef(run),
@@ -30726,7 +30726,7 @@ async function setStatus({ octokit, name, runUrl }, id, status) {
 }
 /** The most deployments of an app that are looked at, newest first. */
 const mostUnfinished = 10;
-/** Marks deployments of an app as inactive that are still in progress, as those of runs that did not wait for the end are. */
+/** Marks the deployments of an app that GitHub still shows as in progress as inactive. A run with `wait: false` leaves one behind. */
 async function endUnfinished(repository, app) {
     const { octokit, name } = repository;
     const { data } = await octokit.rest.repos.listDeployments({ ...name, environment: app.environment, per_page: 100 });

@@ -64,7 +64,7 @@ const rules: Readonly<Record<string, (run: Run) => Code>> = {
     ...optional('commit', hash(text(payload, 'merge_group', 'head_sha'))),
     mergeGroup: true,
     caution:
-      'A merge group is not merged yet, and this run deploys it. Give it a `name` of its own, or it replaces the app that pushes deploy.',
+      'A merge group is not merged yet, and this run deploys it. Set a `name` that no other workflow deploys, or it replaces that app.',
   }),
   issue_comment: (run) => ({
     ...ofRef(run),

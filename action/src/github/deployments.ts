@@ -71,7 +71,7 @@ export async function setStatus(
 /** The most deployments of an app that are looked at, newest first. */
 const mostUnfinished = 10
 
-/** Marks deployments of an app as inactive that are still in progress, as those of runs that did not wait for the end are. */
+/** Marks the deployments of an app that GitHub still shows as in progress as inactive. A run with `wait: false` leaves one behind. */
 export async function endUnfinished(
   repository: Repository,
   app: Pick<NewDeployment, 'environment' | 'marker'>,
