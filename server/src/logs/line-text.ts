@@ -1,5 +1,5 @@
-import type { Range } from './forms.ts'
 import { maskRanges } from './masking.ts'
+import type { Range } from './pattern-search.ts'
 
 /** Longer lines are cut when they are read, in bytes. */
 export const longestLine = 4 * 1024

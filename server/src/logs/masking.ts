@@ -1,5 +1,5 @@
-import { createFinder, type Finder, type Form, type Range } from './forms.ts'
 import { longestEscape, type Respelled, unescaped, unwrapped, urlDecoded } from './masking-spellings.ts'
+import { createFinder, type Finder, type Pattern, type Range } from './pattern-search.ts'
 
 /** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make any text unreadable. */
 const shortestSecret = 8
@@ -24,13 +24,13 @@ export function createMasker(values: readonly string[]): Masker {
     .filter((value) => value.length >= shortestSecret)
     .map((value) => Buffer.from(value))
   const inJson = secrets.map((secret) => Buffer.from(JSON.stringify(secret.toString()).slice(1, -1)))
-  const plainForms = [...secrets, ...inJson].flatMap(piecesOf).map((piece) => exact(piece.toString('latin1')))
-  const base64Forms = secrets.flatMap(piecesOf).flatMap(inBase64)
-  const findPlain = createFinder(plainForms)
-  const findDecoded = createFinder(plainForms.map(({ text }) => exact(text.replaceAll('+', ' '))))
-  const findBase64 = createFinder(base64Forms)
+  const plainPatterns = [...secrets, ...inJson].flatMap(piecesOf).map((piece) => exact(piece.toString('latin1')))
+  const base64Patterns = secrets.flatMap(piecesOf).flatMap(inBase64)
+  const findPlain = createFinder(plainPatterns)
+  const findDecoded = createFinder(plainPatterns.map(({ text }) => exact(text.replaceAll('+', ' '))))
+  const findBase64 = createFinder(base64Patterns)
   // A byte takes at most six as an escape. Base64 in lines has at most one line break for each character.
-  const reach = Math.max(longest(plainForms) * longestEscape, longest(base64Forms) * 2)
+  const reach = Math.max(longest(plainPatterns) * longestEscape, longest(base64Patterns) * 2)
 
   const find: Masker['find'] = (bytes) => {
     if (secrets.length === 0) return []
@@ -78,7 +78,7 @@ function piecesOf(secret: Buffer): Buffer[] {
 }
 
 /** Returns the base64 characters that the secret alone determines, for each of the three offsets it can begin at. */
-function inBase64(secret: Buffer): Form[] {
+function inBase64(secret: Buffer): Pattern[] {
   return ([0, 1, 2] as const).map((shift) => {
     const encoded = Buffer.concat([Buffer.alloc(shift), secret])
       .toString('base64')
@@ -89,7 +89,7 @@ function inBase64(secret: Buffer): Form[] {
   })
 }
 
-/** Finds forms in a decoded text, and returns their positions in the original one. */
+/** Finds patterns in a decoded text, and returns their positions in the original one. */
 function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[] {
   const { bytes, starts, ends } = decoded
   const found = finder.all(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
@@ -97,7 +97,7 @@ function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[]
 }
 
 /**
- * Finds forms that begin within what was decoded as an escape: in `%a7…` the percent sign and the `a` may be the end of other
+ * Finds patterns that begin within what was decoded as an escape: in `%a7…` the percent sign and the `a` may be the end of other
  * text, and the 7 the first character of a secret.
  */
 function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Respelled, original: Buffer): Range[] {
@@ -124,6 +124,7 @@ function merged(ranges: Range[]): Range[] {
   return result
 }
 
-const exact = (text: string): Form => ({ text, before: 0, after: 0 })
+const exact = (text: string): Pattern => ({ text, before: 0, after: 0 })
 
-const longest = (forms: readonly Form[]): number => forms.reduce((most, { text }) => Math.max(most, text.length), 0)
+const longest = (patterns: readonly Pattern[]): number =>
+  patterns.reduce((most, { text }) => Math.max(most, text.length), 0)

@@ -1,5 +1,5 @@
 /** A text to find, in bytes as Latin-1. */
-export interface Form {
+export interface Pattern {
   readonly text: string
   /** The number of neighbouring characters that belong to it, too. */
   readonly before: 0 | 1
@@ -13,36 +13,36 @@ export interface Range {
 }
 
 export interface Finder {
-  /** Returns the parts of a text that forms cover, in order and without overlaps. */
+  /** Returns the parts of a text that patterns cover, in order and without overlaps. */
   all(bytes: Buffer): Range[]
-  /** Returns the length of the longest form that begins with `head`, and continues with the text from `at` on; 0 for none. */
+  /** Returns the length of the longest pattern that begins with `head`, and continues with the text from `at` on; 0 for none. */
   continuing(head: Buffer, bytes: Buffer, at: number): number
 }
 
-/** Attackers choose forms, but not which of them share places in the table. */
+/** Attackers choose patterns, but not which of them share places in the table. */
 const multiplier = Math.floor(Math.random() * 0x7fff_ffff) | 1
 
 /**
- * Makes a finder, which goes over a text in one pass. An attacker may choose the text and the forms: the work for a byte is the same
- * whatever they are (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the beginning of a form that the text
+ * Makes a finder, which goes over a text in one pass. An attacker may choose the text and the patterns: the work for a byte is the same
+ * whatever they are (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the beginning of a pattern that the text
  * read so far ends with; state 0 is the empty one.
  */
-export function createFinder(given: readonly Form[]): Finder {
-  const known = new Map(given.map((form) => [form.text, form]))
-  const forms = [...known.values()]
-  const most = 1 + forms.reduce((sum, { text }) => sum + text.length, 0)
+export function createFinder(given: readonly Pattern[]): Finder {
+  const known = new Map(given.map((pattern) => [pattern.text, pattern]))
+  const patterns = [...known.values()]
+  const most = 1 + patterns.reduce((sum, { text }) => sum + text.length, 0)
   const edges = createEdges(most)
   const parents = new Int32Array(most)
   const bytesOf = new Uint8Array(most)
   const depths = new Uint16Array(most)
-  const isForm = new Uint8Array(most)
-  /** The bytes that a form covers before and after the end of a state; 0 where none ends. */
+  const isPattern = new Uint8Array(most)
+  /** The bytes that a pattern covers before and after the end of a state; 0 where none ends. */
   const back = new Uint16Array(most)
   const after = new Uint8Array(most)
   let count = 1
-  for (const form of forms) {
+  for (const pattern of patterns) {
     let state = 0
-    for (const byte of Buffer.from(form.text, 'latin1')) {
+    for (const byte of Buffer.from(pattern.text, 'latin1')) {
       let next = edges.get(state, byte)
       if (next === 0) {
         next = count
@@ -54,9 +54,9 @@ export function createFinder(given: readonly Form[]): Finder {
       }
       state = next
     }
-    isForm[state] = 1
-    back[state] = Math.max(back[state] ?? 0, form.text.length + form.before)
-    after[state] = Math.max(after[state] ?? 0, form.after)
+    isPattern[state] = 1
+    back[state] = Math.max(back[state] ?? 0, pattern.text.length + pattern.before)
+    after[state] = Math.max(after[state] ?? 0, pattern.after)
   }
 
   /** For each state, the longest other one that it ends with. */
@@ -95,7 +95,7 @@ export function createFinder(given: readonly Form[]): Finder {
         if (byte === undefined) return longest
         state = edges.get(state, byte)
         if (state === 0) return longest
-        if (isForm[state] === 1) longest = read + 1
+        if (isPattern[state] === 1) longest = read + 1
       }
     },
   }
