@@ -270,9 +270,9 @@ function composeCommandTarget(
   { state }: Pick<Composition, 'state'>,
   { apps: { apps }, runtimes }: Pick<DeploymentServices, 'apps' | 'runtimes'>,
   core: DeploymentCore,
-  { instances }: Pick<DeployJobParts, 'instances'>,
+  { instances, teardown }: Pick<DeployJobParts, 'instances' | 'teardown'>,
 ): FindCommandTarget {
-  return createFindCommandTarget({ ...core, database: state.db, apps, runtimes, instances })
+  return createFindCommandTarget({ ...core, database: state.db, apps, runtimes, instances, teardown })
 }
 
 function composeMeasuring(

@@ -25,7 +25,7 @@ describe('DELETE /projects/:project_id/deployments/:id', () => {
     await expect(given.client.deployments.delete(given.paramsOf(second.id))).rejects.toMatchObject({
       code: 'not_found',
     })
-    expect((await fetch(first.url)).status).toBe(503)
+    await expect.poll(async () => (await fetch(first.url)).status).toBe(503)
     await given.client.deployments.delete(given.paramsOf(first.id))
     await expect.poll(() => fetch(first.url).catch(() => 'closed'), { timeout: 30_000 }).toBe('closed')
     await expect

@@ -49,7 +49,7 @@ it('removing a project removes everything of it, also after a failed attempt, an
     store,
     locks,
     instances: { halt: async () => undefined, stop: async () => undefined, remove: releases.remove },
-    routes: { drain: async () => undefined },
+    routes: { drain: async () => null },
   })
   const removeProject = createRemoveProject({
     database: db,

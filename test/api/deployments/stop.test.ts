@@ -16,7 +16,7 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
     const { id, url } = await given.deploy('stops')
     expect(await given.client.deployments.stop(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
     expect(await given.client.deployments.stop(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
-    expect((await fetch(url)).status).toBe(503)
+    await expect.poll(async () => (await fetch(url)).status).toBe(503)
     expect(await given.client.deployments.restart(given.paramsOf(id))).toMatchObject({ status: 'building' })
     expect(await given.end(id)).toMatchObject({ status: 'running', failure: null })
     expect(await (await fetch(url)).text()).toBe('here')

@@ -216,8 +216,8 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     const { failure } = await untilFailed(id)
     expect(failure).toMatchObject({ stage: 'run', code: 'too_large' })
     expect(failure?.message).toContain('80 MB')
-    expect((await fetch(url)).status).toBe(503)
-    expect(await processesOf(id)).toEqual([])
+    await expect.poll(async () => (await fetch(url)).status).toBe(503)
+    await expect.poll(() => processesOf(id)).toEqual([])
     await server.client.deployments.delete({ params: { project_id: project, id } })
   })
 

@@ -27,6 +27,17 @@ it('a holder that has named no generation is interrupted', async () => {
   expect(await isInterruptedBy(1, null)).toBe(true)
 })
 
+it('a holder that uses the release at rest is interrupted by the next request, not by the end that made it rest', async () => {
+  const locks = createDeploymentLocks()
+  await locks.run('dep_1', async ({ signal, setGeneration }) => {
+    setGeneration({ ...target(2), isAtRest: true })
+    locks.interrupt({ ...target(2), isAtRest: true })
+    expect(signal.aborted).toBe(false)
+    locks.interrupt({ ...target(3), isAtRest: true })
+    expect(signal.aborted).toBe(true)
+  })
+})
+
 it('a holder for another deployment is not interrupted', async () => {
   const locks = createDeploymentLocks()
   const aborted = locks.run('dep_2', async ({ signal }) => {

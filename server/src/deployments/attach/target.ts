@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database.ts'
 import { staticServerName } from '../../platform/toolchain.ts'
 import { type Handle, type Instances, type Release, RuntimeError, type StopOptions } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { Teardown } from '../job/teardown.ts'
 import type { AppDirectory } from '../state/apps.ts'
 import type { DeploymentLocks } from '../state/lock.ts'
 import type { ReleaseOf } from '../state/secrets.ts'
@@ -52,6 +53,7 @@ interface FindDependencies {
     stop(release: Release, handle: Handle, options: StopOptions): Promise<void>
   }
   readonly locks: Pick<DeploymentLocks, 'run'>
+  readonly teardown: Teardown
 }
 
 export function createFindCommandTarget(dependencies: FindDependencies): FindCommandTarget {
@@ -75,19 +77,18 @@ export function createFindCommandTarget(dependencies: FindDependencies): FindCom
 const idle = { argv: ['sleep', 'infinity'] } as const
 
 /** Makes the function that starts an instance of a release at rest for one command, under the lock of its deployment. */
-function createStartOwn({ store, runtimes, instances, locks }: FindDependencies) {
-  const hold = createSharedHold(locks)
+function createStartOwn(dependencies: FindDependencies) {
+  const { runtimes, instances } = dependencies
+  const hold = createSharedHold(dependencies)
   return async ({ id, runtime, build_plan }: DeploymentRow, release: Release): Promise<CommandTarget> => {
     if (build_plan?.start.argv.includes(staticServerName)) {
       throw new RuntimeError('no_process', 'A static site runs no process, so that no command can run beside it.')
     }
-    const { signal, leave } = await hold.join(id)
+    const held = await hold.join(id)
+    // A request may have started or removed it in between.
+    if (held === null) throw new RuntimeError('not_running', 'The app is being started; try again.')
+    const { signal, leave } = held
     try {
-      // A request may have started or removed it meanwhile.
-      const row = await store.rows.find(id)
-      if (row?.retained !== true || row.status === 'building' || row.status === 'running') {
-        throw new RuntimeError('not_running', 'The app is being started; try again.')
-      }
       const handle = await instances.start({ ...release, internalName: null }, runtime, idle, {
         beside: true,
         process: 'run.1',

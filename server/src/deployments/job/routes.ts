@@ -8,7 +8,7 @@ export const stopGraceMs = 10_000
 /** Changes of an app's route. One change of an app's route runs at a time, after a deployment's lock and never before it. */
 export interface Routes {
   /** Takes the app's address from a release, if it has it; returns the upstream that had it until then. */
-  unroute(row: DeploymentRow): Promise<Upstream | null>
+  unroute(release: ReleaseOfApp): Promise<Upstream | null>
   /** Gives the app's address to an upstream if `mayRoute` allows it, asked under the lock; returns what it answered. */
   route(appId: string, upstream: Upstream, mayRoute: () => Promise<boolean>): Promise<boolean>
   /**
@@ -16,9 +16,12 @@ export interface Routes {
    * error, when `signal` aborts.
    *
    * @param replaced the upstream of a release whose address another one has already
+   * @returns the upstream that had the requests, for another call after an early end
    */
-  drain(row: DeploymentRow, signal: AbortSignal, replaced?: Upstream | null): Promise<void>
+  drain(release: ReleaseOfApp, signal: AbortSignal, replaced?: Upstream | null): Promise<Upstream | null>
 }
+
+type ReleaseOfApp = Pick<DeploymentRow, 'id' | 'app_id'>
 
 export function createRoutes(dependencies: {
   readonly gateway: Pick<Gateway, 'current' | 'route' | 'drain'>
@@ -46,10 +49,10 @@ export function createRoutes(dependencies: {
         return may
       }),
 
-    async drain(row, signal, replaced = null) {
-      const upstream = (await unroute(row)) ?? replaced
-      if (upstream === null || signal.aborted) return
-      await gateway.drain(upstream, { timeoutMs: drainMs, signal })
+    async drain(release, signal, replaced = null) {
+      const upstream = (await unroute(release)) ?? replaced
+      if (upstream !== null && !signal.aborted) await gateway.drain(upstream, { timeoutMs: drainMs, signal })
+      return upstream
     },
   }
 }

@@ -18,21 +18,28 @@ export type Teardown = (
 ) => Promise<void>
 
 export interface TeardownDependencies {
-  readonly store: Pick<DeploymentStore, 'rows' | 'jobs' | 'instances'>
+  readonly store: {
+    readonly rows: Pick<DeploymentStore['rows'], 'find'>
+    readonly jobs: Pick<DeploymentStore['jobs'], 'forgetInstance'>
+    readonly instances: Pick<DeploymentStore['instances'], 'of' | 'clear'>
+  }
   readonly locks: Pick<DeploymentLocks, 'run'>
   readonly instances: Pick<InstanceControl, 'halt' | 'remove' | 'stop'>
   readonly routes: Pick<Routes, 'drain'>
 }
 
 export function createTeardown(dependencies: TeardownDependencies): Teardown {
-  const { store, locks, instances } = dependencies
+  const { store, locks, instances, routes } = dependencies
   return async (deployment, options = {}) => {
+    let upstream = options.replaced ?? null
     let again = true
     while (again) {
       again = await locks.run(deployment.id, async ({ signal }) => {
         const row = await store.rows.find(deployment.id)
         if (row?.status === 'building' || row?.status === 'running') return false
-        if (row !== undefined) await endInstance(dependencies, row, signal, options.replaced ?? null)
+        // Also without a row: the owner may have deleted the release right after its stop.
+        upstream = await routes.drain(deployment, signal, upstream)
+        if (row !== undefined) await endInstance(dependencies, row, signal)
         // Interrupted by a later request, which may need the release unchanged: the row is read again.
         if (signal.aborted) return true
         if (row?.retained === true) await instances.halt(releaseRef(row))
@@ -45,12 +52,10 @@ export function createTeardown(dependencies: TeardownDependencies): Teardown {
 }
 
 async function endInstance(
-  { routes, store, instances }: TeardownDependencies,
+  { store, instances }: TeardownDependencies,
   row: DeploymentRow,
   signal: AbortSignal,
-  replaced: Upstream | null,
 ): Promise<void> {
-  await routes.drain(row, signal, replaced)
   // Noted before the instance is ended: from then on no job routes to it.
   if (row.instance === null || signal.aborted || !(await store.jobs.forgetInstance(row))) return
   const options = { graceMs: stopGraceMs, signal }

@@ -35,11 +35,6 @@ const everyGeneration = Number.POSITIVE_INFINITY
 
 export function createChangeFollower(dependencies: ChangeFollowerDependencies): ChangeFollower {
   const { store, locks, background } = dependencies
-  const interrupt = async (id: string): Promise<void> => {
-    const row = await store.rows.find(id)
-    const ended = endedGeneration(row)
-    if (ended !== null) locks.interrupt({ id, generation: ended })
-  }
   // An app is deleted with all its deployments, each of which is one change: the last one removes what the app itself left.
   const underway = new Map<string, number>()
   const followed = (appId: string): boolean => {
@@ -65,16 +60,20 @@ export function createChangeFollower(dependencies: ChangeFollowerDependencies): 
       background.add(followCounted(change), { app: change.appId, what: 'following a change' })
     },
     async interruptOutdated() {
-      for (const { id } of locks.held()) await interrupt(id)
+      for (const { id } of locks.held()) interruptEnded(locks, id, await store.rows.find(id))
     },
   }
 }
 
-/** Returns the highest generation that nothing may be done for any more; null while the deployment runs. */
-function endedGeneration(row: { readonly status: string; readonly generation: number } | undefined): number | null {
-  if (row === undefined) return everyGeneration
-  if (row.status === 'running') return null
-  return row.status === 'building' ? row.generation - 1 : row.generation
+/** Interrupts what nothing may be done for any more, as the row of the deployment says. */
+function interruptEnded(
+  locks: Pick<DeploymentLocks, 'interrupt'>,
+  id: string,
+  row: { readonly status: string; readonly generation: number } | undefined,
+): void {
+  if (row === undefined) locks.interrupt({ id, generation: everyGeneration })
+  else if (row.status === 'building') locks.interrupt({ id, generation: row.generation - 1 })
+  else if (row.status !== 'running') locks.interrupt({ id, generation: row.generation, isAtRest: true })
 }
 
 /** Resolves to true when the app itself is gone. */
@@ -87,8 +86,7 @@ async function follow(dependencies: ChangeFollowerDependencies, { appId, deploym
     return false
   }
   const row = await store.rows.find(deploymentId)
-  const ended = endedGeneration(row)
-  if (ended !== null) locks.interrupt({ id: deploymentId, generation: ended })
+  interruptEnded(locks, deploymentId, row)
   if (row === undefined) {
     const appGone = (await appNow()) === undefined
     if (appGone) await addresses.close(appId)

@@ -13,9 +13,10 @@ export interface DeploymentLocks {
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
    * Aborts what holds or awaits the lock for this generation or an older one. Called after the change was committed, when
-   * the job that it added may already be running: that job is for a later generation and continues.
+   * the job that it added may already be running: that job is for a later generation and continues. When this generation has
+   * come to rest, what uses its release at rest continues, too: word of the end may come late.
    */
-  interrupt(target: DeploymentGeneration): void
+  interrupt(target: DeploymentGeneration & { readonly isAtRest?: boolean }): void
   /** True while the lock is held or waited for. */
   isHeld(deploymentId: string): boolean
   /** Counts the holders that have ended: what a row says may have changed with each. */
@@ -26,8 +27,12 @@ export interface DeploymentLocks {
 
 export interface HeldLock {
   readonly signal: AbortSignal
-  /** Names the generation that the holder works for, once it is known. Before that, any interruption counts. */
-  setGeneration(target: DeploymentGeneration): void
+  /**
+   * Names the generation that the holder works for, once it is known. Before that, any interruption counts.
+   *
+   * @param target.isAtRest true for a holder that uses the release after this generation has ended
+   */
+  setGeneration(target: DeploymentGeneration & { readonly isAtRest?: boolean }): void
 }
 
 /** The reason of a signal that asks its holder to read the row again. */
@@ -38,6 +43,7 @@ export class Interrupted extends Error {
 interface Holder {
   readonly controller: AbortController
   generation: number
+  isAtRest: boolean
 }
 
 /** Lower than every generation. */
@@ -50,13 +56,11 @@ export function createDeploymentLocks(): DeploymentLocks {
 
   return {
     async run(id, work, outer) {
-      const own: Holder = { controller: new AbortController(), generation: noGeneration }
+      const own: Holder = { controller: new AbortController(), generation: noGeneration, isAtRest: false }
       const { signal } = own.controller
       const held: HeldLock = {
         signal: outer === undefined ? signal : AbortSignal.any([outer, signal]),
-        setGeneration: ({ generation }) => {
-          own.generation = generation
-        },
+        setGeneration: ({ generation, isAtRest = false }) => Object.assign(own, { generation, isAtRest }),
       }
       const all = holders.get(id) ?? new Set()
       holders.set(id, all.add(own))
@@ -69,7 +73,8 @@ export function createDeploymentLocks(): DeploymentLocks {
       }
     },
     interrupt(target) {
-      for (const { generation, controller } of holders.get(target.id) ?? []) {
+      for (const { generation, isAtRest, controller } of holders.get(target.id) ?? []) {
+        if (isAtRest && target.isAtRest === true && generation === target.generation) continue
         if (generation <= target.generation) controller.abort(new Interrupted('a later request was accepted'))
       }
     },
