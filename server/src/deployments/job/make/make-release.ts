@@ -67,10 +67,12 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
       const made = await build(row, release, maker, work, signal).catch((error: unknown) => {
         throw nameUnset(error, plan, release.variables)
       })
-      if (packs.isPacked()) await made.fits
+      const isPacked = packs.isPacked()
+      // Measured while the files are there.
+      if (isPacked) await made.fits()
       // An image has all that it needs of its sources.
-      if (maker !== runtime || packs.isPacked()) await runtime.releases.remove(release)
-      return made
+      if (maker !== runtime || isPacked) await runtime.releases.remove(release)
+      return isPacked ? { value: made.value, fits: async () => undefined } : made
     } finally {
       planning.end()
     }
